@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { tryDirectory } from './config/files.ts'
 import { type LoadedConfig, loadConfig } from './config/load.ts'
 import { isWithinEdits } from './config/names.ts'
 import { SettingsError } from './config/problems.ts'
@@ -46,7 +45,7 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   const asChecked = flag['check-config'] ? 'error' : 'warn'
   const loaded = loadConfig(environment, {
     ...{ nearMisses: asChecked, unknownNames: asChecked },
-    ...(flag['check-config'] && { tryDirectory }),
+    tryDirectory: flag['check-config'] === true,
   })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)

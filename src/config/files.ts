@@ -1,8 +1,6 @@
-import { createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'node:crypto'
-import { readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { fitsASocket, makeFolders, maxFolderBytes, missingFolders } from '../process/folders.ts'
 import { type Note, Wrong } from './problems.ts'
 import {
   fileOf,
@@ -96,13 +94,9 @@ export function readTlsFiles(values: SettingValues, readFile: ReadFile, note: No
     const ca = read(`${prefix}_CA_FILE`, readCertificates)
     const cert = read(certName, readCertificates)
     const key = read(keyName, readKey)
-    for (const [missing, other] of [
-      [certName, keyName],
-      [keyName, certName],
-    ] as const) {
-      if (values[missing] === undefined && values[other] !== undefined)
-        note(missing, `a PEM file, because ${other} is set: each needs the other`)
-    }
+    const needed = (other: string) => `a PEM file, because ${other} is set: each needs the other`
+    if (values[keyName] && !values[certName]) note(certName, needed(keyName))
+    if (values[certName] && !values[keyName]) note(keyName, needed(certName))
     if (cert !== undefined && key !== undefined) {
       if (!cert.parsed[0].checkPrivateKey(key.parsed))
         note(keyName, `the private key of the certificate in ${certName}`)
@@ -147,37 +141,5 @@ function isAccepted(cert: string, key: string): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-/** Says what would be right if files cannot be kept in the folder; undefined: they can. */
-export type TryDirectory = (path: string) => string | undefined
-
-/** Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. */
-export const tryDirectory: TryDirectory = (written) => {
-  if (!fitsASocket(written)) return `a path of at most ${maxFolderBytes} bytes, because its lock is a socket`
-  const path = resolve(written)
-  const missing = missingFolders(path)
-  const file = join(path, `check-config-${randomUUID()}`)
-  try {
-    makeFolders(path)
-    // A disk that is full accepts an empty file.
-    writeFileSync(file, 'quotegate --check-config', { flag: 'wx', mode: 0o600 })
-    return undefined
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return `a folder that quotegate can create and write to (${code ?? message})`
-  } finally {
-    withoutFailing(() => rmSync(file, { force: true }))
-    // One that is not empty is in use: a gateway has started meanwhile.
-    for (const folder of missing) withoutFailing(() => rmdirSync(folder))
-  }
-}
-
-function withoutFailing(step: () => void): void {
-  try {
-    step()
-  } catch {
-    // What could not be created cannot be removed.
   }
 }

@@ -9,43 +9,29 @@ import {
   settingNames,
 } from './settings.ts'
 
-const columns = 100
 const nameColumns = 32
 
 function defaultText(name: SettingName): string {
   return factsOf(name).defaultText ?? fixedDefault(name) ?? 'none'
 }
 
-/** Breaks at blanks, and after commas because a list such as the default of PAYMENTS_PATHS is longer than a line. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const piece of text.split(/(?<=[ ,])/)) {
-    if (line !== '' && line.length + piece.trimEnd().length > width) {
-      lines.push(line.trim())
-      line = ''
-    }
-    line += piece
-  }
-  return [...lines, line.trim()]
-}
-
+/** In 100 columns. Breaks at blanks, and after commas because the default of PAYMENTS_PATHS is longer than a line. */
 function helpRow(name: SettingName): string {
-  const lines = wrap(`${factsOf(name).meaning} Default: ${defaultText(name)}`, columns - nameColumns)
-  return lines
-    .map((line, index) => (index === 0 ? `  ${name}`.padEnd(nameColumns) : ' '.repeat(nameColumns)) + line)
-    .join('\n')
+  const text = `${factsOf(name).meaning} Default: ${defaultText(name)}`
+  const lines = text.match(/.{1,68}(?:(?<=,)| |$)/g) ?? []
+  return (
+    `  ${name}`.padEnd(nameColumns) + lines.map((line) => line.trim()).join(`\n${' '.repeat(nameColumns)}`)
+  )
 }
 
 /** For --help: the settings that a team sets, or every one, with meaning and default. */
 export function helpText(which: 'team' | 'all'): string {
   const groups = settingGroups
-    .map(({ title, names }) => ({
-      title,
-      names: names.filter((name) => which === 'all' || factsOf(name).team === true),
-    }))
-    .filter(({ names }) => names.length > 0)
-    .map(({ title, names }) => [`${title}:`, ...names.map(helpRow)].join('\n'))
+    .map(
+      ({ title, names }) => [title, names.filter((name) => which === 'all' || factsOf(name).team)] as const,
+    )
+    .filter(([, names]) => names.length > 0)
+    .map(([title, names]) => [`${title}:`, ...names.map(helpRow)].join('\n'))
   const head =
     'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
   const end = which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`
@@ -62,13 +48,11 @@ export function printConfig(loaded: LoadedConfig): string {
 }
 
 /** What to see to before production, and whether it is done; undefined: no setting shows it. */
-const beforeProduction: readonly (readonly [
-  text: string,
-  isDone: (loaded: LoadedConfig) => boolean | undefined,
-])[] = [
+const beforeProduction: [text: string, isDone: (loaded: LoadedConfig) => boolean | undefined][] = [
   [
     '`TRUST_PROXY` lists your proxies, and `CLIENT_IP_HEADER` is the header that they write.',
-    ({ sources }) => isGiven(sources.TRUST_PROXY) && isGiven(sources.CLIENT_IP_HEADER),
+    ({ sources }) =>
+      [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(({ source }) => source !== 'default'),
   ],
   ['`ADMIN_TOKEN` is set, or the console stays read-only.', ({ config }) => config.admin.token !== undefined],
   [
@@ -91,10 +75,6 @@ const beforeProduction: readonly (readonly [
     ({ config }) => config.orders.expiredQuote === 'refuse',
   ],
 ]
-
-function isGiven({ source }: { source: string }): boolean {
-  return source !== 'default'
-}
 
 /** For --check-config in production. */
 export function productionList(loaded: LoadedConfig): string {

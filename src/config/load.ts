@@ -1,8 +1,9 @@
+import { tryFolder } from '../process/folders.ts'
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
 import { checkTogether } from './checks.ts'
 import { type Config, deepFreeze, toConfig } from './config.ts'
 import { withDefaults } from './defaults.ts'
-import { type ReadFile, readSecretFiles, readSystemFile, readTlsFiles, type TryDirectory } from './files.ts'
+import { type ReadFile, readSecretFiles, readSystemFile, readTlsFiles } from './files.ts'
 import { type Limits, limitsOf, testLimitsName } from './limits.ts'
 import { checkNames } from './names.ts'
 import { type Note, onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
@@ -42,8 +43,8 @@ export interface LoadOptions {
   memory?: MemoryLimits
   /** Reads the files that settings name. From the file system, if not given. */
   readFile?: ReadFile
-  /** Tries the folder of STATE_DIRECTORY. If not given, the folder is not touched. */
-  tryDirectory?: TryDirectory
+  /** Whether the folder of STATE_DIRECTORY is tried. If not, it is not touched. */
+  tryDirectory?: boolean
 }
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
@@ -56,7 +57,7 @@ export function loadConfig(
     listens = true,
     memory = memoryLimits(),
     readFile = readSystemFile,
-    tryDirectory,
+    tryDirectory = false,
   }: LoadOptions = {},
 ): LoadedConfig {
   const expectedOf = new Map<string, string>()
@@ -79,8 +80,8 @@ export function loadConfig(
     if (typeof found === 'string') warnings.push(found)
     else if (found) note(...found)
   }
-  const untried = values.STATE_DIRECTORY && tryDirectory?.(values.STATE_DIRECTORY)
-  if (untried !== undefined) note('STATE_DIRECTORY', untried)
+  const unfit = tryDirectory && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
+  if (unfit) note('STATE_DIRECTORY', unfit)
 
   const problems = [...expectedOf].map(([name, expected]): SettingProblem => {
     const file = fileOfSecret.get(name)

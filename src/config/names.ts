@@ -1,6 +1,13 @@
 import { upstreamNames } from '../http/upstreams.ts'
 import { onOneLine, type SettingProblem } from './problems.ts'
-import { isKnownName, type SettingName, settingNames } from './settings.ts'
+import {
+  fileOf,
+  isKnownName,
+  isSettingName,
+  type SettingName,
+  secretSettings,
+  settingNames,
+} from './settings.ts'
 
 /** Settings of earlier versions, each with what stands in its place. */
 export const goneSettings: Readonly<Record<string, string>> = {
@@ -60,7 +67,8 @@ export function checkNames(texts: ReadonlyMap<string, string>) {
     const problem = (expected: string, more: string) => {
       return { name: shown, value: '****', expected, message: `${shown} is not a setting${more}` }
     }
-    const instead = Object.hasOwn(goneSettings, name) ? goneSettings[name] : undefined
+    const written = inUpperCase(name)
+    const instead = Object.hasOwn(goneSettings, written) ? goneSettings[written] : undefined
     const meant = nearMiss(name, text)
     const hint = hintAt(name, text)
     if (instead !== undefined) unknown.push(problem('not set', ` any more: ${instead}.`))
@@ -122,11 +130,12 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
 
 /** For a name that begins as settings do, or is one without its beginning: what was meant, and how that is said. */
 function hintAt(name: string, text: string): [expected: string, more: string] | undefined {
-  const written = name
-    .toUpperCase()
-    .replace(/[^A-Z0-9]+/g, '_')
-    .replace(/^QUOTEGATE_/, '')
+  const written = inUpperCase(name)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
+  if (isSettingName(written.replace(/_FILE$/, ''))) {
+    const inFiles = inWords(secretSettings.map(fileOf), 'and')
+    return [inFiles, `. Only secrets may be in files: ${inFiles}.`]
+  }
   const whole = withoutBeginning.get(written)
   const beginning = ownBeginnings.find((own) => written.startsWith(own))
   if (whole === undefined && beginning === undefined) return undefined
@@ -140,7 +149,12 @@ function hintAt(name: string, text: string): [expected: string, more: string] | 
   return [meant, `. Did you mean ${meant}?`]
 }
 
-function inWords(names: readonly SettingName[], last: 'and' | 'or'): string {
+function inUpperCase(name: string): string {
+  const upper = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
+  return upper.replace(/^QUOTEGATE_/, '')
+}
+
+function inWords(names: readonly string[], last: 'and' | 'or'): string {
   return names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
 }
 

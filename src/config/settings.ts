@@ -61,13 +61,13 @@ const upstreams = {
   NODE_ENV: row(value.anyText.toLowerCase().optional(), { team: true })`
     production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox never serves real users by
     accident. Any other value changes nothing.`,
-  SWAP_BASE_URL: row(value.baseUrlOrSandbox.prefault('sandbox'), {
+  SWAP_BASE_URL: row(value.baseUrlOrSandbox('SWAP_AUTHORIZATION').prefault('sandbox'), {
     team: true,
     secret: 'in-url',
     defaultText: 'sandbox; none in production, where it is required',
   })`
     The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.`,
-  PAYMENTS_BASE_URL: row(value.baseUrlOrSandbox.optional(), {
+  PAYMENTS_BASE_URL: row(value.baseUrlOrSandbox().optional(), {
     team: true,
     secret: 'in-url',
     defaultText: 'sandbox if SWAP_BASE_URL is the sandbox, else none',

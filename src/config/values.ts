@@ -72,12 +72,17 @@ export const host = z
   )
 
 const baseUrlExample = 'https://api.example.com/prefix'
-const orSandbox = { keys: 'SWAP_AUTHORIZATION', or: '; or, outside production, sandbox' }
 
 export const baseUrl = readBy((text) => readHttpUrl(text, baseUrlExample))
-export const baseUrlOrSandbox = readBy((text) =>
-  text.toLowerCase() === 'sandbox' ? 'sandbox' : readHttpUrl(text, baseUrlExample, orSandbox),
-)
+
+/** `keys`: the setting that is for keys to this upstream. */
+export function baseUrlOrSandbox(keys = '') {
+  const more = { keys, or: '; or, outside production, sandbox' }
+  return readBy((text) =>
+    text.toLowerCase() === 'sandbox' ? 'sandbox' : readHttpUrl(text, baseUrlExample, more),
+  )
+}
+
 export const collectorUrl = readBy(readCollectorUrl)
 export const storeUrl = readBy((url) => ({ url, address: readStoreUrl(url) }))
 export const proxyUrl = readBy((url) => ({ url, address: readProxyUrl(url) }))
@@ -97,7 +102,10 @@ export const filePath = z.string().regex(/^[^\0]+$/, 'the path of a file')
 /** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
 export const token = z
   .string()
-  .regex(/^[\x21-\x7e]{16,512}$/, 'a secret of 16 to 512 visible ASCII characters, without spaces')
+  .regex(
+    /^[\x21-\x7e]{16,512}$/,
+    'a secret of 16 to 512 visible ASCII characters, without spaces and line breaks',
+  )
 
 export const headerValue = z
   .string()

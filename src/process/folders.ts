@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 
 /** The folder and those above it that do not exist, the deepest first. */
-export function missingFolders(path: string): string[] {
+function missingFolders(path: string): string[] {
   const missing: string[] = []
   for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.push(folder)
   return missing
@@ -28,4 +29,36 @@ export const maxFolderBytes = maxSocketPathBytes - '/lock-12345678'.length
 
 export function fitsASocket(folder: string): boolean {
   return process.platform === 'win32' || Buffer.byteLength(folder) <= maxFolderBytes
+}
+
+/**
+ * Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. Returns
+ * what would be right if files cannot be kept in the folder.
+ */
+export function tryFolder(written: string): string | undefined {
+  if (!fitsASocket(written)) return `a path of at most ${maxFolderBytes} bytes, because its lock is a socket`
+  const path = resolve(written)
+  const missing = missingFolders(path)
+  const file = join(path, `check-config-${randomUUID()}`)
+  try {
+    makeFolders(path)
+    // A disk that is full accepts an empty file.
+    writeFileSync(file, 'quotegate --check-config', { flag: 'wx', mode: 0o600 })
+    return undefined
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return `a folder that quotegate can create and write to (${code ?? message})`
+  } finally {
+    withoutFailing(() => rmSync(file, { force: true }))
+    // One that is not empty is in use: a gateway has started meanwhile.
+    for (const folder of missing) withoutFailing(() => rmdirSync(folder))
+  }
+}
+
+function withoutFailing(step: () => void): void {
+  try {
+    step()
+  } catch {
+    // What could not be created cannot be removed.
+  }
 }

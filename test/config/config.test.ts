@@ -96,6 +96,7 @@ describe('defaults', () => {
 describe('settings and values of earlier versions', () => {
   test.each([
     [{ UPSTREAM_QUEUE: '9' }, 'UPSTREAM_QUEUE is not a setting any more: eight times UPSTREAM_CONNECTIONS'],
+    [{ 'upstream-retries': '3' }, 'upstream-retries is not a setting any more: what the upstream'],
     [{ ORDER_LOG: 'on' }, 'ORDER_LOG is not a setting any more: ACCESS_LOG=orders logs'],
     [
       { WEBHOOKS_CA_FILE: '/nowhere' },
@@ -168,7 +169,9 @@ describe('problems', () => {
 
   test('one problem is not reported again for the default that stands in for it', () => {
     expect(namesOf({ PORT: 'abc', SWAP_BASE_URL: 'http://localhost:8080' })).toEqual(['PORT'])
-    expect(namesOf({ NODE_ENV: 'production', SWAP_BASE_URL: 'nonsense' })).toEqual(['SWAP_BASE_URL'])
+    expect(errorOf({ NODE_ENV: 'production', SWAP_BASE_URL: 'nonsense' }).problems).toEqual([
+      expect.objectContaining({ expected: expect.stringMatching(/^an http or https URL such as/) }),
+    ])
   })
 
   test('a required setting that is missing is named as not set', () => {

@@ -17,32 +17,6 @@ describe('cross-checks of settings', () => {
     expect([config.production, config.upstreams.payments.baseUrl]).toEqual([true, undefined])
   })
 
-  test('NODE_ENV=prod is warned about, because it does not disable the sandbox', () => {
-    expect(loadConfig({ NODE_ENV: 'prod' }).warnings).toEqual([
-      expect.stringContaining('NODE_ENV=production'),
-    ])
-  })
-
-  test('a refresh that never takes effect is warned about', () => {
-    const warnings = (ahead: string) =>
-      loadConfig({ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: ahead }).warnings
-    expect(warnings('3000')).toEqual([expect.stringContaining('QUOTE_REFRESH_AHEAD_MS=3000 has no effect')])
-    expect([...warnings('3001'), ...warnings('0')]).toEqual([])
-  })
-
-  test('a margin with which quotes are served that orders can no longer use is warned about', () => {
-    const warnings = (least: string) =>
-      loadConfig({ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: least }).warnings
-    expect(warnings('1999')).toEqual([expect.stringContaining('that orders can no longer use')])
-    expect(warnings('2000')).toEqual([])
-  })
-
-  test('a ledger that forgets quotes as they expire is warned about: late orders would be sent on', () => {
-    const warnings = (retention: string) => loadConfig({ LEDGER_RETENTION_MS: retention }).warnings
-    expect(warnings('0')).toEqual([expect.stringContaining('LEDGER_RETENTION_MS=0 forgets')])
-    expect(warnings('1')).toEqual([])
-  })
-
   test.each([
     [{ PORT: '8081' }, ['PORT']],
     [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],
@@ -50,6 +24,15 @@ describe('cross-checks of settings', () => {
     [{ ADMIN_PORT: '8080', ADMIN_HOST: 'localhost' }, ['ADMIN_PORT']],
   ])('two listeners cannot share one address: %j', (given, names) => {
     expect(namesOf(given)).toEqual(names)
+  })
+
+  test('and the error says where the other port comes from', () => {
+    expect(() => loadConfig({ PORT: '8081' })).toThrow("from ADMIN_PORT (8081, that setting's default)")
+    expect(() => loadConfig({ PORT: '9000', ADMIN_PORT: '9000' })).toThrow(/from PORT \(9000\)$/)
+  })
+
+  test('the listener of a wrong host is not what a base URL leads to', () => {
+    expect(namesOf({ HOST: 'a b', SWAP_BASE_URL: 'http://localhost:8081' })).toEqual(['HOST'])
   })
 
   test.each([
@@ -87,14 +70,6 @@ describe('cross-checks of settings', () => {
     [{ PORT: '0' }, 'http://localhost:8080'],
   ])('another port or machine is accepted as an upstream: %j %s', (given: Record<string, string>, url) => {
     expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.upstreams.swap.baseUrl).toBe(url)
-  })
-
-  test('a ledger smaller than the cache is warned about where unknown quotes are refused', () => {
-    const warnings = (unknown: string, entries: string) =>
-      loadConfig({ ORDER_UNKNOWN_QUOTE: unknown, LEDGER_ENTRIES: entries, QUOTE_CACHE_ENTRIES: '500' })
-        .warnings
-    expect(warnings('refuse', '499')).toEqual([expect.stringContaining('LEDGER_ENTRIES=499 is less')])
-    expect([...warnings('refuse', '500'), ...warnings('forward', '499')]).toEqual([])
   })
 
   test('a header in which trusted proxies describe the client cannot be sent to the provider with a quote', () => {
@@ -140,15 +115,5 @@ describe('cross-checks of settings', () => {
     test('is reported as without effect with QUOTE_PARTITION=ip', () => {
       expect(warnings('x-region', 'ip')).toEqual([expect.stringContaining('is set and has no effect')])
     })
-  })
-
-  test('SWAP_AUTHORIZATION on a listener beyond loopback is warned about', () => {
-    const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
-    const console = { SWAP_BASE_URL: swap, ADMIN_HOST: 'localhost' }
-    expect(loadConfig({ ...key, ...console, HOST: '0.0.0.0' }).warnings).toEqual([
-      expect.stringContaining('SWAP_AUTHORIZATION'),
-    ])
-    expect(loadConfig({ ...key, HOST: 'localhost' }).warnings).toEqual([])
-    expect(loadConfig({ ...console, HOST: '0.0.0.0' }).warnings).toEqual([])
   })
 })

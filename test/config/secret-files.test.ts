@@ -64,6 +64,7 @@ describe.each(secrets)('%s in a file', (name, value) => {
     ['is empty', () => file(''), /this file is empty$/],
     ['has a newline alone', () => file('\n'), /this file is empty$/],
     ['is not text', () => file(Buffer.from([0xff, 0xfe, 0x41])), /a file of UTF-8 text$/],
+    ['ends with an empty line', () => file(`${value}\n\n`), /a file that holds /],
     ['has two lines', () => file(`${value}\n${value}\n`), /a file that holds /],
   ])('stops the startup if the file %s', (_case, path, expected) => {
     const problems = problemsOf({ [`${name}_FILE`]: path() })

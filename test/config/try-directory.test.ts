@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { tryDirectory } from '../../src/config/files.ts'
 import { loadConfig } from '../../src/config/load.ts'
 
 function temporary(): string {
@@ -11,7 +10,7 @@ function temporary(): string {
   return folder
 }
 
-const check = (directory: string) => () => loadConfig({ STATE_DIRECTORY: directory }, { tryDirectory })
+const check = (directory: string) => () => loadConfig({ STATE_DIRECTORY: directory }, { tryDirectory: true })
 
 test('a folder that is there and can be written to is good, and stays as it is', () => {
   const folder = temporary()

@@ -39,11 +39,15 @@ describe('a name that is not a setting and begins as settings do', () => {
   test.each([
     ['LEDGER_SIZE', 'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.'],
     ['QUOTE_TTL_MS', 'The settings that begin with QUOTE_ are QUOTE_PARTITION, '],
+    ['SWAP_BASE_URL_FILE', 'Only secrets may be in files: ADMIN_TOKEN_FILE, '],
     // The file of a TLS key is not what a key to the API belongs into.
     ['SWAP_KEY', 'The settings that begin with SWAP_ are SWAP_BASE_URL, '],
-  ])('is pointed out with those that begin so, if it is like none of them: %s', (name, text) => {
-    expect(warnings(name)).toEqual([expect.stringContaining(`${name} is not a setting. ${text}`)])
-  })
+  ])(
+    'is pointed out with those that begin so, if it is like none of them, or what else is right: %s',
+    (name, text) => {
+      expect(warnings(name)).toEqual([expect.stringContaining(`${name} is not a setting. ${text}`)])
+    },
+  )
 
   test.each(ownBeginnings)('is found by %s', (beginning) => {
     expect(warnings(`${beginning}XYZZY`)).toEqual([

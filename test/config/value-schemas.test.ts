@@ -27,6 +27,7 @@ describe('each kind of value', () => {
     ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
     ['VALKEY_KEY_PREFIX', 'staging/quotes:'],
     ['DRAIN_DELAY_MS', 0],
+    ['METRICS_PAIRS', Array.from({ length: 20 }, (_, index) => `P${index}`)],
     ...[
       'redis://localhost',
       'REDIS://:p%40ss@[::1]:6380/3',
@@ -145,9 +146,24 @@ describe('each kind of value', () => {
       value,
     ]),
     ['VALKEY_TIMEOUT_MS', '0'],
+    ['METRICS_PAIRS', Array.from({ length: 21 }, (_, index) => `P${index}`)],
   ]
   test.each(refused)('%s refuses %j', (name, value) => {
     expect(namesOf({ [name]: value })).toEqual([name])
+  })
+
+  test.each([
+    [
+      'SWAP_BASE_URL',
+      'without user and password (SWAP_AUTHORIZATION is for keys); or, outside production, sandbox',
+    ],
+    ['PAYMENTS_BASE_URL', 'without user and password; or, outside production, sandbox'],
+    ['WEBHOOKS_BASE_URL', 'without user and password'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'without user and password (OTEL_EXPORTER_OTLP_HEADERS is for keys)'],
+  ])('%s says where keys belong', (name, text) => {
+    expect(() => loadConfig({ [name]: 'https://me:secret@api.example' })).toThrow(
+      new RegExp(`, ${text.replace(/[()]/g, '.')}$`),
+    )
   })
 
   test('a base URL keeps its path prefix and loses its trailing slash', () => {

@@ -55,15 +55,6 @@ describe('a start warns of', () => {
     },
   )
 
-  test('a guard that only reports, in production', () => {
-    const reporting = { ORDER_EXPIRED_QUOTE: 'report' }
-    expect(warnings({ ...production, ...reporting })).toEqual([
-      expect.stringContaining('ORDER_EXPIRED_QUOTE=report, in production'),
-    ])
-    expect(warnings({ ...production, ORDER_EXPIRED_QUOTE: 'refuse' })).toEqual([])
-    expect(warnings(reporting)).toEqual([])
-  })
-
   test('production without TRUST_PROXY', () => {
     const { TRUST_PROXY: _, CLIENT_IP_HEADER: __, ...without } = production
     expect(warnings(without)).toEqual([expect.stringContaining('TRUST_PROXY is not set in production')])
@@ -162,12 +153,6 @@ describe('a start warns of', () => {
     expect(warnings({ SWAP_BASE_URL: swap, HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1' })).toEqual([])
   })
 
-  test('quotes that all clients share', () => {
-    expect(warnings({ QUOTE_PARTITION: 'none' })).toEqual([
-      expect.stringContaining('QUOTE_PARTITION=none shares'),
-    ])
-  })
-
   test.each(['HTTPS_PROXY', 'https_proxy'])('%s, which has no effect', (name) => {
     const given = { SWAP_BASE_URL: swap, [name]: 'http://me:hunter2@proxy.example:3128' }
     const loaded = loadConfig(given)
@@ -178,13 +163,55 @@ describe('a start warns of', () => {
     expect(loaded.config.proxy).toBeUndefined()
     expect(warnings({ ...given, UPSTREAM_PROXY: 'http://proxy.example:3128' })).toEqual([])
   })
+})
 
-  test('an http upstream that does not go through the proxy', () => {
-    const given = { SWAP_BASE_URL: swap, UPSTREAM_PROXY: 'http://proxy.example:3128' }
-    expect(warnings({ ...given, WEBHOOKS_BASE_URL: 'http://hooks.example' })).toEqual([
-      expect.stringContaining('WEBHOOKS_BASE_URL=http://hooks.example is connected to directly'),
-    ])
-    expect(warnings({ ...given, WEBHOOKS_BASE_URL: 'http://localhost:9000' })).toEqual([])
+describe('a start warns of one value, and not of the next to it:', () => {
+  const ahead = { QUOTE_MIN_VALIDITY_MS: '3000' }
+  const margin = { ORDER_EXPIRY_MARGIN_MS: '2000' }
+  const few = { ORDER_UNKNOWN_QUOTE: 'refuse', QUOTE_CACHE_ENTRIES: '500' }
+  const key = { SWAP_AUTHORIZATION: 'Bearer hidden', SWAP_BASE_URL: swap, ADMIN_HOST: 'localhost' }
+  const proxied = { SWAP_BASE_URL: swap, UPSTREAM_PROXY: 'http://proxy.example:3128' }
+  test.each<[text: string, warned: Record<string, string>, ...good: Record<string, string>[]]>([
+    ['NODE_ENV=production', { NODE_ENV: 'prod' }, { NODE_ENV: 'test' }],
+    [
+      'QUOTE_REFRESH_AHEAD_MS=3000 has no effect',
+      { ...ahead, QUOTE_REFRESH_AHEAD_MS: '3000' },
+      { ...ahead, QUOTE_REFRESH_AHEAD_MS: '3001' },
+      { ...ahead, QUOTE_REFRESH_AHEAD_MS: '0' },
+    ],
+    [
+      'that orders can no longer use',
+      { ...margin, QUOTE_MIN_VALIDITY_MS: '1999' },
+      { ...margin, QUOTE_MIN_VALIDITY_MS: '2000' },
+    ],
+    ['LEDGER_RETENTION_MS=0 forgets', { LEDGER_RETENTION_MS: '0' }, { LEDGER_RETENTION_MS: '1' }],
+    [
+      'LEDGER_ENTRIES=499 is less',
+      { ...few, LEDGER_ENTRIES: '499' },
+      { ...few, LEDGER_ENTRIES: '500' },
+      { ...few, LEDGER_ENTRIES: '499', ORDER_UNKNOWN_QUOTE: 'forward' },
+    ],
+    [
+      'HOST=0.0.0.0 is reachable from other machines and SWAP_AUTHORIZATION is set',
+      { ...key, HOST: '0.0.0.0' },
+      { ...key, HOST: 'localhost' },
+      { SWAP_BASE_URL: swap, ADMIN_HOST: 'localhost', HOST: '0.0.0.0' },
+    ],
+    [
+      'ORDER_EXPIRED_QUOTE=report, in production',
+      { ...production, ORDER_EXPIRED_QUOTE: 'report' },
+      { ...production, ORDER_EXPIRED_QUOTE: 'refuse' },
+      { ORDER_EXPIRED_QUOTE: 'report' },
+    ],
+    ['QUOTE_PARTITION=none shares', { QUOTE_PARTITION: 'none' }, { QUOTE_PARTITION: 'ip' }],
+    [
+      'WEBHOOKS_BASE_URL=http://hooks.example is connected to directly',
+      { ...proxied, WEBHOOKS_BASE_URL: 'http://hooks.example' },
+      { ...proxied, WEBHOOKS_BASE_URL: 'http://localhost:9000' },
+    ],
+  ])('%s', (text, warned, ...good) => {
+    expect(warnings(warned)).toEqual([expect.stringContaining(text)])
+    for (const given of good) expect(warnings(given)).toEqual([])
   })
 })
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { tryDirectory } from '../../src/config/files.ts'
 import { StateError } from '../../src/process/errors.ts'
+import { tryFolder } from '../../src/process/folders.ts'
 import { pause } from '../support/gateways/between.ts'
 import { killPrograms, watchProgram } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
@@ -124,7 +124,7 @@ describe.skipIf(process.platform === 'win32')('a folder whose path is too long f
   })
 
   test('does not pass --check-config', () => {
-    expect(tryDirectory(long())).toMatch(/at most \d+ bytes/)
+    expect(tryFolder(long())).toMatch(/at most \d+ bytes/)
   })
 
   test('but one as long as is allowed works', async () => {

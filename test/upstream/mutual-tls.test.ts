@@ -154,3 +154,15 @@ it.each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' 
     )
   },
 )
+
+it.each([
+  [{}, 1],
+  [{ PAYMENTS_BASE_URL: 'https://pay.example' }, 0],
+  [{ WEBHOOKS_BASE_URL: 'https://hooks.example' }, 0],
+  [{ PAYMENTS_BASE_URL: 'http://127.0.0.1:9000', WEBHOOKS_BASE_URL: 'https://hooks.example' }, 0],
+])('PAYMENTS_CA_FILE needs TLS to payments or to webhooks: %j', { tags: ['openssl'] }, (given, count) => {
+  const files = { SWAP_BASE_URL: 'https://swap.example', PAYMENTS_CA_FILE: identityOf().certFile }
+  const text = 'neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL'
+  const { warnings } = loadConfig({ ...files, ...given })
+  expect(warnings.filter((warning) => warning.includes(text))).toHaveLength(count)
+})
