@@ -149,6 +149,13 @@ describe('a key in the store that replicas share', () => {
     },
   )
 
+  test('is still found there by a process that had to displace it', async () => {
+    const keys = replica(new Store())
+    for (let number = 0; number <= maxKeys; number += 1) await click(keys, `k${number}`)
+    expect(keys.size).toBe(maxKeys)
+    expect(await click(keys, 'k0')).toBe(false)
+  })
+
   test('is freed once the store is back', async () => {
     atOnce()
     const store = new Store()

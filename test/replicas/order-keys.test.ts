@@ -8,7 +8,7 @@ import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
-import { eventually, stored } from '../support/gateways/replicas.ts'
+import { eventually } from '../support/gateways/replicas.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
@@ -58,6 +58,23 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
+  it('a key has its 24 hours in the store from when it was claimed', async () => {
+    const { a, store } = await replicas((response) =>
+      setTimeout(() => response.writeHead(201).end('{}'), 1_000),
+    )
+    const leftMs = async () => {
+      const [key = ''] = (await store.ask('KEYS', '*order:*')) as string[]
+      return Number(await store.ask('PTTL', key))
+    }
+    const answered = order(a, 'k')
+    await eventually('the claim', async () => (await leftMs()) > 0)
+    expect(await leftMs()).toBeLessThanOrEqual(86_400_000)
+    expect((await answered).status).toBe(201)
+    const left = await leftMs()
+    expect(left).toBeGreaterThan(86_400_000 - 60_000)
+    expect(left).toBeLessThanOrEqual(86_400_000 - 1_000)
+  })
+
   it('an order with an unknown outcome is unknown at the other replica, and at one that starts later', async () => {
     const { b, a, start, upstream } = await replicas((response) => response.destroy())
     expect((await order(a, 'k')).status).toBe(502)
@@ -73,13 +90,11 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     expect((await order(a, 'k')).status).toBe(201)
     expect((await order(a, 'k')).status).toBe(201)
     expect(upstream.requests).toHaveLength(1)
-    await valkey({ port: store.port })
+    const back = await valkey({ port: store.port })
     await eventually('the store to be up', async () => (await counted(b, 'quotegate_store_up')) === 1)
-    await eventually(
-      'the answer to be in the store',
-      async () => (await counted(a, stored('key-settle'))) > 0,
+    await eventually('the answer to be in the store', async () =>
+      Boolean(((await back.ask('KEYS', '*order:*')) as string[]).length),
     )
-    await pause(100)
     expect((await order(b, 'k')).status).toBe(201)
     expect(upstream.requests).toHaveLength(1)
   })

@@ -224,6 +224,21 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(arrived()).toHaveLength(1)
   })
 
+  it('is free again where the gateway refused the order unsent', async () => {
+    const { arrived, gateway, held, order } = await heldOrders({ UPSTREAM_CONNECTIONS: 1, queue: 0 })
+    const busy = new RawConnection(gateway.url)
+    busy.write(post(body, { path, headers: keyed('busy') }))
+    await until(() => held.length === 1, 'the only connection is taken')
+    expectProblem(await order(body, { path, headers: keyed('k') }), 503, 'saturated')
+    held[0]?.writeHead(201).end()
+    await busy.answer()
+    const sent = order(body, { path, headers: keyed('k') })
+    await until(() => held.length === 2, 'the order is sent when it comes again')
+    held[1]?.writeHead(201).end()
+    expect((await sent).status).toBe(201)
+    expect(arrived()).toHaveLength(2)
+  })
+
   it('is answered again without a connection, also to a client that waits for 100 Continue', async () => {
     const { arrived, gateway, held } = await heldOrders({ UPSTREAM_CONNECTIONS: 1, queue: 0 })
     const [one, other] = [new RawConnection(gateway.url), new RawConnection(gateway.url)]
