@@ -15,19 +15,14 @@ export function runContainer(name: string, flags: readonly string[], command: re
 }
 
 export function runGateway(name: string, ...flags: string[]): void {
-  const upstreams = [
-    '--env',
-    'SWAP_BASE_URL=http://sandbox:8080',
-    '--env',
-    'PAYMENTS_BASE_URL=http://sandbox:8080',
-  ]
+  const upstreams = ['SWAP', 'PAYMENTS'].map((api) => `--env=${api}_BASE_URL=http://sandbox:8080`)
   runContainer(name, [...upstreams, ...flags], ['quotegate'])
 }
 
 /** The network `trial` with a sandbox in it, and nothing of either when `body` has ended. */
 export async function withSandbox(body: () => Promise<void>): Promise<void> {
   docker('network', 'create', '--subnet', '172.30.0.0/24', 'trial')
-  runContainer('sandbox', ['--env', 'NODE_ENV=development'], ['quotegate', '--sandbox'])
+  runContainer('sandbox', ['--env=NODE_ENV=development'], ['quotegate', '--sandbox'])
   await body()
   docker('rm', '--force', '--volumes', ...docker('ps', '--all', '--quiet').split('\n'))
   docker('network', 'rm', 'trial')
@@ -37,11 +32,10 @@ export function addressOf(name: string): string {
   return docker('inspect', '--format', '{{.NetworkSettings.Networks.trial.IPAddress}}', name)
 }
 
-export interface State {
+interface State {
   ExitCode: number
   OOMKilled: boolean
   Running: boolean
-  Health?: { Status: string }
 }
 
 export function stateOf(name: string): State {
@@ -68,3 +62,5 @@ export async function isOk(url: string): Promise<boolean> {
   await response.arrayBuffer()
   return response.ok
 }
+
+export const becomesReady = (address: string) => until('ready', () => isOk(`http://${address}:8081/readyz`))

@@ -2,7 +2,7 @@ import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
 import { systemClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import { Events, notKeptReasons } from '../events.ts'
+import { Events } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -67,7 +67,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const applicationOf = createApplicationOf(config.swap.appName)
   const loggedAddress = createLoggedAddress(config.log.clientAddress)
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
-  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
+  const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
   const recent = new Recent(clock, applicationOf)
   const outages = new Outages(clock, recent)

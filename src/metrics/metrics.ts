@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
-import type { Listener, NotKeptReason } from '../events.ts'
+import type { Listener } from '../events.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { type Watched, watch } from './gauges.ts'
 import { countOrders, countQuotes, otherPair, type QuoteCounts } from './quotes.ts'
@@ -55,7 +55,6 @@ async function renderPage(registry: Registry): Promise<{ text: string; tookMs: n
 
 interface MetricsOptions {
   version: string
-  notKeptReasons: readonly NotKeptReason[]
   /** Pairs with series of their own; a client can add none. */
   pairs?: readonly string[]
 }
@@ -64,7 +63,7 @@ interface MetricsOptions {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** What each metric means, and what to do when it moves, is in docs/metrics.md. */
-export function createMetrics({ version, pairs: named = [], notKeptReasons }: MetricsOptions) {
+export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
   const set = new MetricSet()
   const { registry } = set
   for (const metric of processMetrics().getMetricsAsArray())
@@ -86,7 +85,7 @@ export function createMetrics({ version, pairs: named = [], notKeptReasons }: Me
     'Spans that were not exported: too many waited, or the collector did not take them',
   )
   const requests = countRequests(set)
-  const { lookups, ...quotes } = countQuotes(set, { notKeptReasons, pairs })
+  const { lookups, ...quotes } = countQuotes(set, pairs)
   const { orders, withoutStore, ...floatOrders } = countOrders(set)
   const others: Listener = {
     bodyRefused: () => bodiesRefused.inc(),

@@ -1,4 +1,4 @@
-import { keyResults, type Listener, type Lookup, type NotKeptReason } from '../events.ts'
+import { keyResults, type Listener, type Lookup, notKeptReasons } from '../events.ts'
 import type { FloatOrderDecision } from '../orders/float-order.ts'
 import type { GuardRule, Verdict } from '../orders/guard.ts'
 import { by, cross, type Labels, type MetricSet, type Tally } from './series.ts'
@@ -25,7 +25,7 @@ export interface QuoteCounts {
 /** `pairs`: those with series of their own, and `other`. */
 export function countQuotes(
   set: MetricSet,
-  { notKeptReasons, pairs }: { notKeptReasons: readonly NotKeptReason[]; pairs: readonly string[] },
+  pairs: readonly string[],
 ): { listener: Listener; lookups: Readonly<Record<Lookup, Tally>> } {
   const named = new Set(pairs)
   const ofPair = <Series>(byPair: Readonly<Record<string, Series>>, pair: string): Series =>

@@ -277,7 +277,7 @@ export const health = z.object({
         syncedAtMs: z.number(),
         restored: count.describe('Records that were read at the start.'),
         setAside: count.describe('Files that were set aside and that nothing reads.'),
-        failures: z.object({ open: count, write: count, sync: count }),
+        failures: z.object({ open: count, write: count, sync: count, keys: count }),
       })
       .nullable()
       .describe('The folder of STATE_DIRECTORY; null where that is not set.'),

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 
@@ -89,34 +90,27 @@ function clientHeader(name: string, client: string): [string, string] {
   return ['Forwarded', family === 6 ? `for="[${client}]"` : `for=${client}`]
 }
 
-function send(
+async function send(
   url: string,
   { method, target, headers, body }: TrialRequest,
 ): Promise<{ answer: IncomingMessage; body: string }> {
   const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const sent = httpRequest({
-      host: hostname.replace(/^\[|\]$/g, ''),
-      port,
-      method,
-      path: target,
-      headers: { ...Object.fromEntries(headers), 'User-Agent': 'quotegate-console' },
-      agent: false,
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    sent.on('error', reject)
-    sent.on('response', (answer) => {
-      const chunks: Buffer[] = []
-      let bytes = 0
-      answer.on('data', (chunk: Buffer) => {
-        if (bytes < maxAnswerBytes) chunks.push(chunk)
-        bytes += chunk.length
-      })
-      answer.on('error', reject)
-      answer.on('end', () => resolve({ answer, body: Buffer.concat(chunks).toString('utf8') }))
-    })
-    sent.end(body)
-  })
+  const sent = httpRequest({
+    ...{ host: hostname.replace(/^\[|\]$/g, ''), port, method, path: target },
+    headers: { ...Object.fromEntries(headers), 'User-Agent': 'quotegate-console' },
+    agent: false,
+    signal: AbortSignal.timeout(timeoutMs),
+  }).end(body)
+  // Without a listener of its own, an error after the head of the answer would end the process.
+  sent.on('error', () => {})
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    if (bytes < maxAnswerBytes) chunks.push(chunk)
+    bytes += chunk.length
+  }
+  return { answer, body: Buffer.concat(chunks).toString('utf8') }
 }
 
 function curlCommand(url: string, { method, target, headers, body }: TrialRequest): string {

@@ -35,8 +35,11 @@ function pathOf(name: string): { path?: string } {
 
 useBrowser()
 
+// Each waits for half a minute of traffic, and the browser of a busy machine draws slowly.
+const patience = isRenewing ? { timeout: 300_000 } : {}
+
 describeInBrowser('the console at work', () => {
-  test.each(shown)('is taken without an error on the page: $name', async (picture) => {
+  test.each(shown)('is taken without an error on the page: $name', patience, async (picture) => {
     const { name, colorScheme, width, height } = picture
     const { gateway, outage } = await createScene(times)
     const watched = await openPage(gateway.operationsUrl, { viewport: { width, height }, colorScheme })

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/config/settings.ts'
+import { status as declaredStatus } from '../../src/operations/schemas.ts'
+import { newFolder } from '../journal/disk-support.ts'
 import { aSecond } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { valkey } from '../support/stores/valkey.ts'
@@ -11,6 +13,15 @@ async function statusOf(operationsUrl: string, headers: Record<string, string> =
 }
 
 describe('/status', () => {
+  test('says what is declared, and nothing else, also of a folder', async () => {
+    const gateway = await gatewayWith({ STATE_DIRECTORY: newFolder() })
+    await quote(gateway)
+    const said = await statusOf(gateway.operationsUrl)
+    // What is not declared is left out of what is read.
+    expect(declaredStatus.parse(said)).toEqual(said)
+    expect(said.journal.disk.failures).toEqual({ open: 0, write: 0, sync: 0, keys: 0 })
+  })
+
   test('has the version, the state of the upstreams, the cache and the settings', async () => {
     const gateway = await gatewayWith({ UPSTREAM_CONNECTIONS: 7, queue: 9 })
     await quote(gateway)

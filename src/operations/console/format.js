@@ -1,3 +1,7 @@
+import { page } from './page.js'
+
+const dayMs = 86_400_000
+
 export function milliseconds(ms) {
   if (ms === null || ms === undefined) return '–'
   if (ms < 1) return ms.toFixed(2)
@@ -38,12 +42,18 @@ export function bytes(number) {
 export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)}%`
 
 export function signedPercent(share) {
+  if (share === null) return '–'
   const text = (Math.abs(share) * 100).toFixed(3)
   if (Number(text) === 0) return '0%'
   return `${share > 0 ? '+' : '−'}${text}%`
 }
 
-export const clockTime = (at) => new Date(at).toLocaleTimeString('en-GB')
+/** `14:05:02`; of a time more than a day ago, with its date. */
+export function clockTime(at) {
+  const date = new Date(at)
+  const day = page.latest.health.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''
+  return day + date.toLocaleTimeString('en-GB')
+}
 
 export function statusClass(status) {
   if (status === 0 || status >= 500) return 'bad'

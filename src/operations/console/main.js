@@ -106,7 +106,7 @@ function drawControls() {
       <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`,
   )
   // The system's theme until the user chooses one.
-  document.documentElement.dataset.theme = theme
+  document.documentElement.style.colorScheme = theme === 'auto' ? '' : theme
   draw(byId('notices'), notices())
 }
 

@@ -3,14 +3,12 @@ import { html, page } from './page.js'
 
 /** Pairs and peers that a sentence names. */
 const maxNames = 5
-const dayMs = 86_400_000
 const names = { swap: 'swap API', payments: 'payments API', webhooks: 'receiver of webhooks' }
 const kinds = { orders: 'Orders to the', rest: 'Requests other than quotes and orders to the' }
 
 /** One sentence for each thing that is wrong. The parts that change by the second are not read aloud again. */
 export function view() {
-  const { outages, health } = page.latest
-  return outages.filter(isNews).map((outage) => {
+  return page.latest.outages.filter(isNews).map((outage) => {
     const { id, what, upstream, traffic, isSevere, runbook, stillServed = [] } = outage
     // A gateway that restarted gives the same ids again.
     const key = [id, what, upstream, traffic].join(' ')
@@ -18,7 +16,7 @@ export function view() {
     const comma = what === 'pairs' && isSevere ? ',' : ''
     return html`<p key=${key} class="outage ${isSevere ? 'bad' : 'warn'}" data-outage=${what}>
       <strong>${title}</strong>
-      <span aria-live="off">${comma} since ${sinceText(outage, health.now)}</span>
+      <span aria-live="off">${comma} since ${sinceText(outage)}</span>
       <span>${how}</span>
       <span aria-live="off">${now}</span>
       <span class="served">${stillServed.length > 0 && ` Still served: ${listed(stillServed)}.`}</span>
@@ -33,9 +31,8 @@ function isNews({ what, upstream }, _index, outages) {
   return !outages.some((other) => other.traffic === 'connections' && other.upstream === upstream)
 }
 
-function sinceText({ since }, now) {
-  const day = now - since > dayMs ? `${new Date(since).toLocaleDateString('en-GB')} ` : ''
-  return `${day}${clockTime(since)} (${span(now - since)})`
+function sinceText({ since }) {
+  return `${clockTime(since)} (${span(Math.max(0, page.latest.health.now - since))})`
 }
 
 /** By what is wrong: the sentence before and after its time; its last part changes by the second. */

@@ -1,5 +1,5 @@
 import { copyableId, tailOf } from './controls.js'
-import { bytes, count, many, milliseconds, pairsOf, percent, reach, span } from './format.js'
+import { bytes, clockTime, count, many, milliseconds, pairsOf, percent, reach, span } from './format.js'
 import { html, page } from './page.js'
 
 const clockOffMs = 2_000
@@ -16,11 +16,9 @@ export function brand() {
 export function health() {
   const { ready, uptimeMs, upstreams, coolDowns, journal, slowest, store, cache, ledger, clock } =
     page.latest.health
-  const items = []
-  for (const upstream of upstreams) items.push(upstreamItem(upstream, coolDowns))
   return html`
     <${Item} id="ready" name=${ready ? 'ready' : 'not ready'} value="up ${span(uptimeMs)}" tone=${goodIf(ready)} />
-    ${items}
+    ${upstreams.map((upstream) => upstreamItem(upstream, coolDowns))}
     <${Item} id="store" name="store: ${store.kind}${store.up ? '' : ', down'}" tone=${goodIf(store.up)}
       value="${many(cache.entries, 'quote')}, ${bytes(cache.bytes)}; ledger ${count(ledger.entries)}"
       title=${store.up ? '' : down} />
@@ -65,7 +63,7 @@ function coolDownText({ clients, longestLeftMs }) {
 
 function diskItem({ appended, waiting, bytes: size, awaySinceMs, syncedAtMs, restored, skipped, setAside }) {
   const title =
-    `The journal in STATE_DIRECTORY. Last sync ${timeOf(syncedAtMs)}; restored at the start: ${count(restored)}, ` +
+    `The journal in STATE_DIRECTORY. Last sync ${clockTime(syncedAtMs)}; restored at the start: ${count(restored)}, ` +
     `skipped: ${count(skipped)}, files set aside: ${count(setAside)}${awayText(awaySinceMs)}`
   return html`<${Item} id="disk" name="disk${awaySinceMs === null ? '' : ': not written'}"
     value="${many(appended, 'record')} appended, ${count(waiting)} waiting, ${bytes(size)}"
@@ -79,8 +77,7 @@ function streamItem({ appended, waiting, behind, skipped, awaySinceMs }) {
     title="What the replicas tell each other by VALKEY_URL. Skipped: ${count(skipped)}${awayText(awaySinceMs)}" />`
 }
 
-const timeOf = (ms) => new Date(ms).toLocaleTimeString()
-const awayText = (ms) => (ms === null ? '' : `; away since ${timeOf(ms)}`)
+const awayText = (ms) => (ms === null ? '' : `; away since ${clockTime(ms)}`)
 const journalTone = (awaySinceMs, lost) => (awaySinceMs !== null ? 'bad' : lost > 0 ? 'warn' : 'good')
 
 function slowestItem({ area, durationMs, traceId, requestId }) {
@@ -111,17 +108,15 @@ export function savings() {
   const swap = upstreams.find(({ name }) => name === 'swap')
   const provider = swap?.traffic.find(({ traffic }) => traffic === 'quotes')
   const ofQuotes = quotes === 0 ? '' : ` (${percent(callsSaved / quotes, 0)} of ${count(quotes)} quotes)`
-  const expired = expiredOrdersStopped === 1 ? 'expired order stopped' : 'expired orders stopped'
+  const expired = `expired ${expiredOrdersStopped === 1 ? 'order' : 'orders'} stopped`
   const matched = orders === 0 ? '–' : percent(ordersMatched / orders, 0)
   return html`
     <span class="dim">In the ${reach(forMs / 1000)}</span>
     ${saved('calls', count(callsSaved), `calls saved${ofQuotes}`)}
     ${saved('expired', count(expiredOrdersStopped), expired)}
     ${saved('matched', matched, `of ${many(orders, 'order')} matched`)}
-    ${provider && saved('provider', withUnit(provider.p95Ms), `provider's p95 for quotes (${reach(provider.seconds)})`)}`
+    ${provider && saved('provider', provider.p95Ms === null ? '–' : `${milliseconds(provider.p95Ms)} ms`, `provider's p95 for quotes (${reach(provider.seconds)})`)}`
 }
-
-const withUnit = (ms) => (ms === null ? '–' : `${milliseconds(ms)} ms`)
 
 function saved(key, value, text) {
   return html`<span class="saved" data-saved=${key}><strong>${value}</strong> <span>${text}</span></span>`

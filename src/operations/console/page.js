@@ -82,12 +82,12 @@ export function Table({ of, kind, heads, empty, children }) {
   })
   return html`<${Scroller} of=${of} kind=${kind}>
     <table class=${of}><thead><tr>${cells}</tr></thead>${children}</table>
-    ${empty && html`<p class="empty" data-role="empty">${empty}</p>`}
+    ${empty && html`<p class="dim empty" data-role="empty">${empty}</p>`}
   <//>`
 }
 
 /** A list of names and values; a value may be an element. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined)
-  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt class="dim">${name}</dt><dd>${value}</dd>`)}</dl>`
 }

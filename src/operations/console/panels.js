@@ -2,14 +2,7 @@ import { clockTime, count, milliseconds, percent, reach } from './format.js'
 import { html, Panel, page, redraw, Scroller, Table } from './page.js'
 
 const maxEvents = 200
-const upstreamHeads = [
-  'Traffic',
-  'Calls/s, number',
-  'Failed, number',
-  'p50, number',
-  'p95, number',
-  'Last error',
-]
+const callHeads = ['Traffic', 'Calls/s, number', 'Failed, number', 'p50, number', 'p95, number', 'Last error']
 const settingHeads = ['Name', 'Value', 'Source', 'Meaning, minor']
 
 /** For each upstream and kind of traffic: how much, how well and how fast. */
@@ -17,7 +10,7 @@ export function upstreams() {
   const { upstreams: all, now } = page.shown.health
   const period = reach(all[0]?.traffic[0]?.seconds ?? 0)
   return html`<${Panel} id="upstreams" title="Upstreams" count=${period}>
-    <${Table} of="upstreams" heads=${upstreamHeads}>
+    <${Table} of="upstreams" heads=${callHeads}>
       ${all.map((upstream) => upstreamRows(upstream, now))}
     <//>
   <//>`
@@ -108,6 +101,6 @@ function settingRow({ name, value, source, meaning }) {
     <th scope="row" class="mono">${name}</th>
     <td class="mono ${source === 'environment' ? 'set' : ''}">${value === '' ? 'none' : value}</td>
     <td class="dim">${source}</td>
-    <td class="minor">${meaning}</td>
+    <td class="dim minor">${meaning}</td>
   </tr>`
 }

@@ -9,12 +9,7 @@ const columns = [
   { key: 'toAmount', label: 'To amount', kind: 'number minor', of: ({ toAmount }) => Number(toAmount) },
   { key: 'left', label: 'Life left', of: ({ endsAt }) => endsAt },
   { key: 'hits', label: 'Hits', kind: 'number', of: ({ hits }) => hits },
-  {
-    key: 'drift',
-    label: 'Drift',
-    kind: 'number minor',
-    of: ({ drift }) => drift ?? Number.NEGATIVE_INFINITY,
-  },
+  { key: 'drift', label: 'Drift', kind: 'number minor', of: ({ drift }) => drift ?? -1 },
 ]
 const driftTitle = 'How far the price moved since the quote before this one'
 /** The gateway sends at most this many. */
@@ -33,12 +28,11 @@ export function view() {
   const heads = [...columns.map(heading), page.isFull && html`<td></td>`]
   const empty =
     live.length === 0 && 'Nothing is cached. A quote appears here as soon as a client requests one.'
-  const label = 'Filter the quotes by pair or amount'
   const dropAll = html`<button type="button" class="quiet" data-role="drop-all"
     onClick=${() => drop('drop-all', {})}>Drop all</button>`
   const tools = html`
-    <input type="search" data-role="filter" placeholder="Filter by pair or amount" aria-label=${label}
-      onInput=${setFilter} />
+    <input type="search" data-role="filter" placeholder="Filter by pair or amount"
+      aria-label="Filter the quotes by pair or amount" onInput=${setFilter} />
     ${page.isFull && live.length > 0 && dropAll}`
   return html`<${Panel} id="quotes" title="Quotes in the cache" kind="wide" count=${shownCount} tools=${tools}>
     <${Table} of="quotes" kind="tall" heads=${heads} empty=${empty}>
@@ -87,7 +81,7 @@ function compare(left, right) {
 function row(quote) {
   const { key, id, pair, amount, toAmount, toAsset, hits, drift } = quote
   const name = `Drop ${pair} ${amount}`
-  const dropButton = html`<button type="button" class="drop" aria-label=${name} title=${name}
+  const dropButton = html`<button type="button" class="quiet copy drop" aria-label=${name} title=${name}
     onClick=${() => drop('drop', { id })}>×</button>`
   return html`<tr key=${key} data-pair=${pair}>
     <td>
@@ -99,7 +93,7 @@ function row(quote) {
     <td>${countdown(quote)}</td>
     <td class="number">${count(hits)}</td>
     <td class="number minor ${drift > 0 ? 'good' : drift < 0 ? 'bad' : ''}">
-      ${drift === null ? '–' : signedPercent(drift)}</td>
+      ${signedPercent(drift)}</td>
     ${page.isFull && html`<td class="number">${dropButton}</td>`}
   </tr>`
 }

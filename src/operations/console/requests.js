@@ -33,7 +33,7 @@ export function tick(frame) {
 }
 
 function add(seen) {
-  // What failed in the second in which the page connected may come twice. The first stays, because it may be open.
+  // A `hello` has what failed lately in both of its lists.
   const all = new Map([...seen, ...requests].map((request) => [request.number, request]))
   // Failed requests stay longer than others, and so does what is being read.
   let failed = 0
@@ -100,7 +100,7 @@ function rowOf(request) {
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
     <td class="path">
-      ${openButton(request, path, html`<span class="method">${method}</span>`, ` ${path || '(unreadable)'}`)}
+      ${openButton(request, path, html`<span class="dim method">${method}</span>`, ` ${path || '(unreadable)'}`)}
     </td>
     <td class="status ${statusClass(status)}">${statusText(request)}</td>
     <td>${chip(request)}</td>

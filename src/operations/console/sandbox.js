@@ -28,8 +28,8 @@ export function hello(frame) {
 export function view() {
   if (faults === null) return undefined
   const reset = html`<button type="button" class="quiet" onClick=${() => set(usual)}>Reset</button>`
-  const what = 'how both upstreams behave from now on, for every client'
-  return html`<${Panel} id="sandbox" title="Sandbox" count=${what} tools=${page.isFull && reset}>
+  return html`<${Panel} id="sandbox" title="Sandbox" tools=${page.isFull && reset}
+    count="how both upstreams behave from now on, for every client">
     <form class="sliders" data-role="body" onSubmit=${(event) => event.preventDefault()}>
       ${sliders.map(slider)}
       <label>Restricted place (CIDR)<input spellcheck=${false} autocomplete="off"

@@ -57,7 +57,7 @@ export function rangeChoice() {
   const choice = ([id, label]) => html`<label class="check">
     <input type="radio" name="range" value=${id} checked=${id === range} onChange=${choose} /><span>${label}</span>
   </label>`
-  return html`<legend>History</legend>${Object.entries(ranges).map(choice)}`
+  return html`<legend class="dim">History</legend>${Object.entries(ranges).map(choice)}`
 }
 
 export function view() {
@@ -88,9 +88,9 @@ export function view() {
 function Tile({ id, label, line, highest, value, unit, more, tone }) {
   return html`<div class="tile ${tone || ''}" data-tile=${id}>
     <div class="tile-text">
-      <div class="label">${label}</div>
+      <div class="dim">${label}</div>
       <div class="value"><span>${value}</span><small>${unit}</small></div>
-      <div class="more" title=${more}>${more}</div>
+      <div class="dim more" title=${more}>${more}</div>
     </div>
     ${sparkline(line, highest, `${label}: ${value}${unit || ''}, ${more}`)}
   </div>`

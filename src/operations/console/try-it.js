@@ -113,7 +113,7 @@ function outcome({ status, reason, durationMs, curl, body, headers }) {
     <pre class="curl" tabindex="0" aria-label="The request as curl">${curl}</pre>
     <pre class="body" tabindex="0" aria-label="The body of the answer">${shown}</pre>
     <details>
-      <summary>${headers.length} headers</summary>
+      <summary class="dim">${headers.length} headers</summary>
       <pre tabindex="0">${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}</pre>
     </details>
   </div>`

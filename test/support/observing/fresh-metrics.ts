@@ -1,4 +1,4 @@
-import { Events, notKeptReasons } from '../../../src/events.ts'
+import { Events } from '../../../src/events.ts'
 import type { Area } from '../../../src/http/target.ts'
 import type { Watched } from '../../../src/metrics/gauges.ts'
 import { createMetrics, type Metrics } from '../../../src/metrics/metrics.ts'
@@ -9,7 +9,7 @@ export function freshMetrics(
   pairs: readonly string[] = [],
   parts: Partial<Watched> = {},
 ): Metrics & { events: Events } {
-  const metrics = createMetrics({ version: 'test', notKeptReasons, pairs })
+  const metrics = createMetrics({ version: 'test', pairs })
   metrics.watch({ ...restingParts, ...parts })
   return { ...metrics, events: new Events(metrics.listeners) }
 }
