@@ -10,7 +10,6 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  */
 const needOwnProcess = [
   'test/client/memory-rate-limiter.test.ts',
-  'test/journal/stream-schedules.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/process/logger-without-pretty.test.ts',

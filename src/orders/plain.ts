@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, timersOf } from '../clock.ts'
 import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
@@ -41,7 +41,7 @@ export class PlainOrderRoute {
   }
 
   async answer(exchange: Exchange): Promise<void> {
-    const { bodies, config, keys, passThrough, swapHeaders, upstream } = this.#parts
+    const { bodies, clock, config, keys, passThrough, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
     const isKeyed = namesKey(request.rawHeaders)
@@ -49,7 +49,7 @@ export class PlainOrderRoute {
     const key = keys.idIn(sentHeaders)
     if (awaitsContinue(response)) upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = performance.now()
+    const readAtMs = timersOf(clock).steadyMs()
     let order: OrderTerms | undefined
     try {
       // A longer body streams, so that it cannot be compared with that of an order sent before.
