@@ -53,6 +53,7 @@ const long = [
   'process/',
   'property/guard-exhaustive',
   'property/order-guard',
+  'property/quote-races',
   'property/stream-model',
   'property/two-edges',
   'regression/patience',
