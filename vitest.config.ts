@@ -16,6 +16,7 @@ const needOwnProcess = [
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',
   'test/replicas/refill.test.ts',
+  'test/simulation/simulation.test.ts',
 ]
 
 /** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
@@ -61,6 +62,7 @@ const long = [
   'replicas/orders',
   'replicas/valkey/',
   'scripts/',
+  'simulation/',
   'journal/',
   'upstream/',
 ]

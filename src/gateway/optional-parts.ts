@@ -17,7 +17,7 @@ import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createRateLimit, type RateLimit } from '../server/rate-limit.ts'
-import { Upstream } from '../upstream/upstream.ts'
+import { Upstream, type UpstreamOptions } from '../upstream/upstream.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -197,15 +197,16 @@ export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & {
 /** Every upstream of the table that has a base URL. */
 export function createUpstreams(
   config: Config,
-  { clock, events, sandbox }: { clock: Clock; events: Events; sandbox: Sandbox | undefined },
+  parts: Pick<UpstreamOptions, 'connect' | 'events'> & { clock: Clock; sandbox: Sandbox | undefined },
 ): Upstreams {
+  const { clock, connect, events, sandbox } = parts
   const timers = timersOf(clock)
   const upstreams = forEachUpstream((name) => {
     const { baseUrl, tls } = config.upstreams[name]
     if (baseUrl === undefined) return undefined
     const url = baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl
     const limits = config.upstream
-    return new Upstream({ name, baseUrl: url, limits, tls, proxy: config.proxy, events, timers })
+    return new Upstream({ name, baseUrl: url, limits, tls, proxy: config.proxy, connect, events, timers })
   })
   const { swap } = upstreams
   if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')

@@ -97,7 +97,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   // What has to be closed, in the other order.
   const tracing = await tracingIfSet(config, { events, log: summedLog, clients })
   opened((leftMs) => tracing?.close(leftMs))
-  const sharedStore = await storeIfSet(config, { clock, events, log })
+  const { network } = overrides
+  const sharedStore = network?.sharedStore ?? (await storeIfSet(config, { clock, events, log }))
   opened(() => sharedStore?.close())
   const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
   opened(() => journals.close())
@@ -106,7 +107,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => keys?.close())
   const sandbox = await sandboxIfNeeded(config, clock)
   opened(() => sandbox?.close())
-  const upstreams = createUpstreams(config, { clock, events, sandbox })
+  const upstreams = createUpstreams(config, { clock, connect: network?.connect, events, sandbox })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
   const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
 

@@ -158,7 +158,7 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    this.#connector = createConnector(options)
+    this.#connector = options.connect ?? createConnector(options)
     this.#lanes = new Lanes(options)
   }
 

@@ -24,6 +24,8 @@ export interface ConnectionOptions {
   /** Through which an https origin is reached; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
   timers: Timers
+  /** In place of sockets. */
+  connect?: buildConnector.connector | undefined
   client: Client.Options
 }
 

@@ -39,7 +39,8 @@ export interface UpstreamLimits {
  * Default of `lookup`: the system's resolver; of `tls`: its authorities, and no certificate; of `proxy`: none; of
  * `timers`: Node's.
  */
-export interface UpstreamOptions extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy'>> {
+export interface UpstreamOptions
+  extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy' | 'connect'>> {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
@@ -97,6 +98,7 @@ export class Upstream {
       lookup: options.lookup,
       tls: options.tls,
       proxy: options.proxy,
+      connect: options.connect,
       timers,
       client: {
         headersTimeout: limits.headersTimeoutMs,

@@ -1,8 +1,10 @@
 import type { Timer, Timers } from '../../../src/clock.ts'
 
+const startMs = 1_000_000
+
 /** Timers of a time that stands still until `next` moves it on. Those that are due at one moment run as they were set. */
 export class VirtualTime implements Timers {
-  #nowMs = 1_000_000
+  #nowMs = startMs
   #set = 0
   /** A binary heap. What was cleared or set again stays in it until it is due. */
   readonly #heap: Due[] = []
@@ -21,6 +23,13 @@ export class VirtualTime implements Timers {
 
   clear(timer: Timer | undefined): void {
     if (timer instanceof VirtualTimer) timer.number = 0
+  }
+
+  /** From its beginning, without any timer. One that was set before may be set again. */
+  begin(): void {
+    this.#nowMs = startMs
+    this.#set = 0
+    this.#heap.length = 0
   }
 
   /** Goes on to the next timer that is due by then, and runs it. False: there is none, and it is then now. */
