@@ -10,13 +10,13 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  */
 const needOwnProcess = [
   'test/client/memory-rate-limiter.test.ts',
-  'test/journal/stream-schedules.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/process/logger-without-pretty.test.ts',
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',
   'test/replicas/refill.test.ts',
+  'test/simulation/simulation.test.ts',
 ]
 
 /** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
@@ -54,6 +54,7 @@ const long = [
   'process/',
   'property/guard-exhaustive',
   'property/order-guard',
+  'property/quote-races',
   'property/stream-model',
   'property/two-edges',
   'regression/patience',
@@ -61,6 +62,7 @@ const long = [
   'replicas/orders',
   'replicas/valkey/',
   'scripts/',
+  'simulation/',
   'journal/',
   'upstream/',
 ]

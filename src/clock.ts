@@ -4,6 +4,27 @@ export interface Clock {
   nowMs(): number
   /** Milliseconds that go on evenly when the wall clock is set. Without it, a step of that may go unnoticed. */
   steadyMs?(): number
+  /**
+   * Without it, Node's.
+   * @internal
+   */
+  readonly timers?: Timers
+}
+
+/** Timers, and the time that deadlines are counted by. Those of a test do not wait. */
+export interface Timers {
+  /** Milliseconds that go on evenly when the wall clock is set. */
+  steadyMs(): number
+  setTimeout(onTime: () => void, ms: number): Timer
+  setInterval(onTime: () => void, ms: number): Timer
+  clear(timer: Timer | undefined): void
+}
+
+/** A `NodeJS.Timeout` is one. */
+export interface Timer {
+  refresh(): unknown
+  /** It does not keep the process running. */
+  unref(): Timer
 }
 
 /** One look at both clocks. */
@@ -13,6 +34,25 @@ export interface Now {
 }
 
 export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
+
+export const systemTimers: Timers = {
+  steadyMs: () => performance.now(),
+  setTimeout: (onTime, ms) => setTimeout(onTime, ms),
+  setInterval: (onTime, ms) => setInterval(onTime, ms),
+  clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+}
+
+export function timersOf({ timers = systemTimers }: Clock): Timers {
+  return timers
+}
+
+/** `isUnref`: it does not keep the process running. */
+export function pause(ms: number, timers: Timers, { isUnref = false } = {}): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = timers.setTimeout(resolve, ms)
+    if (isUnref) timer.unref()
+  })
+}
 
 /** The steady clock's time. A clock without one counts by its wall time: `nowMs`, if that was just read. */
 export function steadyMsOf(clock: Clock, nowMs?: number): number {

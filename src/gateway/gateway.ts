@@ -1,3 +1,4 @@
+import { timersOf } from '../clock.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
@@ -118,7 +119,7 @@ async function build(
     config,
     log,
     traffic: createTrafficServer({
-      ...{ listener, messages, events },
+      ...{ listener, messages, events, timers: timersOf(parts.clock) },
       headTimeoutMs: config.requests.headTimeoutMs,
       maxConnections: maxConnections(config.requests.connections, log),
     }),

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, timersOf } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/problems.ts'
 import type { Events } from '../events.ts'
@@ -17,7 +17,7 @@ import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createRateLimit, type RateLimit } from '../server/rate-limit.ts'
-import { Upstream } from '../upstream/upstream.ts'
+import { Upstream, type UpstreamOptions } from '../upstream/upstream.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -81,10 +81,13 @@ const idleRateLimiter =
   'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
   'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
-export async function storeIfSet({ store }: Config, { events, log }: { events: Events; log: Logger }) {
+export async function storeIfSet(
+  { store }: Config,
+  { clock, events, log }: { clock: Clock; events: Events; log: Logger },
+) {
   if (store === undefined) return undefined
   const { Valkey } = await import('../replicas/valkey.ts')
-  return new Valkey({ ...store, log, events })
+  return new Valkey({ ...store, log, events, timers: timersOf(clock) })
 }
 
 /** Throws a StateError where the folder cannot be used. */
@@ -153,7 +156,7 @@ export async function keyKeepersIfSet(
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
-    keepers.push(new SharedOrderKeys(sharedStore, keptForMs))
+    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, timersOf(clock)))
   }
   return keepers
 }
@@ -192,12 +195,18 @@ class Journals implements Journal {
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
 
 /** Every upstream of the table that has a base URL. */
-export function createUpstreams(config: Config, sandbox: Sandbox | undefined, events: Events): Upstreams {
+export function createUpstreams(
+  config: Config,
+  parts: Pick<UpstreamOptions, 'connect' | 'events'> & { clock: Clock; sandbox: Sandbox | undefined },
+): Upstreams {
+  const { clock, connect, events, sandbox } = parts
+  const timers = timersOf(clock)
   const upstreams = forEachUpstream((name) => {
     const { baseUrl, tls } = config.upstreams[name]
     if (baseUrl === undefined) return undefined
     const url = baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl
-    return new Upstream({ name, baseUrl: url, limits: config.upstream, tls, proxy: config.proxy, events })
+    const limits = config.upstream
+    return new Upstream({ name, baseUrl: url, limits, tls, proxy: config.proxy, connect, events, timers })
   })
   const { swap } = upstreams
   if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')

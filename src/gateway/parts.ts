@@ -1,6 +1,6 @@
 import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
-import { systemClock } from '../clock.ts'
+import { systemClock, timersOf } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { Events } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
@@ -97,7 +97,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   // What has to be closed, in the other order.
   const tracing = await tracingIfSet(config, { events, log: summedLog, clients })
   opened((leftMs) => tracing?.close(leftMs))
-  const sharedStore = await storeIfSet(config, { events, log })
+  const { network } = overrides
+  const sharedStore = network?.sharedStore ?? (await storeIfSet(config, { clock, events, log }))
   opened(() => sharedStore?.close())
   const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
   opened(() => journals.close())
@@ -106,7 +107,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => keys?.close())
   const sandbox = await sandboxIfNeeded(config, clock)
   opened(() => sandbox?.close())
-  const upstreams = createUpstreams(config, sandbox, events)
+  const upstreams = createUpstreams(config, { clock, connect: network?.connect, events, sandbox })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
   const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
 
@@ -129,6 +130,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     events,
+    timers: timersOf(clock),
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.

@@ -5,6 +5,8 @@ import type { Limits } from '../config/limits.ts'
 import type { SettingValue } from '../config/problems.ts'
 import type { SecretFileSetting, SettingName } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
+import type { SharedStore } from '../replicas/store.ts'
+import type { ConnectionOptions } from '../upstream/connector.ts'
 
 export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
 
@@ -48,4 +50,9 @@ export interface GatewayOverrides {
    * @internal
    */
   limits?: Partial<Limits>
+  /**
+   * What a simulation has in place of sockets.
+   * @internal
+   */
+  network?: { connect: ConnectionOptions['connect']; sharedStore: SharedStore }
 }

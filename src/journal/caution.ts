@@ -1,3 +1,5 @@
+import type { Timers } from '../clock.ts'
+
 const lateMs = 250
 const afterLateMs = 100
 const afterTroubleMs = 2_000
@@ -8,16 +10,18 @@ const afterTroubleMs = 2_000
  */
 export class Caution {
   readonly #timeoutMs: number
+  readonly #timers: Timers
   #isTroubled = true
   #untilMs = 0
 
   /** After `timeoutMs` clients were given their quotes, whether the store had answered or not. */
-  constructor(timeoutMs: number) {
+  constructor(timeoutMs: number, timers: Timers) {
     this.#timeoutMs = timeoutMs
+    this.#timers = timers
   }
 
   get isOver(): boolean {
-    return !this.#isTroubled && performance.now() >= this.#untilMs
+    return !this.#isTroubled && this.#timers.steadyMs() >= this.#untilMs
   }
 
   /** From now until two seconds after all is well. */
@@ -38,6 +42,6 @@ export class Caution {
   }
 
   forMs(ms: number): void {
-    this.#untilMs = Math.max(this.#untilMs, performance.now() + ms)
+    this.#untilMs = Math.max(this.#untilMs, this.#timers.steadyMs() + ms)
   }
 }

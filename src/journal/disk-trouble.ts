@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, timersOf } from '../clock.ts'
 import type { Events } from '../events.ts'
 
 /** keys: the keys of orders were written (`journal/key-file.ts`). */
@@ -27,7 +27,8 @@ export class DiskTrouble {
 
   /** Returns whether the step was done. */
   async watch(operation: DiskOperation, step: Promise<void>): Promise<boolean> {
-    const hangs = setTimeout(() => this.#begin(operation, patienceMs), patienceMs).unref()
+    const timers = timersOf(this.#clock)
+    const hangs = timers.setTimeout(() => this.#begin(operation, patienceMs), patienceMs).unref()
     try {
       await step
       this.#end(operation)
@@ -37,7 +38,7 @@ export class DiskTrouble {
       this.#begin(operation, cause)
       return false
     } finally {
-      clearTimeout(hangs)
+      timers.clear(hangs)
     }
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now } from '../clock.ts'
+import { type Clock, lookAt, type Now, type Timer, type Timers, timersOf } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
@@ -48,6 +48,7 @@ const droppedAtOnce = 1_000
 export class DiskJournal implements Journal {
   readonly salt: string
   readonly #options: DiskOptions
+  readonly #timers: Timers
   readonly #lock: FolderLock
   readonly trouble: DiskTrouble
   readonly #segments: Segments
@@ -65,13 +66,14 @@ export class DiskJournal implements Journal {
   #restored = 0
   #skipped = 0
   #writing: Promise<void> | undefined
-  #writeTimer: NodeJS.Timeout | undefined
-  #tidyTimer: NodeJS.Timeout | undefined
+  #writeTimer: Timer | undefined
+  #tidyTimer: Timer | undefined
   #retryAfterMs = firstRetryAfterMs
   #closing: Promise<void> | undefined
 
   private constructor(options: DiskOptions, lock: FolderLock, found: FoundFolder) {
     this.#options = options
+    this.#timers = timersOf(options.clock)
     this.#lock = lock
     this.trouble = new DiskTrouble(options.clock, options.events)
     this.#segments = new Segments(options, this.trouble, found)
@@ -152,7 +154,7 @@ export class DiskJournal implements Journal {
     if (!this.#isWhole && this.#restored > 0) reader.doubtRestored()
     this.#isEndSaid = this.#isWhole
     this.#reader = reader
-    this.#tidyTimer = setInterval(() => this.#segments.removeOldest(), tidyEveryMs).unref()
+    this.#tidyTimer = this.#timers.setInterval(() => this.#segments.removeOldest(), tidyEveryMs).unref()
     this.#segments.removeOldest()
   }
 
@@ -198,11 +200,12 @@ export class DiskJournal implements Journal {
   #scheduleWrite(): void {
     if (this.#writing !== undefined || this.#closing !== undefined) return
     // The first one is not kept waiting: until it is written, a kill leaves no trace of this process.
-    this.#writeTimer ??= setTimeout(() => this.#write(), this.#segments.isOpen ? writeAfterMs : 0).unref()
+    const afterMs = this.#segments.isOpen ? writeAfterMs : 0
+    this.#writeTimer ??= this.#timers.setTimeout(() => this.#write(), afterMs).unref()
   }
 
   #write(): Promise<void> {
-    clearTimeout(this.#writeTimer)
+    this.#timers.clear(this.#writeTimer)
     this.#writeTimer = undefined
     this.#writing ??= this.#writeWaiting().then((isWritten) => {
       this.#writing = undefined
@@ -216,7 +219,7 @@ export class DiskJournal implements Journal {
 
   #scheduleRetry(): void {
     if (this.#closing !== undefined) return
-    this.#writeTimer = setTimeout(() => this.#write(), this.#retryAfterMs).unref()
+    this.#writeTimer = this.#timers.setTimeout(() => this.#write(), this.#retryAfterMs).unref()
     this.#retryAfterMs = Math.min(2 * this.#retryAfterMs, maxRetryAfterMs)
   }
 
@@ -261,9 +264,9 @@ export class DiskJournal implements Journal {
 
   async #end(): Promise<void> {
     const { log } = this.#options
-    clearTimeout(this.#writeTimer)
-    clearInterval(this.#tidyTimer)
-    const warning = setTimeout(
+    this.#timers.clear(this.#writeTimer)
+    this.#timers.clear(this.#tidyTimer)
+    const warning = this.#timers.setTimeout(
       () => log.warn({}, 'stopping: waiting for the disk of STATE_DIRECTORY'),
       patienceMs,
     )
@@ -279,7 +282,7 @@ export class DiskJournal implements Journal {
     }
     await this.#segments.close()
     await this.#lock.release()
-    clearTimeout(warning)
+    this.#timers.clear(warning)
   }
 
   /** Unless the next start has to doubt what it reads. */

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../clock.ts'
+import { type Clock, type Timer, type Timers, timersOf } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
@@ -34,6 +34,7 @@ const maxWaitingLength = 33_554_432
 export class KeyFile {
   readonly #options: KeyFileOptions
   readonly #path: string
+  readonly #timers: Timers
   #keys: Keys | undefined
   #handle: FileHandle | undefined
   #length = 0
@@ -48,11 +49,12 @@ export class KeyFile {
   /** The write that is under way takes long: no order waits for it. */
   #isSlow = false
   #writing: Promise<void> | undefined
-  #retryTimer: NodeJS.Timeout | undefined
+  #retryTimer: Timer | undefined
   #isClosed = false
 
   constructor(options: KeyFileOptions) {
     this.#options = options
+    this.#timers = timersOf(options.clock)
     this.#path = join(options.directory, 'keys.ndjson')
   }
 
@@ -99,7 +101,7 @@ export class KeyFile {
   async close(): Promise<void> {
     if (this.#writing !== undefined && !this.#isSlow) await this.#patiently(this.#writing)
     this.#isClosed = true
-    clearTimeout(this.#retryTimer)
+    this.#timers.clear(this.#retryTimer)
     await this.#handle?.close().catch(() => {})
   }
 
@@ -117,12 +119,12 @@ export class KeyFile {
 
   #patiently(written: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
+      const timer = this.#timers.setTimeout(() => {
         this.#isSlow = true
         resolve()
       }, patienceMs)
       void written.then(() => {
-        clearTimeout(timer)
+        this.#timers.clear(timer)
         resolve()
       })
     })
@@ -154,7 +156,7 @@ export class KeyFile {
   #retryLater(): void {
     this.#waiting = ''
     for (const resolve of this.#onWritten.splice(0)) resolve()
-    this.#retryTimer = setTimeout(() => this.#write(), retryAfterMs).unref()
+    this.#retryTimer = this.#timers.setTimeout(() => this.#write(), retryAfterMs).unref()
   }
 
   async #writeLines(lines: string): Promise<void> {

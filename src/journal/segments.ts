@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Ending, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { type Clock, type Ending, lookAt, type Now, orderLeftMs, type Timer, timersOf } from '../clock.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 import type { JournalRecord } from './journal.ts'
 
@@ -82,7 +82,7 @@ export class Segments {
   #isFolderSynced = true
   #writtenUpToMs: number
   #syncedUpToMs: number
-  #syncTimer: NodeJS.Timeout | undefined
+  #syncTimer: Timer | undefined
   #syncing: Promise<void> | undefined
   #removing: Promise<void> | undefined
   #isClosed = false
@@ -212,11 +212,13 @@ export class Segments {
 
   #scheduleSync(afterMs = syncAfterMs): void {
     if (this.#syncing !== undefined || this.#isClosed) return
-    this.#syncTimer ??= setTimeout(() => this.#sync(), afterMs).unref()
+    this.#syncTimer ??= timersOf(this.#options.clock)
+      .setTimeout(() => this.#sync(), afterMs)
+      .unref()
   }
 
   #sync(): Promise<void> {
-    clearTimeout(this.#syncTimer)
+    timersOf(this.#options.clock).clear(this.#syncTimer)
     this.#syncTimer = undefined
     const writtenUpToMs = this.#writtenUpToMs
     this.#syncing ??= this.#trouble.watch('sync', this.#syncAll()).then((isSynced) => {
@@ -282,7 +284,7 @@ export class Segments {
   /** Syncs what was written. */
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#syncTimer)
+    timersOf(this.#options.clock).clear(this.#syncTimer)
     await this.#syncing
     await this.#sync()
     if (this.#current !== undefined) this.#unsynced.add(this.#current)

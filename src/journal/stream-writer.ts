@@ -1,4 +1,4 @@
-import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, orderLeftMs, type Timers, timersOf } from '../clock.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { currentSpan, inSpan, type Span } from '../process/span.ts'
 import type { Caution } from './caution.ts'
@@ -38,6 +38,7 @@ interface StreamWriterOptions {
 /** Appends records, each once: what was sent and is not answered yet is in the socket, and may still arrive. */
 export class StreamWriter {
   readonly #options: StreamWriterOptions
+  readonly #timers: Timers
   #queue: Waiting[] = []
   #inFlight = 0
   #pausedUntilMs = 0
@@ -48,6 +49,7 @@ export class StreamWriter {
 
   constructor(options: StreamWriterOptions) {
     this.#options = options
+    this.#timers = timersOf(options.clock)
   }
 
   get queued(): number {
@@ -65,7 +67,7 @@ export class StreamWriter {
     const { store, timeoutMs } = this.#options
     if (!store.up) return
     const settled = new Promise<void>((resolve) => {
-      const timer = new PatientTimer(timeoutMs, resolve)
+      const timer = new PatientTimer(timeoutMs, resolve, this.#timers)
       waiting.settle = () => {
         timer.clear()
         resolve()
@@ -82,7 +84,7 @@ export class StreamWriter {
 
   pump(): void {
     const { store } = this.#options
-    if (performance.now() < this.#pausedUntilMs) return
+    if (this.#timers.steadyMs() < this.#pausedUntilMs) return
     let sent = 0
     while (sent < this.#queue.length && this.#inFlight < maxInFlight && store.up)
       this.#send(this.#queue[sent++] as Waiting)
@@ -100,14 +102,14 @@ export class StreamWriter {
   #send(waiting: Waiting): void {
     const { store, key, maxEntries, clock, caution } = this.#options
     const { record, span } = waiting
-    const sentAtMs = performance.now()
+    const sentAtMs = this.#timers.steadyMs()
     this.#inFlight += 1
     const text = encodeRecord(record, lookAt(clock))
     inSpan(span, () => store.appendEntry(key, { text, maxEntries })).then(
       (id) => {
         this.#inFlight -= 1
         this.appended += 1
-        const tookMs = performance.now() - sentAtMs
+        const tookMs = this.#timers.steadyMs() - sentAtMs
         caution.answered(tookMs)
         this.#options.appended(id, record)
         waiting.settle()
@@ -119,7 +121,7 @@ export class StreamWriter {
         caution.trouble()
         // Its client waits on while it may soon be taken: no other replica knows that this one was refused.
         if (!store.up) waiting.settle()
-        this.#pausedUntilMs = performance.now() + retryAfterMs
+        this.#pausedUntilMs = this.#timers.steadyMs() + retryAfterMs
         this.#push(waiting)
       },
     )

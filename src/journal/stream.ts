@@ -1,5 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { type Clock, lookAt, type Now } from '../clock.ts'
+import { type Clock, lookAt, type Now, pause, type Timer, type Timers, timersOf } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
@@ -52,10 +51,11 @@ const closePatienceMs = 500
  */
 export class StreamJournal implements Journal {
   readonly #options: StreamJournalOptions
+  readonly #timers: Timers
   readonly #caution: Caution
   readonly #writer: StreamWriter
   #reader: JournalReader | undefined
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #isChecked = false
   #isOver = false
 
@@ -82,7 +82,8 @@ export class StreamJournal implements Journal {
 
   constructor(options: StreamJournalOptions) {
     this.#options = options
-    this.#caution = new Caution(options.timeoutMs)
+    this.#timers = timersOf(options.clock)
+    this.#caution = new Caution(options.timeoutMs, this.#timers)
     this.#writer = new StreamWriter({
       ...options,
       maxEntries: Math.ceil(options.maxEntries * entriesPerReplica),
@@ -107,7 +108,8 @@ export class StreamJournal implements Journal {
   async start(reader: JournalReader): Promise<void> {
     this.#reader = reader
     await new Promise<void>((resolve, reject) => {
-      const patience = new PatientTimer(Math.max(this.#options.timeoutMs, minStartPatienceMs), resolve)
+      const patienceMs = Math.max(this.#options.timeoutMs, minStartPatienceMs)
+      const patience = new PatientTimer(patienceMs, resolve, this.#timers)
       this.#startFailed = (error) => {
         patience.clear()
         reject(error)
@@ -118,7 +120,7 @@ export class StreamJournal implements Journal {
         patience.clear()
         resolve()
       }
-      this.#timer = setInterval(() => this.#tick(), pollEveryMs).unref()
+      this.#timer = this.#timers.setInterval(() => this.#tick(), pollEveryMs).unref()
       this.#tick()
     }).finally(() => {
       this.#startFailed = undefined
@@ -135,7 +137,7 @@ export class StreamJournal implements Journal {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
     const isRead = await new Promise<boolean>((resolve) => {
-      const timer = new PatientTimer(timeoutMs, () => resolve(false))
+      const timer = new PatientTimer(timeoutMs, () => resolve(false), this.#timers)
       void this.#read().then((read) => {
         timer.clear()
         resolve(read)
@@ -145,18 +147,18 @@ export class StreamJournal implements Journal {
   }
 
   async close(): Promise<void> {
-    const endsAtMs = performance.now() + closePatienceMs
+    const endsAtMs = this.#timers.steadyMs() + closePatienceMs
     while (
       this.#writer.waiting > 0 &&
       this.#options.store.up &&
       !this.#isOver &&
-      performance.now() < endsAtMs
+      this.#timers.steadyMs() < endsAtMs
     ) {
       this.#writer.pump()
-      await pause(5)
+      await pause(5, this.#timers)
     }
     this.#isOver = true
-    clearInterval(this.#timer)
+    this.#timers.clear(this.#timer)
     await this.#current
   }
 
@@ -164,11 +166,11 @@ export class StreamJournal implements Journal {
     const { store, clock, events } = this.#options
     if (!store.up) {
       if (this.#awaySinceMs === undefined) {
-        this.#awaySinceSteadyMs = performance.now()
+        this.#awaySinceSteadyMs = this.#timers.steadyMs()
         this.#awaySinceMs = clock.nowMs()
         events.journalAway('stream')
       }
-      if (performance.now() - this.#awaySinceSteadyMs > awayForMs) this.#caution.trouble()
+      if (this.#timers.steadyMs() - this.#awaySinceSteadyMs > awayForMs) this.#caution.trouble()
       return
     }
     this.#writer.pump()
@@ -200,12 +202,12 @@ export class StreamJournal implements Journal {
     while (!this.#isOver) {
       if (store.connectionsEnded > this.#connectionsEnded) this.#caution.trouble()
       this.#connectionsEnded = store.connectionsEnded
-      const beganMs = performance.now()
+      const beganMs = this.#timers.steadyMs()
       const acknowledged = [...this.#unseen.keys()]
       const id = this.#lastId
       const withTime = beganMs - this.#wholeReadBeganMs > freshForMs
       const part = await store.readEntries(key, { id: justBefore(id), withTime })
-      this.#caution.answered(performance.now() - beganMs)
+      this.#caution.answered(this.#timers.steadyMs() - beganMs)
       const isLast = part.entries.length < partEntries
       const isFromStart = id === firstId
       // The last entry that was read comes again, unless it was lost, and others with it; or all up to it was trimmed.
@@ -276,7 +278,7 @@ export class StreamJournal implements Journal {
   /** `provesNothing`: it was read from its beginning, so what it had before is not known. */
   #allIsRead(acknowledged: readonly string[], provesNothing: boolean): void {
     if (this.#awaySinceMs !== undefined)
-      this.#options.events.journalBack('stream', performance.now() - this.#awaySinceSteadyMs)
+      this.#options.events.journalBack('stream', this.#timers.steadyMs() - this.#awaySinceSteadyMs)
     this.#awaySinceMs = undefined
     // Acknowledged before this read, and not brought by it: lost, and the count happened to be right.
     const lost = acknowledged.map((id) => this.#unseen.get(id)).filter((record) => record !== undefined)
@@ -305,10 +307,11 @@ export class StreamJournal implements Journal {
     await this.#appendMissing(generation, true)
     const [soonestMs, latestMs] = refillOthersAfterMs
     // Replicas know much the same. The first one to wake up appends it for all.
-    await pause(soonestMs + Math.random() * (latestMs - soonestMs), undefined, { ref: false })
+    const waitsMs = soonestMs + Math.random() * (latestMs - soonestMs)
+    await pause(waitsMs, this.#timers, { isUnref: true })
     while (!(await this.#read())) {
       if (this.#isOver || generation !== this.#generation) return
-      await pause(pollEveryMs, undefined, { ref: false })
+      await pause(pollEveryMs, this.#timers, { isUnref: true })
     }
     await this.#appendMissing(generation, false)
   }
@@ -318,7 +321,7 @@ export class StreamJournal implements Journal {
     const missing = (this.#reader?.missing(generation, own) ?? [])[Symbol.iterator]()
     for (let appended = 0; appended < maxEntries; appended += refillBatch) {
       while (!this.#isOver && (!store.up || this.#writer.queued >= refillBatch))
-        await pause(pollEveryMs, undefined, { ref: false })
+        await pause(pollEveryMs, this.#timers, { isUnref: true })
       if (this.#isOver || generation !== this.#generation) return
       const batch = take(missing, Math.min(refillBatch, maxEntries - appended))
       if (batch.length === 0) return
@@ -344,7 +347,7 @@ export class StreamJournal implements Journal {
     const error = new StateError(`the store of VALKEY_URL has to be Valkey, or Redis 7 or later: ${why}`)
     this.#isOver = true
     this.#awaySinceMs ??= this.#options.clock.nowMs()
-    clearInterval(this.#timer)
+    this.#timers.clear(this.#timer)
     if (this.#startFailed !== undefined) this.#startFailed(error)
     else this.#options.log.error({}, `${error.message}. This replica works on its own until it is restarted`)
   }

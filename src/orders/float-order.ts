@@ -31,25 +31,26 @@ export class FloatOrder {
   /** With the quote that is used or was too old, if one was known. */
   verdict: Verdict
   #judgedAt: Now
-  #judgedAtMs = performance.now()
+  #judgedAtMs: number
 
   constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
     this.terms = terms
     this.#asked = asked
     this.#ledger = ledger
+    this.#judgedAtMs = ledger.timers.steadyMs()
     this.#judgedAt = ledger.now()
     this.verdict = decide(ledger, terms, asked, this.#judgedAt)
   }
 
   judgeAgain(now: Now): void {
-    this.#judgedAtMs = performance.now()
+    this.#judgedAtMs = this.#ledger.timers.steadyMs()
     this.#judgedAt = now
     this.verdict = decide(this.#ledger, this.terms, this.#asked, now)
   }
 
   /** Whether the verdict may be another one now: the order has waited, or its live quote has come to its end. */
   hasToBeJudgedAgain(now: Now): boolean {
-    if (performance.now() - this.#judgedAtMs >= judgedOnceMs) return true
+    if (this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs) return true
     const { verdict } = this
     return verdict.state === 'live' && orderLeftMs(verdict.quote, now) <= this.#asked.marginMs
   }

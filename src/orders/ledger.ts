@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs, type Timers, timersOf } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { AllTerms } from './all-terms.ts'
@@ -97,6 +97,10 @@ export class Ledger {
 
   now(): Now {
     return lookAt(this.#options.clock)
+  }
+
+  get timers(): Timers {
+    return timersOf(this.#options.clock)
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, timersOf } from '../clock.ts'
 import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
@@ -42,7 +42,7 @@ export class PlainOrderRoute {
   }
 
   async answer(exchange: Exchange): Promise<void> {
-    const { bodies, config, keys, passThrough, swapHeaders, upstream } = this.#parts
+    const { bodies, clock, config, keys, passThrough, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
     const isKeyed = namesKey(request.rawHeaders)
@@ -54,7 +54,7 @@ export class PlainOrderRoute {
     if (key === undefined && awaitsContinue(response))
       upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = performance.now()
+    const readAtMs = timersOf(clock).steadyMs()
     let order: OrderTerms | undefined
     try {
       if (key !== undefined && whole === undefined) throw tooLarge()

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Timers } from '../clock.ts'
 import { isSent } from '../http/answer.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -98,14 +99,16 @@ export class WaitingClient {
   tookFurtherCall = false
   /** Whether it has shared a call after the refusal of another client; it does so once. */
   sharedAfterRefusal = false
-  /** By `performance.now()`. */
   readonly #endsAtMs: number
+  readonly #timers: Timers
   #timer: PatientTimer | undefined
   #failure: Error | undefined
   #leave: (reason: Error) => void = () => {}
 
-  constructor(response: ServerResponse, endsAtMs: number) {
-    this.#endsAtMs = endsAtMs
+  /** `leftMs`: of its own time. */
+  constructor(response: ServerResponse, leftMs: number, timers: Timers) {
+    this.#endsAtMs = timers.steadyMs() + leftMs
+    this.#timers = timers
     response.once('close', () => {
       if (!isSent(response)) this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
     })
@@ -129,10 +132,11 @@ export class WaitingClient {
    * client's time is counted here from then on, and the failure is its answer once that is over.
    */
   goOnOrThrow(failure: Error): void {
-    const leftMs = this.#endsAtMs - performance.now()
+    const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure
-    this.#timer ??= new PatientTimer(leftMs, () => this.#leave(this.#failure ?? failure))
+    const onTime = () => this.#leave(this.#failure ?? failure)
+    this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)
   }
 
   /** It is answered, or has left. */

@@ -1,3 +1,4 @@
+import { systemTimers, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
 import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal, StoreTimeout } from './failure.ts'
@@ -6,6 +7,8 @@ interface AvailabilityOptions {
   client: ValkeyClient
   timeoutMs: number
   log: Logger
+  /** Default: Node's. */
+  timers?: Timers
   /** Asks whether a new connection leads to a store that takes our commands, writes included. */
   greet(): Promise<unknown>
 }
@@ -31,6 +34,7 @@ const maxReasons = 10
  */
 export class Availability {
   readonly #options: AvailabilityOptions
+  readonly #timers: Timers
   readonly #replaceAfterMs: number
   /** The oldest first. */
   readonly #unanswered = new Set<Unanswered>()
@@ -42,8 +46,8 @@ export class Availability {
   #isGreeted = false
   #greeting = 0
   #greetAgainMs = firstGreetAgainMs
-  #greetTimer: NodeJS.Timeout | undefined
-  readonly #lookTimer: NodeJS.Timeout
+  #greetTimer: Timer | undefined
+  readonly #lookTimer: Timer
   #isClosed = false
 
   #problem: unknown
@@ -58,14 +62,16 @@ export class Availability {
 
   constructor(options: AvailabilityOptions) {
     this.#options = options
+    this.#timers = options.timers ?? systemTimers
     const { client, timeoutMs } = options
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
     this.firstProbe = new Promise((resolve) => {
       this.#endFirstProbe = resolve
-      setTimeout(resolve, timeoutMs)
+      this.#timers.setTimeout(resolve, timeoutMs)
     })
     // After a pause of this process, what it waits for may lie in the socket, unread.
-    this.#lookTimer = setInterval(() => setImmediate(() => this.look()), lookEveryMs).unref()
+    const look = () => setImmediate(() => this.look())
+    this.#lookTimer = this.#timers.setInterval(look, lookEveryMs).unref()
     // Without a listener the first 'error' event would end the process.
     client.on('error', (error) => {
       this.#isGreeted = false
@@ -150,18 +156,18 @@ export class Availability {
 
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#lookTimer)
-    clearTimeout(this.#greetTimer)
+    this.#timers.clear(this.#lookTimer)
+    this.#timers.clear(this.#greetTimer)
     this.#endFirstProbe()
   }
 
   #oldestMs(): number {
-    for (const { sentAtMs } of this.#unanswered) return performance.now() - sentAtMs
+    for (const { sentAtMs } of this.#unanswered) return this.#timers.steadyMs() - sentAtMs
     return 0
   }
 
   #greet(): void {
-    clearTimeout(this.#greetTimer)
+    this.#timers.clear(this.#greetTimer)
     this.#isGreeted = false
     this.#greeting += 1
     const greeting = this.#greeting
@@ -182,18 +188,20 @@ export class Availability {
   }
 
   #greetAgain(refusal: unknown): void {
-    clearTimeout(this.#greetTimer)
-    this.#greetTimer = setTimeout(() => {
-      // A server that became a replica refuses writes. A new connection leads to the new master.
-      if (isOfReplica(refusal)) this.#options.client.disconnect(true)
-      else this.#greet()
-    }, this.#greetAgainMs).unref()
+    this.#timers.clear(this.#greetTimer)
+    this.#greetTimer = this.#timers
+      .setTimeout(() => {
+        // A server that became a replica refuses writes. A new connection leads to the new master.
+        if (isOfReplica(refusal)) this.#options.client.disconnect(true)
+        else this.#greet()
+      }, this.#greetAgainMs)
+      .unref()
     this.#greetAgainMs = Math.min(lastGreetAgainMs, this.#greetAgainMs * 2)
   }
 
   #up(): void {
     this.#problem = undefined
-    const nowMs = performance.now()
+    const nowMs = this.#timers.steadyMs()
     this.#upSinceMs ??= nowMs
     if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs) return
     const seconds = Math.round((this.#upSinceMs - this.#outageSinceMs) / 1_000)
@@ -211,7 +219,7 @@ export class Availability {
     const reason = reasonOf(this.#problem)
     const { log } = this.#options
     if (this.#outageSinceMs === undefined) {
-      this.#outageSinceMs = performance.now()
+      this.#outageSinceMs = this.#timers.steadyMs()
       log.warn({}, `the shared store is down, so each replica works on its own: ${reason}`)
     } else if (!this.#loggedReasons.has(reason) && this.#loggedReasons.size < maxReasons)
       log.warn({}, `the shared store is still down: ${reason}`)

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { systemTimers, type Timer, type Timers } from '../clock.ts'
 import { createScript } from './script.ts'
 import type { SharedStore } from './store.ts'
 
@@ -48,16 +49,18 @@ interface Outcome {
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
+  readonly #timers: Timers
   /** Of each key that is claimed here, that of its claim: a late word of an earlier claim changes nothing of a newer one. */
   readonly #tokens = new Map<string, string>()
   readonly #unsettled = new Set<Outcome>()
   #unsettledLength = 0
-  #retryTimer: NodeJS.Timeout | undefined
+  #retryTimer: Timer | undefined
   #isClosed = false
 
-  constructor(store: Pick<SharedStore, 'keyPrefix' | 'insist'>, keptForMs: number) {
+  constructor(store: Pick<SharedStore, 'keyPrefix' | 'insist'>, keptForMs: number, timers = systemTimers) {
     this.#store = store
     this.#keptForMs = keptForMs
+    this.#timers = timers
   }
 
   async claim(id: string, text: string): Promise<{ text: string; ageMs: number } | undefined> {
@@ -98,7 +101,7 @@ export class SharedOrderKeys {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#retryTimer)
+    this.#timers.clear(this.#retryTimer)
   }
 
   /** Returns whether the store knows of it. */
@@ -116,14 +119,16 @@ export class SharedOrderKeys {
 
   #retryLater(): void {
     if (this.#isClosed || this.#retryTimer !== undefined) return
-    this.#retryTimer = setTimeout(async () => {
-      for (const outcome of this.#unsettled) {
-        if (await this.#tell(outcome)) this.#drop(outcome)
-        else break
-      }
-      this.#retryTimer = undefined
-      if (this.#unsettled.size > 0) this.#retryLater()
-    }, retryAfterMs).unref()
+    this.#retryTimer = this.#timers
+      .setTimeout(async () => {
+        for (const outcome of this.#unsettled) {
+          if (await this.#tell(outcome)) this.#drop(outcome)
+          else break
+        }
+        this.#retryTimer = undefined
+        if (this.#unsettled.size > 0) this.#retryLater()
+      }, retryAfterMs)
+      .unref()
   }
 
   #keyOf(id: string): string {

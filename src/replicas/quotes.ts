@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
-import { type Clock, lookAt } from '../clock.ts'
+import { type Clock, lookAt, pause, timersOf } from '../clock.ts'
 import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
@@ -43,9 +42,10 @@ export class QuotesOfAll implements SharedQuotes {
 
   /** Waits until there is a quote, or no other replica to wait for. */
   async quoteOrLock(key: string, { signal, waits, known }: SharedLook): Promise<QuoteOrLock> {
-    const { events, lockWaitMs } = this.#parts
+    const { clock, events, lockWaitMs } = this.#parts
+    const timers = timersOf(clock)
     const held = new Held(this.#copies, key)
-    const startedAtMs = performance.now()
+    const startedAtMs = timers.steadyMs()
     let awaited: string | undefined
     let sharing: Sharing | undefined
     for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
@@ -56,14 +56,14 @@ export class QuotesOfAll implements SharedQuotes {
       else if (held.isLocked) sharing = held.waited ? 'alone' : 'fetched'
       // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
       else if (!waits || (awaited ?? result.lockHolder) !== result.lockHolder) sharing = 'alone'
-      else if (performance.now() - startedAtMs >= lockWaitMs) sharing = 'alone'
+      else if (timers.steadyMs() - startedAtMs >= lockWaitMs) sharing = 'alone'
       if (sharing !== undefined) {
         events.quoteShared(sharing)
         return held
       }
       awaited = result?.lockHolder
       held.waited = true
-      await pause(pauseMs)
+      await pause(pauseMs, timers)
     }
     return held
   }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
+import { systemTimers, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
 import type { StoreAddress } from '../http/store-address.ts'
 import { firstId, partEntries, type ServerFacts, type StreamPart } from '../journal/stream-store.ts'
@@ -17,11 +18,14 @@ export interface ValkeyOptions {
   timeoutMs: number
   log: Logger
   events: Events
+  /** Default: Node's. */
+  timers?: Timers
 }
 
 /** A Redis or Valkey: single, with Sentinels, or a Cluster. */
 export class Valkey implements SharedStore {
   readonly #options: ValkeyOptions
+  readonly #timers: Timers
   readonly #client: ValkeyClient
   readonly #availability: Availability
   readonly #runs = new Set<Promise<unknown>>()
@@ -32,6 +36,7 @@ export class Valkey implements SharedStore {
   constructor(options: ValkeyOptions) {
     const { address, keyPrefix } = options
     this.#options = options
+    this.#timers = options.timers ?? systemTimers
     this.keyPrefix = keyPrefix
     this.salt = hash('sha256', `${address.password ?? ''}\n${keyPrefix}`)
     this.#client = createClient(address)
@@ -76,11 +81,12 @@ export class Valkey implements SharedStore {
   ): Promise<Answer | undefined> {
     const answer = new Promise<Answer | undefined>((resolve) => {
       const report = this.#report(operation)
-      const timer = new PatientTimer(ms, () => {
+      const onTime = () => {
         report('timeout')
         this.#availability.late()
         resolve(undefined)
-      })
+      }
+      const timer = new PatientTimer(ms, onTime, this.#timers)
       const end = (answered: Answer | undefined) => {
         timer.clear()
         resolve(answered)
@@ -156,14 +162,14 @@ export class Valkey implements SharedStore {
   }
 
   #report(operation: StoreOperation): (outcome: StoreOutcome) => void {
-    const startedAtMs = performance.now()
+    const startedAtMs = this.#timers.steadyMs()
     const traced = currentSpan()?.child(operation, 'client')
     traced?.set('db.system.name', 'redis')
     let isReported = false
     return (outcome) => {
       if (isReported) return
       isReported = true
-      const tookMs = performance.now() - startedAtMs
+      const tookMs = this.#timers.steadyMs() - startedAtMs
       const late = outcome === 'ok' && tookMs > this.#options.timeoutMs ? 'timeout' : outcome
       this.#options.events.storeAsked(operation, late, tookMs)
       traced?.end(late === 'ok' ? undefined : late)
@@ -174,7 +180,7 @@ export class Valkey implements SharedStore {
   #send<Answer>(commands: StoreCommands<Answer>, report: (outcome: StoreOutcome) => void): Promise<Answer> {
     this.#cork()
     return new Promise((resolve, reject) => {
-      const command: Unanswered = { sentAtMs: performance.now(), giveUp: reject }
+      const command: Unanswered = { sentAtMs: this.#timers.steadyMs(), giveUp: reject }
       this.#availability.sent(command)
       commands(this.#client).then(
         (answer) => {

@@ -1,3 +1,4 @@
+import { type Clock, timersOf } from '../clock.ts'
 import { ClientGone } from '../http/failure.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
 import { ownRequestId } from '../http/ids.ts'
@@ -12,6 +13,7 @@ import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 
 interface PassThroughParts {
+  clock: Clock
   config: {
     upstream: { bodyTimeoutMs: number; headersTimeoutMs: number; totalTimeoutMs: number }
     upstreams: { payments: { paths: readonly string[] } }
@@ -71,7 +73,7 @@ export class PassThroughRoute {
         kind,
         headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
-        connectByMs: isSwap ? performance.now() + this.#swapWaitMs : undefined,
+        connectByMs: isSwap ? timersOf(this.#parts.clock).steadyMs() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
         ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
         times,

@@ -2,6 +2,7 @@ import { createServer, IncomingMessage, type RequestListener, type Server } from
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
+import { systemTimers, type Timers } from '../clock.ts'
 import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
 import { Connection, OpenConnections, type PipelinedRequest } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
@@ -35,6 +36,7 @@ export class Pipeline {
   readonly #open: OpenConnections
   readonly #idleMs: number
   readonly #begin: (first: PipelinedRequest) => void
+  readonly #timers: Timers
   #waitingBytesInAll = 0
   /** Connections of which the last byte of a request was read in this turn of the event loop, and in the one before. */
   #spoke: Connection[] = []
@@ -44,10 +46,16 @@ export class Pipeline {
    * `idleMs`: how long a connection may be idle, and how long its client may leave an answer unread. `begin` serves the
    * request that is now the first of its connection.
    */
-  constructor(open: OpenConnections, idleMs: number, begin: (first: PipelinedRequest) => void) {
+  constructor(
+    open: OpenConnections,
+    idleMs: number,
+    begin: (first: PipelinedRequest) => void,
+    timers = systemTimers,
+  ) {
     this.#open = open
     this.#idleMs = idleMs
     this.#begin = begin
+    this.#timers = timers
   }
 
   connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
@@ -55,12 +63,12 @@ export class Pipeline {
     if (known) return known
     const connection = new Connection()
     socket[served] = connection
-    const idleTimer = setInterval(
+    const idleTimer = this.#timers.setInterval(
       () => this.#checkIdle(socket, connection),
       Math.ceil(this.#idleMs / maxIdleChecks),
     )
     socket.once('close', () => {
-      clearInterval(idleTimer)
+      this.#timers.clear(idleTimer)
       this.#waitingBytesInAll -= connection.waitingBytes
     })
     // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).

@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
@@ -27,6 +28,8 @@ interface TrafficServerOptions {
   keepAliveMs?: number
   maxConnections?: number
   events: Events
+  /** Default: Node's. */
+  timers?: Timers
 }
 
 /** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
@@ -65,7 +68,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const open = new OpenConnections(options.maxConnections ?? Number.POSITIVE_INFINITY)
-  const pipeline = new Pipeline(open, idleMs, begin)
+  const pipeline = new Pipeline(open, idleMs, begin, options.timers)
   const nextId = createRequestIds()
   let turnedAway = 0
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { type Interruptible, interrupted, isAnsweredWithProblem, TrafficResponse } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
@@ -55,6 +56,7 @@ export class RequestBodies {
   /** How long a body may pause. */
   readonly idleTimeoutMs: number
   readonly events: Events
+  readonly timers: Timers | undefined
   /** How much may be held of bodies that are not whole yet, of all requests together. */
   readonly #maxHeldBytes: number
   #judgedBytes = 0
@@ -63,10 +65,12 @@ export class RequestBodies {
   /** Judged bodies that are held, in the order in which they began. */
   readonly #judged = new Set<Reading>()
 
-  constructor(options: { maxHeldBytes: number; idleTimeoutMs: number; events: Events }) {
+  /** Default of `timers`: Node's. */
+  constructor(options: { maxHeldBytes: number; idleTimeoutMs: number; events: Events; timers?: Timers }) {
     this.#maxHeldBytes = options.maxHeldBytes
     this.idleTimeoutMs = options.idleTimeoutMs
     this.events = options.events
+    this.timers = options.timers
   }
 
   /**
@@ -81,7 +85,7 @@ export class RequestBodies {
     if (response instanceof TrafficResponse) response.askForBody()
     // The rest of a partly read body must not be sent as the whole body: this throws.
     if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
-      return { whole: undefined, body: new RequestBody(request, { idleTimeoutMs: this.idleTimeoutMs }) }
+      return { whole: undefined, body: new RequestBody(request, this) }
     const reading = new Reading(request, this, isJudged)
     reading.begin(response)
     return reading.body
@@ -172,15 +176,15 @@ class Reading {
       this.#onGone()
       return
     }
-    const { idleTimeoutMs } = this.#bodies
+    const { idleTimeoutMs, timers } = this.#bodies
     if (this.#isJudged) this.#bodies.beginsToWait(this)
     // What came may be a part of a large buffer.
     const received = this.#received
     this.#bytes = Buffer.allocUnsafeSlow(received.length)
     received.copy(this.#bytes)
     this.#timer = this.#isJudged
-      ? new PatientTimer(idleTimeoutMs, () => this.#fail(stalled(idleTimeoutMs)))
-      : new PatientTimer(patienceMs, () => this.#stream())
+      ? new PatientTimer(idleTimeoutMs, () => this.#fail(stalled(idleTimeoutMs)), timers)
+      : new PatientTimer(patienceMs, () => this.#stream(), timers)
     this.#hold()
   }
 
@@ -255,7 +259,8 @@ class Reading {
     const bodies = this.#bodies
     bodies.hold(heldBytes, false)
     const begun = { bytes, release: () => bodies.hold(-heldBytes, false) }
-    const body = new RequestBody(this.#request, { idleTimeoutMs: bodies.idleTimeoutMs, begun })
+    const { idleTimeoutMs, timers } = bodies
+    const body = new RequestBody(this.#request, { idleTimeoutMs, begun, timers })
     this.#resolve({ whole: undefined, body })
   }
 

@@ -1,4 +1,5 @@
 import { type Dispatcher, errors } from 'undici'
+import type { Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
@@ -27,7 +28,7 @@ export interface UpstreamRequest {
   headers: string[]
   body: SentBody | null
   /**
-   * By when it must have a connection if it has to wait for one, by `performance.now()`. Undefined: it may wait for one
+   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
    * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
    */
   connectByMs?: number | undefined
@@ -55,6 +56,7 @@ export interface Receiver {
 /** What all calls of one upstream share. */
 export interface CallContext {
   readonly name: UpstreamName
+  readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
   /** The path of its base URL, which goes before every target. */
   readonly basePath: string
@@ -90,7 +92,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   readonly lane: Lane
   readonly upstream: UpstreamName
   readonly traffic: Traffic
-  readonly startedAtMs = performance.now()
+  readonly startedAtMs: number
   /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
   readonly #context: CallContext
@@ -142,6 +144,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     this.#receiver = receiver
     this.#context = context
     this.#permit = permit
+    this.startedAtMs = context.timers.steadyMs()
     this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : context.retries
     void this.#run()
@@ -178,15 +181,17 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
+    const { timers } = this.#context
     this.#timer?.clear()
     try {
       const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
-      const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - performance.now()))
+      const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - timers.steadyMs()))
       if (ms === Number.POSITIVE_INFINITY) return
-      this.#timer = new PatientTimer(Math.ceil(ms), () => {
-        if (performance.now() < this.#queuesUntilMs) this.#watch()
+      const onTime = () => {
+        if (timers.steadyMs() < this.#queuesUntilMs) this.#watch()
         else this.giveUp(this.failure('connection_limit_reached'))
-      })
+      }
+      this.#timer = new PatientTimer(Math.ceil(ms), onTime, timers)
     } catch (error) {
       this.giveUp(error as Error)
     }
@@ -275,8 +280,9 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     try {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isTooLate = this.request.connectByMs !== undefined && performance.now() > this.#connectByMs
-      if (this.#waited && isTooLate) throw this.failure('connection_limit_reached')
+      const isLate = this.#context.timers.steadyMs() > this.#connectByMs
+      if (this.#waited && this.request.connectByMs !== undefined && isLate)
+        throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
@@ -306,7 +312,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
     if (chunk.length === 0 || this.#isTold || this.#receiver.data(chunk)) return
-    this.#heldUpSinceMs ??= performance.now()
+    this.#heldUpSinceMs ??= this.#context.timers.steadyMs()
     controller.pause()
   }
 
@@ -390,7 +396,8 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   }
 
   #countHeldUp(): void {
-    if (this.#heldUpSinceMs !== undefined) this.#heldUpMs += performance.now() - this.#heldUpSinceMs
+    const sinceMs = this.#heldUpSinceMs
+    if (sinceMs !== undefined) this.#heldUpMs += this.#context.timers.steadyMs() - sinceMs
     this.#heldUpSinceMs = undefined
   }
 

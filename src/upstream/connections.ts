@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher, errors } from 'undici'
+import type { Timer } from '../clock.ts'
 import type { Breaker, Permit } from './breakers.ts'
 import { type ConnectionOptions, createConnector, resetIsAnError, withoutAltNameCode } from './connector.ts'
 
@@ -45,7 +46,7 @@ export class Connection {
 
   /** Not while a request is under way. */
   closeIfRetired(): void {
-    if (performance.now() <= this.#retiresAtMs || !this.isOpen) return
+    if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
     void this.#client.destroy()
     this.#client = this.#newClient()
   }
@@ -84,7 +85,7 @@ export class Connection {
   #begin(socket: Socket): void {
     this.#socket = socket
     this.wasReset = false
-    this.#retiresAtMs = performance.now() + lifeMs(this.#options.maxAgeMs)
+    this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
     // Unlike on(), this does not make the socket flow: undici reads it.
     socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
     socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -152,12 +153,12 @@ export class Connections {
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
   readonly #lanes: Lanes<Caller>
-  #breakerTimer: NodeJS.Timeout | undefined
+  #breakerTimer: Timer | undefined
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    this.#connector = createConnector(options)
+    this.#connector = options.connect ?? createConnector(options)
     this.#lanes = new Lanes(options)
   }
 
@@ -216,7 +217,7 @@ export class Connections {
   async close(): Promise<void> {
     const error = new errors.ClientDestroyedError('the gateway is shutting down')
     this.#closed = error
-    clearTimeout(this.#breakerTimer)
+    this.#options.timers.clear(this.#breakerTimer)
     this.refuseWaiting(error)
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
@@ -228,11 +229,12 @@ export class Connections {
   }
 
   #serveWhenBreakerIsDue(): void {
-    const { retryAfterMs, state } = this.#options.breaker
+    const { breaker, timers } = this.#options
+    const { retryAfterMs, state } = breaker
     // A trial is under way. When it ends, the queue is served.
     if (state === 'half-open') return
-    clearTimeout(this.#breakerTimer)
-    this.#breakerTimer = setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
+    timers.clear(this.#breakerTimer)
+    this.#breakerTimer = timers.setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
   }
 
   readonly #release = (connection: Connection, caller: Caller): void => {

@@ -3,6 +3,7 @@ import type { LookupFunction, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { buildConnector, Client, errors } from 'undici'
+import type { Timers } from '../clock.ts'
 
 /** A proxy that opens a tunnel to a server by CONNECT. */
 interface EgressProxy {
@@ -22,6 +23,9 @@ export interface ConnectionOptions {
   tls?: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> | undefined
   /** Through which an https origin is reached; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
+  timers: Timers
+  /** In place of sockets. */
+  connect?: buildConnector.connector | undefined
   client: Client.Options
 }
 
@@ -140,7 +144,7 @@ const maxHeaderSize = 16_384
  */
 function createTunnelConnector(
   { host, port, authorization }: EgressProxy,
-  { origin, connectTimeoutMs }: Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs'>,
+  { origin, connectTimeoutMs, timers }: Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs' | 'timers'>,
   { toProxy, startTls }: Readonly<Record<'toProxy' | 'startTls', buildConnector.connector>>,
 ): buildConnector.connector {
   const { hostname, port: upstreamPort } = new URL(origin)
@@ -174,12 +178,12 @@ function createTunnelConnector(
     const end = (...result: Parameters<typeof callback>) => {
       if (hasEnded) return
       hasEnded = true
-      clearTimeout(deadline)
+      timers.clear(deadline)
       void client.destroy()
       callback(...result)
       if (result[0] !== null) proxySocket?.destroy()
     }
-    const deadline = setTimeout(() => {
+    const deadline = timers.setTimeout(() => {
       const what = `UPSTREAM_PROXY: no tunnel with TLS within ${connectTimeoutMs} ms`
       end(new errors.ConnectTimeoutError(what), null)
     }, connectTimeoutMs)

@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
+import { type Clock, steadyMsOf, timersOf } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -35,7 +35,7 @@ interface FetchOptions {
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
-  /** Since when that counts, by `performance.now()`. Default: now. */
+  /** Since when that counts, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
   /** Aborted when no client waits for the answer any more. */
   signal?: AbortSignal | undefined
@@ -48,15 +48,18 @@ const noBytes = Buffer.alloc(0)
 
 /** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
-  const { beganAtMs = performance.now(), request, signal, totalTimeoutMs, upstream } = options
+  const { clock, request, signal, totalTimeoutMs, upstream } = options
+  const timers = timersOf(clock)
+  const { beganAtMs = timers.steadyMs() } = options
   const answer = new Answer(options, beganAtMs + totalTimeoutMs)
   // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
   const connectByMs = beganAtMs + totalTimeoutMs / 2
   const call = upstream.call({ ...request, connectByMs }, answer)
-  const deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - performance.now()), () => {
+  const onDeadline = () => {
     const fault = call.maybeSeen ? 'http_response_timeout' : 'connection_timeout'
     call.giveUp(call.failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
-  })
+  }
+  const deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - timers.steadyMs()), onDeadline, timers)
   signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
   try {
     return await answer.whole
@@ -90,7 +93,7 @@ class Answer implements Receiver {
   sent(): void {
     const { clock, sender, upstream } = this.#options
     // After a pause of this process the connection may be there before the deadline's timer runs.
-    if (performance.now() >= this.deadlineAtMs) {
+    if (timersOf(clock).steadyMs() >= this.deadlineAtMs) {
       const maybeSeen = this.#sentAtMs > 0
       const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
       throw new UpstreamFailure(upstream.name, { fault, maybeSeen })

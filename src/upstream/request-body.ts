@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import type { Timers } from '../clock.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -32,6 +33,8 @@ interface RequestBodyOptions {
   idleTimeoutMs: number
   /** What was already read. Without it, a partly read request is rejected. */
   begun?: { bytes: Buffer; release(): void }
+  /** Default: Node's. */
+  timers?: Timers | undefined
 }
 
 /**
@@ -47,13 +50,13 @@ export class RequestBody extends Readable {
   #hasEnded = false
   #length = 0
 
-  constructor(request: IncomingMessage, { idleTimeoutMs, begun }: RequestBodyOptions) {
+  constructor(request: IncomingMessage, { idleTimeoutMs, begun, timers }: RequestBodyOptions) {
     super()
     if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#begun = begun
-    this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle())
+    this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle(), timers)
     // The body may fail before anything listens for its errors. Without a listener that would end the process.
     this.on('error', () => {})
     request.on('data', this.#onData)

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Timer, Timers } from '../clock.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 
 /**
@@ -26,12 +27,14 @@ export class SlowReaders {
   readonly #othersWait: () => boolean
   /** In the order in which they first held up their answers. */
   readonly #readers = new Map<ServerResponse, Reader>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #timers: Timers
+  #timer: Timer | undefined
 
   /** `max`: how many connections they may hold while other requests wait for one. */
-  constructor(max: number, othersWait: () => boolean) {
+  constructor(max: number, othersWait: () => boolean, timers: Timers) {
     this.#max = max
     this.#othersWait = othersWait
+    this.#timers = timers
   }
 
   /** Calls `goOn` once the client has taken these bytes. */
@@ -48,13 +51,14 @@ export class SlowReaders {
       known.taken += bytes
       known.stall.refresh()
     }
-    this.#timer ??= setInterval(this.#look, lookEveryMs).unref()
+    this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()
   }
 
   #begin(response: ServerResponse, stallMs: number): void {
-    const stall = new PatientTimer(stallMs, () => {
+    const cut = () => {
       if (response.writableNeedDrain) response.destroy()
-    })
+    }
+    const stall = new PatientTimer(stallMs, cut, this.#timers)
     // The first look may come at once, so no client is slow at it.
     this.#readers.set(response, { taken: slowBytes, stall })
     response.once('close', () => {
@@ -74,7 +78,7 @@ export class SlowReaders {
     if (slow.length > this.#max && this.#othersWait())
       for (const response of slow.slice(0, slow.length - this.#max)) response.destroy()
     if (this.#readers.size > 0) return
-    clearInterval(this.#timer)
+    this.#timers.clear(this.#timer)
     this.#timer = undefined
   }
 }

@@ -1,3 +1,4 @@
+import { systemTimers, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
@@ -34,12 +35,17 @@ export interface UpstreamLimits {
   breakerOpenMs: number
 }
 
-/** Default of `lookup`: the system's resolver; of `tls`: its authorities, and no certificate; of `proxy`: none. */
-export interface UpstreamOptions extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy'>> {
+/**
+ * Default of `lookup`: the system's resolver; of `tls`: its authorities, and no certificate; of `proxy`: none; of
+ * `timers`: Node's.
+ */
+export interface UpstreamOptions
+  extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy' | 'connect'>> {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
   events: Events
+  timers?: Timers
   connectionLifeMs?: number
 }
 
@@ -61,6 +67,7 @@ export class Upstream {
   failures = 0
   readonly #url: URL
   readonly #events: Events
+  readonly #timers: Timers
   readonly #connections: Connections
   readonly #context: CallContext
   #isTryingToConnect = false
@@ -70,12 +77,14 @@ export class Upstream {
     this.name = name
     this.#url = new URL(options.baseUrl)
     this.#events = options.events
+    const timers = options.timers ?? systemTimers
+    this.#timers = timers
     const byKind = upstreamTable[name].requests === 'by-kind'
     this.breakers = new Breakers(byKind, {
       failures: limits.breakerFailures,
       minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
       openMs: limits.breakerOpenMs,
-      nowMs: () => performance.now(),
+      nowMs: () => timers.steadyMs(),
       onChange: (breaker) => this.#onBreakerChange(breaker),
     })
     this.#connections = new Connections({
@@ -89,6 +98,8 @@ export class Upstream {
       lookup: options.lookup,
       tls: options.tls,
       proxy: options.proxy,
+      connect: options.connect,
+      timers,
       client: {
         headersTimeout: limits.headersTimeoutMs,
         bodyTimeout: limits.bodyTimeoutMs,
@@ -99,7 +110,7 @@ export class Upstream {
       },
     })
     const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.#connections.stats.waiting > 0)
+    this.slowReaders = new SlowReaders(maxSlow, () => this.#connections.stats.waiting > 0, timers)
     this.#context = this.#contextFor(limits)
   }
 
@@ -132,10 +143,11 @@ export class Upstream {
 
   #contextFor(limits: UpstreamLimits): CallContext {
     const { breakers, lastFailures, name } = this
-    const [url, events] = [this.#url, this.#events]
+    const [url, events, timers] = [this.#url, this.#events, this.#timers]
     const basePath = url.pathname.replace(/(?<!\/)\/+$/, '')
     return {
       name,
+      timers,
       connections: this.#connections,
       basePath,
       retries: limits.retries,
@@ -147,13 +159,13 @@ export class Upstream {
       retried: () => events.callRetried(name),
       failed(failure, { request, startedAtMs }, hadConnection) {
         const what = hadConnection ? trafficOf(request.kind) : 'connections'
-        lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
+        lastFailures[what] = { failure, afterMs: timers.steadyMs() - startedAtMs }
       },
       ended: (outcome, call) => {
         this.inFlight -= 1
         if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
         if (outcome === 'answered' && call.status < 400) breakers.noteSuccess(call.traffic)
-        events.callEnded(call, outcome, performance.now() - call.startedAtMs)
+        events.callEnded(call, outcome, timers.steadyMs() - call.startedAtMs)
       },
     }
   }

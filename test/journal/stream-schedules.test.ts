@@ -10,11 +10,6 @@ import { environment } from '../support/machine/environment.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
 
-// vi.mock reaches what vitest's faked timers do not: promises of timers.
-vi.mock('node:timers/promises', () => ({
-  setTimeout: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
-}))
-
 // A thousand in `npm run check:long`.
 const schedules = Number(environment().STREAM_SCHEDULES ?? 25)
 const seed = Number(environment().STREAM_SEED ?? 20_251_121)

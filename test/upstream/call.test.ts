@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import type { Dispatcher } from 'undici'
 import { describe, expect, test } from 'vitest'
+import { systemTimers } from '../../src/clock.ts'
 import { ClientGone, UpstreamFailure } from '../../src/http/failure.ts'
 import { Problem } from '../../src/http/problem.ts'
 import type { Permit } from '../../src/upstream/breakers.ts'
@@ -66,6 +67,7 @@ function call(options: Trial = {}) {
       permit: permitInto(verdicts, options.isTrial ?? false),
       context: {
         name: 'swap',
+        timers: systemTimers,
         basePath: '',
         retries: options.retries ?? 1,
         maxWaitMs: 10_000,

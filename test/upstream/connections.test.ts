@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { systemTimers } from '../../src/clock.ts'
 import { Breaker } from '../../src/upstream/breakers.ts'
 import { Connections } from '../../src/upstream/connections.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
@@ -31,6 +32,7 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
     maxAgeMs: 60_000,
     connectTimeoutMs: 3_000,
     lookup: undefined,
+    timers: systemTimers,
     client: {},
   })
   onTestFinished(() => connections.close())

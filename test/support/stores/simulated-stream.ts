@@ -43,8 +43,8 @@ export class SimulatedStream {
 
   /** With the entry of that id itself, if `from` is just before it. */
   after(from: string): Stored[] {
-    const at = this.entries.findIndex(({ id }) => isLater(id, from))
-    return at === -1 ? [] : this.entries.slice(at, at + partEntries)
+    const at = this.entries.findLastIndex(({ id }) => !isLater(id, from)) + 1
+    return this.entries.slice(at, at + partEntries)
   }
 
   get #lastId(): string {
