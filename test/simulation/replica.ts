@@ -1,5 +1,5 @@
 import type { Clock, Timer, Timers } from '../../src/clock.ts'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { closeAll } from '../../src/gateway/lifecycle.ts'
 import { makeParts, type Parts } from '../../src/gateway/parts.ts'
 import { silentLogger } from '../../src/process/logger.ts'
