@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
@@ -78,18 +79,26 @@ const graceMs = 5_000
  */
 export class OrderKeys {
   readonly #options: OrderKeysOptions
-  /** In the order of their claims. */
-  readonly #known = new Map<string, Known>()
+  /** Whose order may be on its way, or was sent with an unknown outcome, in the order of their claims. None is displaced. */
+  readonly #open = new Map<string, Known>()
   /** Those that may be displaced: the first was answered first. */
-  readonly #answered = new Set<string>()
-  #bytes = 0
+  readonly #answered: LRUCache<string, Known>
 
   constructor(options: OrderKeysOptions) {
     this.#options = options
+    this.#answered = new LRUCache({
+      max: maxKeys,
+      maxSize: maxKeptBytes,
+      // The LRU wants one at least.
+      sizeCalculation: ({ state }) => bytesOf(state) || 1,
+      disposeAfter: (known, _id, reason) => {
+        if (reason === 'evict' && !this.#isOver(known)) options.events.orderKeyed('displaced')
+      },
+    })
   }
 
   get size(): number {
-    return this.#known.size
+    return this.#open.size + this.#answered.size
   }
 
   /**
@@ -145,7 +154,7 @@ export class OrderKeys {
   /** Before the first order comes. */
   async start(): Promise<void> {
     for (const keeper of this.#options.keepers) await keeper.read?.(this)
-    while (this.#known.size > maxKeys && this.#displace());
+    while (this.size > maxKeys && this.#displace());
   }
 
   async close(): Promise<void> {
@@ -155,11 +164,10 @@ export class OrderKeys {
   /** A key that an earlier process left. An order that was on its way then has no known answer. */
   restore(id: string, text: string, ageMs: number): void {
     const { digest, state } = decode(text)
-    const claimedSteadyMs = this.#steadyMs - ageMs
     this.#forget(id)
     if (ageMs >= keptForMs) return
-    this.#known.set(id, { digest, state: 'sent', claimedSteadyMs })
-    this.#enter(id, state === 'sent' || state === 'unknown' ? 'left' : state)
+    const isLost = state === 'sent' || state === 'unknown'
+    this.#enter(id, { digest, state: isLost ? 'left' : state, claimedSteadyMs: this.#steadyMs - ageMs })
   }
 
   /** A key that an earlier process left and then let go. */
@@ -170,8 +178,9 @@ export class OrderKeys {
   /** All that is kept, as keepers have it. */
   *live(): Iterable<KeptKey> {
     const steadyMs = this.#steadyMs
-    for (const [id, known] of this.#known)
-      yield { id, text: encode(known), ageMs: steadyMs - known.claimedSteadyMs }
+    for (const all of [this.#open, [...this.#answered.entries()].reverse()])
+      for (const [id, known] of all)
+        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: steadyMs - known.claimedSteadyMs }
   }
 
   get #steadyMs(): number {
@@ -179,23 +188,27 @@ export class OrderKeys {
   }
 
   #find(id: string): Known | undefined {
-    const overSteadyMs = this.#steadyMs - keptForMs
-    for (const [oldest, { claimedSteadyMs }] of this.#known) {
-      if (claimedSteadyMs > overSteadyMs) break
-      this.#forget(oldest)
+    for (const [oldest, claimed] of this.#open) {
+      if (!this.#isOver(claimed)) break
+      this.#open.delete(oldest)
     }
-    return this.#known.get(id)
+    const known = this.#open.get(id) ?? this.#answered.peek(id)
+    return known && !this.#isOver(known) ? known : undefined
+  }
+
+  #isOver({ claimedSteadyMs }: Known): boolean {
+    return this.#steadyMs - claimedSteadyMs >= keptForMs
   }
 
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
     const { events, keepers } = this.#options
     const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
-    this.#known.set(id, claimed)
+    this.#enter(id, claimed)
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
     const other = found.find((one) => one !== undefined)
     if (other === undefined) {
-      if (this.#known.size > maxKeys && !this.#displace()) {
+      if (this.size > maxKeys && !this.#displace()) {
         await this.#settle(id, undefined)
         throw this.#noRoom()
       }
@@ -232,12 +245,7 @@ export class OrderKeys {
 
   /** Never a key whose order may be on its way, or was sent with an unknown outcome. Returns whether one went. */
   #displace(): boolean {
-    for (const oldest of this.#answered) {
-      this.#forget(oldest)
-      this.#options.events.orderKeyed('displaced')
-      return true
-    }
-    return false
+    return this.#answered.pop() !== undefined
   }
 
   #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
@@ -265,29 +273,26 @@ export class OrderKeys {
 
   /** Undefined: the key is free again. */
   async #settle(id: string, state: State | undefined): Promise<void> {
-    const known = this.#known.get(id)
-    if (known === undefined) return
-    if (state === undefined) this.#forget(id)
-    else this.#enter(id, state)
-    const text = state === undefined ? undefined : encode(known)
-    const ageMs = this.#steadyMs - known.claimedSteadyMs
-    await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, text, ageMs)))
+    const claimed = this.#open.get(id)
+    if (claimed === undefined) return
+    const known = state && { ...claimed, state }
+    if (known === undefined) this.#forget(id)
+    else this.#enter(id, known)
+    const ageMs = this.#steadyMs - claimed.claimedSteadyMs
+    await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, known && encode(known), ageMs)))
   }
 
-  #enter(id: string, state: State): void {
-    const known = this.#known.get(id)
-    if (known === undefined) return
-    known.state = state
-    this.#bytes += bytesOf(state)
-    if (state !== 'unknown' && state !== 'left') this.#answered.add(id)
-    while (this.#bytes > maxKeptBytes && this.#displace());
+  #enter(id: string, known: Known): void {
+    const { state } = known
+    if (state === 'sent' || state === 'unknown' || state === 'left') this.#open.set(id, known)
+    else {
+      this.#open.delete(id)
+      this.#answered.set(id, known)
+    }
   }
 
   #forget(id: string): void {
-    const known = this.#known.get(id)
-    if (known === undefined) return
-    this.#known.delete(id)
+    this.#open.delete(id)
     this.#answered.delete(id)
-    this.#bytes -= bytesOf(known.state)
   }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { applicationAmong } from '../client/partition.ts'
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
@@ -179,16 +180,13 @@ function decoded(pair: string): string {
 
 /** Of which quotes a client has sent an order that the provider has not refused. */
 class OrderedQuotes {
-  /** The oldest first. */
-  readonly #known = new Set<string>()
+  readonly #known = new LRUCache<string, true>({ max: maxUsed })
 
   /** Returns whether it is the first. */
   add(quote: UsedQuote, partition: string): boolean {
     const key = keyOf(quote, partition)
     if (this.#known.has(key)) return false
-    this.#known.add(key)
-    const [oldest = key] = this.#known
-    if (this.#known.size > maxUsed) this.#known.delete(oldest)
+    this.#known.set(key, true)
     return true
   }
 
@@ -212,32 +210,31 @@ interface Use {
 
 /** Quotes that an order used. They are not handed out again before they expire. */
 class UsedQuotes {
-  /** By id, the oldest use first. */
-  readonly #uses = new Map<string, Use>()
+  /** By id. */
+  readonly #uses = new LRUCache<string, Use>({ max: maxUsed })
 
   /** Returns whether it was not known. */
   mark({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
-    const known = this.#uses.get(id)
+    const known = this.#uses.peek(id)
     const isNew = known === undefined || expiresAtMs > known.expiresAtMs
     if (!isNew) {
       known.generation = Math.max(known.generation, generation)
       return false
     }
     this.#uses.set(id, { expiresAtMs, generation })
-    const [oldest = id] = this.#uses.keys()
-    if (this.#uses.size > maxUsed) this.#uses.delete(oldest)
     return true
   }
 
   /** The same id with a later expiry is a different quote. */
   has({ id, expiresAtMs }: UsedQuote): boolean {
-    const use = this.#uses.get(id)
+    const use = this.#uses.peek(id)
     return use !== undefined && expiresAtMs <= use.expiresAtMs
   }
 
   /** Those that this generation of the journal has not brought. */
   missing(generation: number): UsedQuote[] {
-    return [...this.#uses]
+    return [...this.#uses.entries()]
+      .reverse()
       .filter(([, use]) => use.generation !== generation)
       .map(([id, { expiresAtMs }]) => ({ id, expiresAtMs }))
   }
