@@ -12,7 +12,7 @@ import { User } from './user.ts'
 const epochMs = Date.UTC(2025, 10, 20, 15, 17, 21)
 /** One for all worlds of the process, because undici keeps one timer for all of its clients. */
 const time = new VirtualTime()
-const users = 14
+const users = 20
 /** Of a clock that is set wrong. By less, no `Date` shows it, and quotes are judged by that clock (docs/limits.md). */
 const clockSteps = [-3_600_000, -40_000, -5_000, 5_000, 40_000, 3_600_000] as const
 /** Each of two replicas may be cautious for so long after the store was away, and pass late orders. */
