@@ -110,7 +110,7 @@ export class Ledger {
     const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {
       if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
-      else if (origin !== 'delivered' || known.refusedFromMs - quote.refusedFromMs > roundingMs)
+      else if (origin !== 'delivered' || known.refusedFromMs - refusedFromAs(known, quote) > roundingMs)
         this.#shorten(known, quote, now)
       if (known.origin === 'restored' || origin === 'own') known.origin = origin
     } else entry.origin = origin
@@ -122,7 +122,9 @@ export class Ledger {
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean {
     const known = this.#find(quote)
-    return known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= quote.refusedFromMs
+    return (
+      known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= refusedFromAs(known, quote)
+    )
   }
 
   /** Until it is over, an order of its partition for these terms is sent. */
@@ -254,7 +256,8 @@ export class Ledger {
   }
 
   /** The earlier of its two ends counts. Another quote that is alike may end last now. */
-  #shorten(entry: Entry, { refusedFromMs }: NotedQuote, now: Now): void {
+  #shorten(entry: Entry, quote: NotedQuote, now: Now): void {
+    const refusedFromMs = refusedFromAs(entry, quote)
     if (refusedFromMs >= entry.refusedFromMs) return
     this.#unfile(entry)
     entry.refusedFromMs = refusedFromMs
@@ -319,4 +322,12 @@ export class Ledger {
     entry.terms.quotes -= 1
     if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
   }
+}
+
+/**
+ * From when the quote is refused, by the wall clock as it was when the entry was noted: it may have been set since. Whole
+ * milliseconds, because each look at two clocks is off by part of one.
+ */
+function refusedFromAs({ wallAheadMs }: Entry, quote: NotedQuote): number {
+  return Math.ceil(quote.refusedFromMs - quote.wallAheadMs + wallAheadMs)
 }

@@ -21,17 +21,7 @@ interface Arrived {
   isUnread: boolean
 }
 
-export type Trouble =
-  | 'none'
-  | 'slow'
-  | 'hangs'
-  | 'resets'
-  | 'fails'
-  | 'cuts'
-  | 'limits'
-  | 'refuses'
-  | 'wrong date'
-  | 'no date'
+type Trouble = 'none' | 'slow' | 'hangs' | 'resets' | 'fails' | 'cuts' | 'limits' | 'refuses'
 
 const lives = [12_000, 20_000, 30_000, 45_000] as const
 
@@ -39,6 +29,8 @@ const lives = [12_000, 20_000, 30_000, 45_000] as const
 export class Provider {
   /** What happens to half of the requests. */
   trouble: Trouble = 'none'
+  /** And to half of the answers. */
+  dates: 'right' | 'wrong' | 'absent' = 'right'
   readonly made = new Map<string, Made>()
   /** Orders, by their Idempotency-Key, or without one by their `ref`. */
   readonly arrived = new Map<string, Arrived[]>()
@@ -82,7 +74,7 @@ export class Provider {
         if (arrived !== undefined) arrived.isUnread = true
         this.#write(line, 429, '{}')
       } else {
-        const body = isOrder ? `{"id":"${request.line.length}"}` : this.#quote(request, tookMs, trouble)
+        const body = isOrder ? `{"id":"${request.line.length}"}` : this.#quote(request, tookMs)
         this.#write(line, isOrder ? 201 : 200, body, trouble)
       }
     }, tookMs)
@@ -102,7 +94,7 @@ export class Provider {
     return arrived
   }
 
-  #quote({ line, headers }: Message, tookMs: number, trouble: Trouble): string {
+  #quote({ line, headers }: Message, tookMs: number): string {
     const [, pairId, amount] = /pairs\/(\w+)\/quotes\?amount=(\d+)/.exec(line) ?? []
     const madeAtMs = this.#world.nowMs()
     const endsAtMs = Math.floor(madeAtMs) + this.#chance.of(lives)
@@ -114,15 +106,16 @@ export class Provider {
       fromAmount: { assetId: 'ETH', value: amount },
       toAmount: { assetId: 'USDC', value: toAmount },
     })
-    const isTimeKnown = trouble !== 'wrong date' && trouble !== 'no date' && this.#world.areClocksRight
+    const isTimeKnown = this.dates === 'right' && this.#world.areClocksRight
     this.made.set(id, { id, address, body, madeAtMs, endsAtMs, tookMs, isTimeKnown })
     return body
   }
 
   #write(line: Line, status: number, body: string, trouble: Trouble = 'none'): void {
-    const wrongByMs = trouble === 'wrong date' ? this.#chance.of([-3_600_000, -20_000, 20_000, 3_600_000]) : 0
+    const dates = this.#chance.happens(0.5) ? this.dates : 'right'
+    const wrongByMs = dates === 'wrong' ? this.#chance.of([-3_600_000, -20_000, 20_000, 3_600_000]) : 0
     const dateMs = this.#world.nowMs() + wrongByMs - this.#chance.between(0, 249)
-    const date = trouble === 'no date' ? '' : `Date: ${new Date(dateMs).toUTCString()}\r\n`
+    const date = dates === 'absent' ? '' : `Date: ${new Date(dateMs).toUTCString()}\r\n`
     const length = `Content-Length: ${body.length}\r\n`
     const answer = `HTTP/1.1 ${status} Said\r\nContent-Type: application/json\r\n${date}${length}\r\n${body}`
     if (trouble !== 'cuts') {

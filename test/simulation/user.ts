@@ -84,7 +84,11 @@ export class User {
     const isTwice = key !== undefined && chance.happens(0.2)
     if (isTwice) void this.#post(made, this.#anyReplica(), { body, key })
     for (let tries = 0; tries < 3; tries += 1) {
-      const reply = await this.#post(made, tries === 0 ? replica : this.#anyReplica(), { body, key })
+      const reply = await this.#post(
+        made,
+        tries === 0 && chance.happens(0.5) ? replica : this.#anyReplica(),
+        { body, key },
+      )
       const isKnown = reply !== undefined && reply.status < 500 && !reply.body.includes('order-in-progress')
       if (isKnown || key === undefined) return
       await this.#world.sleep(chance.between(500, 3_000))

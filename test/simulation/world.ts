@@ -3,7 +3,7 @@ import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { MemoryStore } from '../support/stores/memory-store.ts'
 import { SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { Chance } from './chance.ts'
-import { type Made, Provider, type Trouble } from './provider.ts'
+import { type Made, Provider } from './provider.ts'
 import { inVirtualTime, type Wait } from './real-world.ts'
 import { Replica } from './replica.ts'
 import type { StoreInMemory } from './store-line.ts'
@@ -12,7 +12,7 @@ import { User } from './user.ts'
 const epochMs = Date.UTC(2025, 10, 20, 15, 17, 21)
 /** One for all worlds of the process, because undici keeps one timer for all of its clients. */
 const time = new VirtualTime()
-const users = 14
+const users = 20
 /** Of a clock that is set wrong. By less, no `Date` shows it, and quotes are judged by that clock (docs/limits.md). */
 const clockSteps = [-3_600_000, -40_000, -5_000, 5_000, 40_000, 3_600_000] as const
 /** Each of two replicas may be cautious for so long after the store was away, and pass late orders. */
@@ -134,7 +134,14 @@ export class World {
       for (const replica of this.replicas) await replica.start()
       for (let number = 0; number < users; number += 1)
         void new User(this, `203.0.113.${number % 4}`, this.#chance.fork()).live()
-      void this.#trouble()
+      void this.#trouble((chance) => [() => this.#ofProvider(chance)])
+      void this.#trouble((chance) => [
+        () => this.#ofDates(chance),
+        () => this.#ofClock(chance),
+        () => this.#ofStore(chance),
+        () => this.#restart(chance),
+        () => this.#restart(chance),
+      ])
     }
     void begin().catch((error) => this.wrong(String(error.stack)))
     await pass(this.#endsAtMs - this.nowMs())
@@ -149,30 +156,31 @@ export class World {
       if (timers.set.size > 0) this.wrong(`replica ${number} has ${timers.set.size} timers after its end`)
   }
 
-  /** One trouble at a time, and time between them: what two at once may do is in docs/limits.md. */
-  async #trouble(): Promise<void> {
+  /**
+   * One trouble of these at a time, and time between them. The provider may fail in whatever else happens; what two of
+   * the others may do at once is in docs/limits.md.
+   */
+  async #trouble(of: (chance: Chance) => [() => Promise<void>, ...(() => Promise<void>)[]]): Promise<void> {
     const chance = this.#chance.fork()
+    const troubles = of(chance)
     for (;;) {
       await this.sleep(chance.between(4_000, 20_000))
       if (this.isOver) return
       this.facts.troubles += 1
-      await chance.of([
-        () => this.#ofProvider(chance),
-        () => this.#ofProvider(chance),
-        () => this.#ofClock(chance),
-        () => this.#ofStore(chance),
-        () => this.#restart(chance),
-      ])()
+      await chance.of(troubles)()
     }
   }
 
   async #ofProvider(chance: Chance): Promise<void> {
-    this.provider.trouble = chance.of<Trouble>([
-      ...(['slow', 'hangs', 'resets', 'fails', 'cuts'] as const),
-      ...(['limits', 'refuses', 'wrong date', 'no date'] as const),
-    ])
+    this.provider.trouble = chance.of(['slow', 'hangs', 'resets', 'fails', 'cuts', 'limits', 'refuses'])
     await this.sleep(chance.between(2_000, 20_000))
     this.provider.trouble = 'none'
+  }
+
+  async #ofDates(chance: Chance): Promise<void> {
+    this.provider.dates = chance.of(['wrong', 'absent'])
+    await this.sleep(chance.between(2_000, 20_000))
+    this.provider.dates = 'right'
   }
 
   async #ofClock(chance: Chance): Promise<void> {

@@ -127,7 +127,7 @@ class VirtualTimer implements Timer {
     this.#time = time
     this.onTime = onTime
     // As Node's.
-    this.ms = ms >= 1 ? ms : 1
+    this.ms = ms >= 1 ? Math.trunc(ms) : 1
     this.isRepeated = isRepeated
   }
 

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { orderLeftMs } from '../../src/clock.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import { quoteOf } from '../support/stores/stream-stage.ts'
+
+// A replica knows a quote that lives for 30 s. Its wall clock is set back by 40 s. Now a record of the same quote comes
+// again, as after a restart of another replica: what is left of it, as an instant of the wrong clock, was 40 s before the
+// end that was known, and the earlier of two ends counts. When the clock was right again, orders for the quote were
+// refused, though it lived. The simulated world found it (test/simulation/).
+test('a record that comes again while the wall clock is wrong does not shorten the quote', () => {
+  const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
+  const clock = { nowMs: () => now.nowMs, steadyMs: () => now.steadyMs }
+  const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
+  const quote = quoteOf('q', clock, 30_000)
+  const known = ledger.note(quote)
+
+  now.nowMs -= 40_000
+  const { wallAheadMs, refusedFromMs, ...same } = quote
+  const again = { ...same, wallAheadMs: wallAheadMs - 40_000, refusedFromMs: refusedFromMs - 40_000 }
+  expect(ledger.knows(again)).toBe(true)
+  ledger.note(again, 'delivered')
+  now.nowMs += 40_000
+  expect(orderLeftMs(known, ledger.now())).toBe(30_000)
+
+  // Another end that is earlier by the steady clock still counts.
+  ledger.note({ ...again, refusedFromMs: again.refusedFromMs - 2_000 }, 'delivered')
+  expect(orderLeftMs(known, ledger.now())).toBe(28_000)
+})
