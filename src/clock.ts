@@ -42,8 +42,8 @@ export const systemTimers: Timers = {
   clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
 }
 
-export function timersOf({ timers = systemTimers }: Clock): Timers {
-  return timers
+export function timersOf(clock: Clock): Timers {
+  return clock.timers ?? systemTimers
 }
 
 /** `isUnref`: it does not keep the process running. */

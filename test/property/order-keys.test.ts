@@ -100,6 +100,8 @@ const step = fc.oneof(
 const answerOf = (status: number, text: string): WholeAnswer =>
   ({ status, reason: '', rawHeaders: ['X-For', text], body: Buffer.from(text) }) as WholeAnswer
 
+const timedOut = () => new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+
 /** Lets all that is settled go on. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -178,8 +180,15 @@ test.each([
           const at = isFleet && 'at' in one ? one.at : 0
           const replica = replicas[at] as Replica
           if (one.do === 'click') clicks.push(click(replica, `k${one.key}`, `b${one.body}`))
-          else if (one.do === 'wait') clock.ms += one.ms
-          else if (one.do === 'kill') {
+          else if (one.do === 'wait') {
+            // No order lasts for so long: it is given up after its time.
+            for (const sending of one.ms > orderMs + 6_000 ? alive : []) {
+              sendings.splice(sendings.indexOf(sending), 1)
+              sending.end.reject(timedOut())
+            }
+            await settle()
+            clock.ms += one.ms
+          } else if (one.do === 'kill') {
             replica.isAlive = false
             replicas[at] = await start(replica)
           } else {
@@ -192,16 +201,14 @@ test.each([
             const answer = `${key} ${made}`
             if (one.how === 'refused' || one.how === 'limited') seen.delete(key)
             else if (one.how !== 'lost' && mine !== undefined) mine.answer = answer
-            if (one.how === 'lost')
-              end.reject(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
+            if (one.how === 'lost') end.reject(timedOut())
             else if (one.how === 'refused') end.reject(new Problem('quote-expired', { detail: '' }))
             else
               end.resolve(answerOf(one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500, answer))
           }
           await settle()
         }
-        for (const { end } of sendings)
-          end.reject(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
+        for (const { end } of sendings) end.reject(timedOut())
         await Promise.all(clicks)
       }),
       { numRuns: runs },
