@@ -6,7 +6,7 @@ import { buildGateway } from './gateway/gateway.ts'
 import type { Gateway } from './gateway/types.ts'
 import { ListenError, listenError, StateError } from './process/errors.ts'
 import { createLogger } from './process/logger.ts'
-import { markingInSteps, setV8Flags } from './process/memory.ts'
+import { setV8Flags } from './process/memory.ts'
 import { version } from './process/package-info.ts'
 import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
 
@@ -91,7 +91,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const close = () => gateway.close(config.drain)
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
-  const { trafficUrl, operationsUrl } = await markingInSteps(gateway.listen()).catch(async (error) => {
+  const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
     await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))
     throw error

@@ -117,7 +117,8 @@ const checkouts: Ask = {
 }
 
 function refusalProblem(status: number, answer: Record<string, unknown>): string | undefined {
-  const hasReason = status >= 400 && (answer.code !== undefined || answer.type !== undefined)
+  // The payments API says `error`, the swap API `code`, and the gateway `type`.
+  const hasReason = status >= 400 && (answer.code ?? answer.type ?? answer.error) !== undefined
   return hasReason ? undefined : `a ${status} that says nothing`
 }
 

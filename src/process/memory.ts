@@ -51,17 +51,3 @@ export function v8Flags(limits: MemoryLimits): readonly string[] {
 export function setV8Flags(): void {
   for (const flag of v8Flags(memoryLimits())) setFlagsFromString(flag)
 }
-
-/**
- * While many quotes are restored, this thread marks what is alive itself, in steps of milliseconds. V8 calls a marking
- * done that another thread does as soon as this one has nothing to mark, and then waits for the rest: half a second with
- * a million quotes.
- */
-export async function markingInSteps<Result>(restoring: Promise<Result>): Promise<Result> {
-  setFlagsFromString('--no-concurrent-marking')
-  try {
-    return await restoring
-  } finally {
-    setFlagsFromString('--concurrent-marking')
-  }
-}
