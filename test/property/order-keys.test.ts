@@ -105,11 +105,12 @@ const timedOut = () => new UpstreamFailure('swap', { fault: 'http_response_timeo
 /** Lets all that is settled go on. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test.each([
+const places = [
   'two replicas and a store',
   'two replicas, each with a folder, and a store',
   'one process and its folder',
-])(
+]
+test.each(places)(
   'the provider sees the order of each key once, and what was answered once is answered alike: %s',
   async (where) => {
     const isFleet = where.startsWith('two')
