@@ -98,10 +98,18 @@ export class Entry implements NotedQuote, Price {
   }
 
   /** An answer to the same request could not be read either: the later of their two ends counts. */
-  renewedAs({ notedAtMs, refusedFromMs }: NotedQuote): this {
-    this.#lifeMs = this.expiresAtMs - notedAtMs
-    this.refusedFromMs = Math.max(this.refusedFromMs, refusedFromMs)
+  renewedAs(quote: NotedQuote): this {
+    this.#lifeMs = this.expiresAtMs - quote.notedAtMs
+    this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(quote))
     return this
+  }
+
+  /**
+   * From when the other one is refused, by the wall clock as it was when this one was noted: it may have been set since.
+   * Whole milliseconds, because each look at two clocks is off by part of one.
+   */
+  refusedFromOf({ refusedFromMs, wallAheadMs }: NotedQuote): number {
+    return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
   /** Whether the pair of its request was this one, and it was given to this partition. */

@@ -110,7 +110,7 @@ export class Ledger {
     const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {
       if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
-      else if (origin !== 'delivered' || known.refusedFromMs - refusedFromAs(known, quote) > roundingMs)
+      else if (origin !== 'delivered' || known.refusedFromMs - known.refusedFromOf(quote) > roundingMs)
         this.#shorten(known, quote, now)
       if (known.origin === 'restored' || origin === 'own') known.origin = origin
     } else entry.origin = origin
@@ -123,7 +123,7 @@ export class Ledger {
   knows(quote: NotedQuote): boolean {
     const known = this.#find(quote)
     return (
-      known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= refusedFromAs(known, quote)
+      known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= known.refusedFromOf(quote)
     )
   }
 
@@ -257,7 +257,7 @@ export class Ledger {
 
   /** The earlier of its two ends counts. Another quote that is alike may end last now. */
   #shorten(entry: Entry, quote: NotedQuote, now: Now): void {
-    const refusedFromMs = refusedFromAs(entry, quote)
+    const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return
     this.#unfile(entry)
     entry.refusedFromMs = refusedFromMs
@@ -322,12 +322,4 @@ export class Ledger {
     entry.terms.quotes -= 1
     if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
   }
-}
-
-/**
- * From when the quote is refused, by the wall clock as it was when the entry was noted: it may have been set since. Whole
- * milliseconds, because each look at two clocks is off by part of one.
- */
-function refusedFromAs({ wallAheadMs }: Entry, quote: NotedQuote): number {
-  return Math.ceil(quote.refusedFromMs - quote.wallAheadMs + wallAheadMs)
 }

@@ -26,3 +26,18 @@ test('a record that comes again while the wall clock is wrong does not shorten t
   ledger.note({ ...again, refusedFromMs: again.refusedFromMs - 2_000 }, 'delivered')
   expect(orderLeftMs(known, ledger.now())).toBe(28_000)
 })
+
+// The later of the two ends of an answer that could not be read counts, and an order that may be for it is sent until then.
+test('an unreadable answer that comes again while the wall clock is ahead is not open for longer', () => {
+  const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
+  const clock = { nowMs: () => now.nowMs, steadyMs: () => now.steadyMs }
+  const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
+  const whose = { pairId: 'A_B', application: 'a', requestedAmount: '1', partition: 'p' }
+  const known = ledger.note(ledger.unreadable(whose))
+  const openMs = orderLeftMs(known, ledger.now())
+
+  now.nowMs += 3_600_000
+  ledger.note(ledger.unreadable(whose))
+  now.nowMs -= 3_600_000
+  expect(orderLeftMs(known, ledger.now())).toBe(openMs)
+})
