@@ -276,8 +276,8 @@ function others({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: CompleteValues, { isS
         'network between can take the keys in it. Use https.',
     proxy !== undefined &&
       !isSet('UPSTREAM_PROXY') &&
-      `${proxy} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach ` +
-        'https upstreams through a proxy.',
+      `${proxy} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to ` +
+        'reach https upstreams through a proxy.',
   ]
 }
 

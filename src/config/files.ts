@@ -78,7 +78,7 @@ export function readSecretFiles(texts: Map<string, string>, readFile: ReadFile, 
 /** PEM texts for the TLS to each upstream. `cert` and `key` are both there or both not. */
 export type TlsFiles = ReturnType<typeof readTlsFiles>
 
-/** Undefined for an upstream for which no file is set. Webhooks use the files of payments: both go to the team's own services. */
+/** Undefined: no file is set. Webhooks use the files of payments: both go to the team's own services. */
 export function readTlsFiles(values: SettingValues, readFile: ReadFile, note: Note) {
   const read = <Parsed>(name: SettingName, parse: (text: string) => Parsed) => {
     const path = values[name]

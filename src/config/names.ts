@@ -80,7 +80,7 @@ export function checkNames(texts: ReadonlyMap<string, string>) {
   return { near, unknown }
 }
 
-/** Whether at most `edits` letters have to be added, dropped, changed or swapped with the next to turn one into the other. */
+/** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
 export function isWithinEdits(left: string, right: string, edits: number): boolean {
   let same = 0
   while (same < left.length && left[same] === right[same]) same++

@@ -32,7 +32,7 @@ function lineOf({ name, value, expected, message }: SettingProblem): string {
   return `${value === undefined ? `${name} is not set` : `${name}=${value}`} - expected: ${expected}`
 }
 
-/** Fit for a terminal or a log: on one line and of limited length. Control characters could rewrite a terminal's lines. */
+/** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */
 export function onOneLine(text: string): string {
   const short = text.length > 200 ? `${text.slice(0, 200)}…` : text
   return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {

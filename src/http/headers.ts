@@ -53,7 +53,7 @@ const hopByHop = new Set([
 ])
 
 // A client could otherwise remove these by naming them in Connection, and so choose the host, the framing, or which
-// address the upstream believes (CVE-2021-33197 of the Go reverse proxy). An order would be sent once more without its key.
+// address the upstream believes (CVE-2021-33197 of the Go reverse proxy); or send an order once more, without its key.
 const neverNominated = new Set([
   'host',
   'content-length',

@@ -118,7 +118,8 @@ export class EventLog implements Listener {
     if (part === 'stream') return
     this.#options.log.error(
       { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
-      'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys of orders',
+      'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys ' +
+        'of orders',
     )
   }
 

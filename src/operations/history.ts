@@ -239,7 +239,7 @@ export class History implements Listener {
     return error && { what: error.what, at: Math.round(this.#clock.nowMs() - this.#steadyMs() + error.atMs) }
   }
 
-  /** How far the last slices reach back, of which the newest is not over, or no tick has ended it yet; at least a second. */
+  /** How far the last slices reach back, of which the newest may not be over; at least a second. */
   #reachMs(slices: number): number {
     const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
     return Math.max(1_000, this.#steadyMs() - beganMs)

@@ -9,8 +9,8 @@ import type { Outage } from './schemas.ts'
 type Outcome = Parameters<Events['callEnded']>[1]
 
 /**
- * What is wrong with one part now. `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was
- * first seen.
+ * What is wrong with one part now. `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it
+ * was first seen.
  */
 export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
   sinceMs?: number | undefined

@@ -79,7 +79,7 @@ const graceMs = 5_000
  */
 export class OrderKeys {
   readonly #options: OrderKeysOptions
-  /** Whose order may be on its way, or was sent with an unknown outcome, in the order of their claims. None is displaced. */
+  /** Whose order is on its way, or was sent with an unknown outcome, in the order of claims. None is displaced. */
   readonly #open = new Map<string, Known>()
   /** Those that may be displaced: the first was answered first. */
   readonly #answered: LRUCache<string, Known>

@@ -50,7 +50,7 @@ export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
   readonly #timers: Timers
-  /** Of each key that is claimed here, that of its claim: a late word of an earlier claim changes nothing of a newer one. */
+  /** Of each key that is claimed here, its claim's: a late word of an earlier claim changes nothing of a newer one. */
   readonly #tokens = new Map<string, string>()
   readonly #unsettled = new Set<Outcome>()
   #unsettledLength = 0
