@@ -87,7 +87,6 @@ export class OrderKeys {
   constructor(options: OrderKeysOptions) {
     this.#options = options
     this.#answered = new LRUCache({
-      max: maxKeys,
       maxSize: maxKeptBytes,
       // The LRU wants one at least.
       sizeCalculation: ({ state }) => bytesOf(state) || 1,

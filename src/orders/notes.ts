@@ -180,7 +180,7 @@ function decoded(pair: string): string {
 
 /** Of which quotes a client has sent an order that the provider has not refused. */
 class OrderedQuotes {
-  readonly #known = new LRUCache<string, true>({ max: maxUsed })
+  readonly #known = new LRUCache<string, true>(bound)
 
   /** Returns whether it is the first. */
   add(quote: UsedQuote, partition: string): boolean {
@@ -199,8 +199,8 @@ function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
 
-/** So many are not used while one of them lives. */
-const maxUsed = 10_000
+/** So many are not used while one of them lives. Not as `max`, which takes the memory of all from the start. */
+const bound = { maxSize: 10_000, sizeCalculation: () => 1 }
 
 interface Use {
   readonly expiresAtMs: number
@@ -211,7 +211,7 @@ interface Use {
 /** Quotes that an order used. They are not handed out again before they expire. */
 class UsedQuotes {
   /** By id. */
-  readonly #uses = new LRUCache<string, Use>({ max: maxUsed })
+  readonly #uses = new LRUCache<string, Use>(bound)
 
   /** Returns whether it was not known. */
   mark({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
