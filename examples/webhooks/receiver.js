@@ -11,22 +11,27 @@ const maxTaken = 10_000
 export function createReceiver({ secret, take, header = 'sandbox-signature' }) {
   // In a real receiver this is a table whose key is the event's id, written in the transaction that does the work.
   const taken = new Map()
+  const done = []
 
   async function statusFor(request) {
     const bytes = await readBytes(request)
     if (bytes === undefined) return 413
     // Over the bytes as they came: JSON that was parsed and written again is other bytes.
     if (!isSigned(bytes, request.headers[header], secret)) return 401
-    const event = JSON.parse(bytes.toString())
-    if (typeof event?.id !== 'string') return 400
+    const event = readJson(bytes)
+    if (typeof event?.id !== 'string' || event.id === '') return 400
     // A test event must not move money. Live events have no livemode.
     if (event.livemode === false) return 204
     // Nothing is awaited between `has` and `set`, so that of two deliveries at once the second waits for the first.
     if (!taken.has(event.id)) {
       const work = Promise.resolve(event).then(take)
       taken.set(event.id, work)
-      work.catch(() => taken.delete(event.id))
-      if (taken.size > maxTaken) taken.delete(taken.keys().next().value)
+      work.then(
+        () => done.push(event.id),
+        () => taken.delete(event.id),
+      )
+      // Only what is done is forgotten: an event whose work is on its way would be taken twice.
+      while (taken.size > maxTaken && done.length > 0) taken.delete(done.shift())
     }
     await taken.get(event.id)
     return 204
@@ -46,6 +51,14 @@ async function readBytes(request) {
     if (length <= maxBytes) chunks.push(chunk)
   }
   return length <= maxBytes ? Buffer.concat(chunks) : undefined
+}
+
+function readJson(bytes) {
+  try {
+    return JSON.parse(bytes.toString())
+  } catch {
+    return undefined
+  }
 }
 
 function isSigned(bytes, signature = '', secret) {

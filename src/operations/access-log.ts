@@ -46,6 +46,7 @@ export class AccessLog implements Listener {
         status,
         problem,
         cache,
+        replayed: exchange.outcome?.how === 'order-replayed' || undefined,
         upstream: 'upstream' in reading ? reading.upstream : undefined,
         durationMs: rounded(durationMs),
         upstreamMs: upstreamMs === null ? undefined : rounded(upstreamMs),

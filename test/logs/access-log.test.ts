@@ -73,6 +73,19 @@ describe('with ACCESS_LOG=on, there is one line for', () => {
     expect(line).toMatchObject({ status: 400, problem: 'bad-amount', upstream: 'swap' })
   })
 
+  test('an order that was sent, and one that was answered by its key', async () => {
+    const gateway = await started()
+    const headers = ['App-Name', 'wallet', 'Content-Type', 'application/json', 'Idempotency-Key', 'click']
+    const body = '{"pairId":"ETH_USDC","fromAmount":0.1,"toAddress":"0xto"}'
+    for (const path of ['/v3/orders/float', '/v3/orders/float'])
+      await ask(gateway.url, { path, method: 'POST', headers, body })
+    const [sent, replayed] = await accessLines(gateway, 2)
+    expect(sent).toMatchObject({ status: 200, upstreamMs: expect.any(Number) })
+    expect(sent).not.toHaveProperty('replayed')
+    expect(replayed).toMatchObject({ status: 200, replayed: true })
+    expect(replayed).not.toHaveProperty('upstreamMs')
+  })
+
   test('a payment and a webhook, without the query and without an App-Name', async () => {
     const gateway = await started()
     for (const path of [`/checkouts?key=${secret}`, `/webhooks/in?token=${secret}`])
