@@ -93,8 +93,8 @@ export function keyIn(rawHeaders: readonly string[]): string | undefined {
 /** Why an order with a key that was used before is answered by the gateway. */
 const keyDetails = {
   'idempotency-key-reused':
-    'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of ' +
-    'its own.',
+    'Another order was sent with this Idempotency-Key. This request was not sent. Each order has a key of its own: if ' +
+    'both are one click, look the first order up before you use a new key.',
   'order-in-progress': 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
   'order-outcome-unknown':
     'The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.',
