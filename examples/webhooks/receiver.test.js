@@ -92,7 +92,7 @@ test('nothing is taken that is not signed with the secret', async () => {
   assert.deepEqual(taken, [])
 })
 
-test('signed bytes that are not event are answered 400 and not taken', async () => {
+test('signed bytes that are not an event are answered 400 and not taken', async () => {
   for (const bytes of ['', 'no JSON', 'null', '[]', '{}', '{"id":""}', '{"id":7}']) {
     assert.equal(await post(bytes, sign(bytes)), 400, bytes)
   }
