@@ -7,6 +7,7 @@ const maxTextLength = maxDigits + 6
 // At each character only one alternative can match, so hostile input cannot cause backtracking.
 const decimalForm = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
 
+/** Nearly every amount comes in this form already. */
 const canonicalForm = /^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 const digitZero = 48

@@ -14,7 +14,7 @@ export type State = 'sent' | 'unknown' | 'left' | 'large' | KeptAnswer
 export interface KeptOrder {
   /** Of its target and its bytes; empty: they could not be read. */
   readonly digest: string
-  state: State
+  readonly state: State
 }
 
 const maxAnswerBytes = 65_536

@@ -25,7 +25,7 @@ export interface Sandbox {
   readonly requests: RecordedRequest[]
   /** Merges `next` into the current faults and returns all of them. Throws if a value is bad. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
-  /** Sends a signed event of the payments API until a 2xx, five times at most. A status of 0: there was no answer. */
+  /** Sends a signed event of the payments API until a 2xx, five times at most. A status of 0: no answer came. */
   sendWebhook(event: WebhookEvent): Promise<{ id: string; statuses: number[] }>
   /** Ends every connection at once, hanging ones too. */
   close(): Promise<void>

@@ -53,7 +53,7 @@ export async function sendWebhook(event: WebhookEvent, clock: Clock) {
   }
 }
 
-/** 0: there was no answer. */
+/** 0: no answer came. */
 async function statusOf(url: URL, request: RequestInit): Promise<number> {
   try {
     const signal = AbortSignal.timeout(timeoutMs)
