@@ -33,13 +33,15 @@ export interface Now {
   readonly steadyMs: number
 }
 
-export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
+const steadyMs = performance.now.bind(performance)
+
+export const systemClock: Clock = { nowMs: Date.now, steadyMs }
 
 export const systemTimers: Timers = {
-  steadyMs: () => performance.now(),
-  setTimeout: (onTime, ms) => setTimeout(onTime, ms),
-  setInterval: (onTime, ms) => setInterval(onTime, ms),
-  clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+  steadyMs,
+  setTimeout,
+  setInterval,
+  clear: clearTimeout as Timers['clear'],
 }
 
 export function timersOf(clock: Clock): Timers {

@@ -53,6 +53,7 @@ const maxLifeMs = 300_000
  * prices.
  */
 export class Ledger {
+  readonly timers: Timers
   readonly #options: LedgerOptions
   #list: Entry[] = []
   /** All before these places were dropped, and are over. */
@@ -71,6 +72,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options
+    this.timers = timersOf(options.clock)
   }
 
   get size(): number {
@@ -97,10 +99,6 @@ export class Ledger {
 
   now(): Now {
     return lookAt(this.#options.clock)
-  }
-
-  get timers(): Timers {
-    return timersOf(this.#options.clock)
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */

@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf, timersOf } from '../clock.ts'
+import { type Clock, steadyMsOf, type Timers, timersOf } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -51,7 +51,7 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
   const { clock, request, signal, totalTimeoutMs, upstream } = options
   const timers = timersOf(clock)
   const { beganAtMs = timers.steadyMs() } = options
-  const answer = new Answer(options, beganAtMs + totalTimeoutMs)
+  const answer = new Answer(options, timers, beganAtMs + totalTimeoutMs)
   // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
   const connectByMs = beganAtMs + totalTimeoutMs / 2
   const call = upstream.call({ ...request, connectByMs }, answer)
@@ -72,6 +72,7 @@ class Answer implements Receiver {
   readonly whole: Promise<WholeAnswer>
   readonly deadlineAtMs: number
   readonly #options: FetchOptions
+  readonly #timers: Timers
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
   #sentAtMs = 0
@@ -81,8 +82,9 @@ class Answer implements Receiver {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(options: FetchOptions, deadlineAtMs: number) {
+  constructor(options: FetchOptions, timers: Timers, deadlineAtMs: number) {
     this.#options = options
+    this.#timers = timers
     this.deadlineAtMs = deadlineAtMs
     this.whole = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -93,7 +95,7 @@ class Answer implements Receiver {
   sent(): void {
     const { clock, sender, upstream } = this.#options
     // After a pause of this process the connection may be there before the deadline's timer runs.
-    if (timersOf(clock).steadyMs() >= this.deadlineAtMs) {
+    if (this.#timers.steadyMs() >= this.deadlineAtMs) {
       const maybeSeen = this.#sentAtMs > 0
       const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
       throw new UpstreamFailure(upstream.name, { fault, maybeSeen })

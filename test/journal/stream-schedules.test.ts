@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import type { JournalRecord } from '../../src/journal/journal.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
 import { firstId, partEntries } from '../../src/journal/stream-store.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { environment } from '../support/machine/environment.ts'
+import { fakedClock } from '../support/machine/faked-clock.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
 
@@ -72,12 +72,12 @@ class Stage {
       key: 'j',
       maxEntries: 10_000,
       timeoutMs,
-      clock: systemClock,
+      clock: fakedClock,
       log: silentLogger(),
       events: new Events(),
     }
     const journal = new StreamJournal(options)
-    const reader = new MemoryReader(systemClock)
+    const reader = new MemoryReader(fakedClock)
     reader.longestLifeMs = lifeMs
     void journal.start(reader)
     const startedAtMs = performance.now()
@@ -100,7 +100,7 @@ class Stage {
       const endsAtMs = performance.now() + lifeMs
       const noted: Noted = { id, endsAtMs, settledAtMs: undefined, trimmedAtMs: undefined }
       this.noted.set(id, noted)
-      const quote = quoteOf(id, systemClock, lifeMs)
+      const quote = quoteOf(id, fakedClock, lifeMs)
       reader.note(quote)
       const settled = journal.append({ kind: 'noted', quote } satisfies JournalRecord)
       void Promise.resolve(settled).then(() => {

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from '
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
@@ -14,11 +13,12 @@ import type { SharedStore } from '../../src/replicas/store.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { pause } from '../support/gateways/between.ts'
+import { fakedClock } from '../support/machine/faked-clock.ts'
 
 const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
   ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
 const keysWith = (keeper: KeyKeeper) =>
-  new OrderKeys({ salt: '', keepers: [keeper], orderMs: 15_000, clock: systemClock, events: new Events() })
+  new OrderKeys({ salt: '', keepers: [keeper], orderMs: 15_000, clock: fakedClock, events: new Events() })
 
 /** Returns whether the order was sent. */
 async function click(
@@ -45,7 +45,7 @@ describe('keys in memory', () => {
   const withEvents = () => {
     const said: string[] = []
     const events = new Events([{ orderKeyed: (result: string) => void said.push(result) }])
-    const keys = new OrderKeys({ salt: '', keepers: [], orderMs: 15_000, clock: systemClock, events })
+    const keys = new OrderKeys({ salt: '', keepers: [], orderMs: 15_000, clock: fakedClock, events })
     const displaced = () => said.filter((one) => one === 'displaced').length
     return { keys, said, displaced }
   }
@@ -182,8 +182,8 @@ describe('a key in the store that replicas share', () => {
 
 describe('a key in a folder', () => {
   const inFolder = (directory: string) => {
-    const trouble = new DiskTrouble(systemClock, new Events())
-    const file = new KeyFile({ directory, clock: systemClock, log: silentLogger(), trouble })
+    const trouble = new DiskTrouble(fakedClock, new Events())
+    const file = new KeyFile({ directory, clock: fakedClock, log: silentLogger(), trouble })
     return { file, keys: keysWith(file) }
   }
   const started = async (directory: string) => {
