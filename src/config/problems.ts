@@ -4,9 +4,6 @@ export type SettingValue = string | number | boolean | readonly (string | number
 /** What is wrong with a value or a file. Its message is what would be right, and repeats nothing: it may be a secret. */
 export class Wrong extends Error {}
 
-/** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
-export type Note = (name: string, expected: string) => void
-
 export interface SettingProblem {
   name: string
   /** Masked if secret; undefined if not set. */
@@ -38,4 +35,9 @@ export function onOneLine(text: string): string {
   return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
+}
+
+/** For template texts that are written over several lines: they are one. Values are kept as they are. */
+export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
+  return String.raw({ raw: raw.map((part) => part.replace(/\s+/g, ' ')) }, ...values).trim()
 }
