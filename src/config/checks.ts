@@ -1,10 +1,10 @@
 import { blocksHold, canonicalHost, isLoopback, isWildcard, parseAddressBlock } from '../http/ip-address.ts'
 import { type UpstreamFacts, type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
+import { prose } from '../process/text.ts'
 import { bytesOfEntries, type CompleteValues, fittedNames } from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
-import { prose } from './problems.ts'
 import { fixedDefault, type SettingName, textOf } from './settings.ts'
 
 interface Given {

@@ -36,8 +36,3 @@ export function onOneLine(text: string): string {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 }
-
-/** For template texts that are written over several lines: they are one. Values are kept as they are. */
-export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
-  return String.raw({ raw: raw.map((part) => part.replace(/\s+/g, ' ')) }, ...values).trim()
-}

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { prose } from './problems.ts'
+import { prose } from '../process/text.ts'
 import * as value from './values.ts'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
