@@ -29,6 +29,8 @@ export interface RequestCounts {
   readonly otherHeaders: number
 }
 
+type RequestExchange = Parameters<Events['requestEnded']>[0]
+
 export function countRequests(set: MetricSet): { listener: Listener; counts(): RequestCounts } {
   const byRoute = by('route', areas)
   const requests = set.counters(
@@ -50,7 +52,18 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
   )`
     Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private
     peer outside TRUST_PROXY`
-  const countLatency = latencyOf(set)
+  const latencies = set.counters(
+    'quote_latency_total',
+    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
+  )`
+    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  const countLatency = ({ outcome, times }: RequestExchange, durationMs: number) => {
+    const providerMs = times?.wholeMs
+    if (outcome?.how === 'hit') latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
+    else if (providerMs !== undefined)
+      latencies[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
+  }
 
   // A request finds its tally in three steps; to put the key together would take three times as long.
   const tallies = new Map(
@@ -98,24 +111,5 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
       },
       rateLimited: (area) => limited[area]?.inc(),
     },
-  }
-}
-
-/**
- * A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
- */
-function latencyOf(
-  set: MetricSet,
-): (exchange: Parameters<Events['requestEnded']>[0], durationMs: number) => void {
-  const quotes = set.counters(
-    'quote_latency_total',
-    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
-  )`
-    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
-  return ({ outcome, times }, durationMs) => {
-    const providerMs = times?.wholeMs
-    if (outcome?.how === 'hit') quotes[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
-    else if (providerMs !== undefined)
-      quotes[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
   }
 }

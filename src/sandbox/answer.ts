@@ -58,7 +58,7 @@ export function answerJson(response: ServerResponse, status: number, body: unkno
   answerText(response, { status, type: 'application/json', text: JSON.stringify(body) })
 }
 
-/** The body of an answer. `id`: what the path has in place of `:id`. */
+/** The body of an answer. `id`: what the path has in place of its parameter, such as `:id`. */
 type Answer = (id: string, request: Request) => object
 
 /** Adds routes, each by its method and path. `before`: what may refuse a request. */
@@ -71,7 +71,7 @@ export function addAnswers(
   for (const [route, answer] of Object.entries(answers)) {
     const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
     router[method](path, ...before, (request, response) => {
-      answerJson(response, status, answer(String(request.params.id), request))
+      answerJson(response, status, answer(String(Object.values(request.params)[0]), request))
     })
   }
 }

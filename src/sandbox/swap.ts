@@ -47,12 +47,12 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
   })
 
   addAnswers(router, 200, {
-    'get /pairs/:id': (id) => describePair(findPair(prices, id)),
-    'get /pairs/:id/rates': (id) => {
+    'get /pairs/:pairId': (id) => describePair(findPair(prices, id)),
+    'get /pairs/:pairId/rates': (id) => {
       const pair = findPair(prices, id)
       return ratesOf(pair, prices.priceOf(pair, clock.nowMs()), expiryFromNowMs())
     },
-    'get /pairs/:id/quotes': (id, request) => {
+    'get /pairs/:pairId/quotes': (id, request) => {
       if (!request.headers['app-name'])
         throw new Refusal(400, 'MISSING_APP_NAME', 'the App-Name header is required')
       const pair = findPair(prices, id)
