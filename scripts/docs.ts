@@ -1,9 +1,9 @@
 /** Writes the pages under docs/ that come from the code, the dashboard, the links of the alerts and their copy for Kubernetes. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { settingsPage } from '../src/config/help.ts'
 import { prometheusRule, withExpectedLinks, withLinks } from './alerts.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
+import { settingsPage } from './settings-page.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)

@@ -8,7 +8,7 @@ import { ListenError, listenError, StateError } from './process/errors.ts'
 import { createLogger } from './process/logger.ts'
 import { setV8Flags } from './process/memory.ts'
 import { version } from './process/package-info.ts'
-import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
+import { ignoreClosedOutput, shutDownOnSignalOrError } from './process/signals.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },
@@ -88,9 +88,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
   const gateway = await buildGateway(loaded, { logger }, { operationsFirst: true })
-  const close = () => gateway.close(config.drain)
-  shutDownOnSignal({ log: logger, close })
-  shutDownOnUnhandledError({ log: logger, close })
+  shutDownOnSignalOrError(logger, () => gateway.close(config.drain))
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
     await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))
@@ -111,8 +109,7 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
-  shutDownOnSignal({ log: logger, close: () => sandbox.close() })
-  shutDownOnUnhandledError({ log: logger, close: () => sandbox.close() })
+  shutDownOnSignalOrError(logger, sandbox.close)
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }
 

@@ -1,9 +1,11 @@
 import { blocksHold, canonicalHost, isLoopback, isWildcard, parseAddressBlock } from '../http/ip-address.ts'
 import { type UpstreamFacts, type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
-import { bytesOfEntries, type CompleteValues, fittedNames } from './defaults.ts'
+import { prose } from '../process/text.ts'
+import { bytesOfEntries, type CompleteValues, fittedNames } from './config.ts'
+import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
-import { fixedDefault, type SettingName, settingNames } from './settings.ts'
+import { fixedDefault, type SettingName, textOf } from './settings.ts'
 
 interface Given {
   isSet(name: string): boolean
@@ -17,12 +19,23 @@ interface Given {
  * A text is a warning: what follows from the settings, and what to do. A pair is an error: the setting that is wrong, and
  * what would be right in its place.
  */
-type Check = false | undefined | string | readonly [name: SettingName, expected: string]
+type Check = undefined | string | readonly [name: SettingName, expected: string]
+type Text = Parameters<typeof prose>
+
+function warn(when: boolean) {
+  return (...text: Text): Check => (when ? prose(...text) : undefined)
+}
+
+function refuse(name: SettingName, when: boolean) {
+  return (...text: Text): Check => (when ? [name, prose(...text)] : undefined)
+}
 
 /** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
   return [
     ...listeners(values, given),
+    ...certificate('SWAP', values, given),
+    ...certificate('PAYMENTS', values, given),
     ...production(values, given),
     ...partitions(values),
     ...clientAddress(values, given),
@@ -31,37 +44,6 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
     ...memory(values, given),
     ...others(values, given),
     ...withoutEffect(values, given),
-  ]
-}
-
-function production(values: CompleteValues, { isSet }: Given): Check[] {
-  const { HOST: host, NODE_ENV: mode, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments } = values
-  const isProduction = mode === 'production'
-  const refused = ': NODE_ENV=production refuses the sandbox'
-  // An empty ${SWAP_URL} of a compose file counts as unset.
-  const signs = [
-    ...(payments === undefined || payments === 'sandbox' ? [] : [`PAYMENTS_BASE_URL=${payments} is not`]),
-    ...(isLoopback(host) ? [] : [`HOST=${host} is reachable from other machines`]),
-  ]
-  return [
-    isProduction &&
-      swap === 'sandbox' && ['SWAP_BASE_URL', `the swap upstream's http or https URL${refused}`],
-    isProduction &&
-      isSet('PAYMENTS_BASE_URL') &&
-      payments === 'sandbox' && [
-        'PAYMENTS_BASE_URL',
-        `the payments upstream's http or https URL, or nothing${refused}`,
-      ],
-    mode === 'prod' && 'NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.',
-    isProduction &&
-      values.ORDER_EXPIRED_QUOTE === 'report' &&
-      'ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. ' +
-        'Set it to refuse when the counts are as expected.',
-    !isSet('SWAP_BASE_URL') &&
-      !isProduction &&
-      signs.length > 0 &&
-      'SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented; ' +
-        `${signs.join(', and ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
   ]
 }
 
@@ -92,40 +74,71 @@ function listeners(values: CompleteValues, { isSet, isWrong }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
   const traffic: Listener = { name: 'PORT', host, port: values.PORT }
   const admin: Listener = { name: 'ADMIN_PORT', host: adminHost, port: values.ADMIN_PORT }
+  const hostOfAdmin = isSet('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
   const own = [
     ...(isWrong('HOST') || isWrong('PORT') ? [] : [traffic]),
-    ...(isWrong('HOST') || isWrong('ADMIN_HOST') || isWrong('ADMIN_PORT') ? [] : [admin]),
+    ...(isWrong(hostOfAdmin) || isWrong('ADMIN_PORT') ? [] : [admin]),
   ]
   const [wrong, other] = isSet('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
   const origin = isSet(other.name) ? '' : ", that setting's default"
-  const urls: [SettingName, string | undefined][] = [
-    ...upstreamNames.map((name) => upstreamTable[name].baseUrl.setting),
-    'OTEL_EXPORTER_OTLP_ENDPOINT' as const,
-  ].map((name) => [name, values[name]])
-  const reached = [...urls, ['UPSTREAM_PROXY', values.UPSTREAM_PROXY?.url] as const].map(([name, url]) => {
-    const listener = url && url !== 'sandbox' ? own.find((one) => reaches(url, one)) : undefined
-    return [name, listener] as const
-  })
+  const baseUrls = upstreamNames.map((name) => upstreamTable[name].baseUrl.setting)
   return [
-    own.length === 2 &&
-      shareAddress(traffic, admin) && [
-        wrong.name,
-        `a port that differs from ${other.name} (${other.port}${origin})`,
-      ],
-    ...reached.map(
-      ([name, listener]): Check =>
-        listener && [name, `the URL of another service; this is quotegate's own listener (${listener.name})`],
-    ),
-    values.SWAP_AUTHORIZATION !== undefined &&
-      !isLoopback(host) &&
-      `HOST=${host} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches ` +
-        'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
-    values.ADMIN_TOKEN === undefined &&
-      values.NODE_ENV !== 'production' &&
-      !isLoopback(adminHost) &&
-      `${isSet('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'}=${adminHost} is reachable from other machines and ADMIN_TOKEN ` +
-        `is not set: anyone who reaches port ${values.ADMIN_PORT} sees all requests in the console and can drop ` +
-        'quotes. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.',
+    refuse(wrong.name, own.length === 2 && shareAddress(traffic, admin))`
+      a port that differs from ${other.name} (${other.port}${origin})`,
+    ...[...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT' as const, 'UPSTREAM_PROXY' as const].map((name) => {
+      const url = textOf(values[name])
+      const listener = ['', 'sandbox'].includes(url) ? undefined : own.find((one) => reaches(url, one))
+      return refuse(name, listener !== undefined)`
+        the URL of another service; this is quotegate's own listener (${listener?.name})`
+    }),
+    warn(values.SWAP_AUTHORIZATION !== undefined && !isLoopback(host))`
+      HOST=${host} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches that port uses your
+      key. Keep HOST on loopback, or let only callers you trust connect.`,
+    warn(values.ADMIN_TOKEN === undefined && values.NODE_ENV !== 'production' && !isLoopback(adminHost))`
+      ${hostOfAdmin}=${adminHost} is reachable from other machines and ADMIN_TOKEN is not set: anyone who reaches port
+      ${values.ADMIN_PORT} sees all requests in the console and can drop quotes. Set ADMIN_TOKEN, or set ADMIN_HOST to
+      127.0.0.1.`,
+  ]
+}
+
+function certificate(of: 'SWAP' | 'PAYMENTS', values: CompleteValues, { isSet }: Given): Check[] {
+  const [certName, keyName] = [`${of}_CERT_FILE`, `${of}_KEY_FILE`] as const
+  const { [certName]: cert, [keyName]: key } = values
+  const isPair = cert !== undefined && key !== undefined && cert.first.checkPrivateKey(key.key)
+  return [
+    refuse(certName, isSet(keyName) && !isSet(certName))`
+      a PEM file, because ${keyName} is set: each needs the other`,
+    refuse(keyName, isSet(certName) && !isSet(keyName))`
+      a PEM file, because ${certName} is set: each needs the other`,
+    refuse(keyName, cert !== undefined && key !== undefined && !isPair)`
+      the private key of the certificate in ${certName}`,
+    refuse(certName, isPair && !isAccepted(cert.text, key.text))`
+      a certificate and key that OpenSSL accepts: these are too weak`,
+  ]
+}
+
+function production(values: CompleteValues, { isSet }: Given): Check[] {
+  const { HOST: host, NODE_ENV: mode, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments } = values
+  const isProduction = mode === 'production'
+  // An empty ${SWAP_URL} of a compose file counts as unset.
+  const isForgotten = !isSet('SWAP_BASE_URL') && !isProduction
+  const signs = [
+    ...(payments === undefined || payments === 'sandbox' ? [] : [`PAYMENTS_BASE_URL=${payments} is not`]),
+    ...(isLoopback(host) ? [] : [`HOST=${host} is reachable from other machines`]),
+  ]
+  return [
+    refuse('SWAP_BASE_URL', isProduction && swap === 'sandbox')`
+      the swap upstream's http or https URL: NODE_ENV=production refuses the sandbox`,
+    refuse('PAYMENTS_BASE_URL', isProduction && isSet('PAYMENTS_BASE_URL') && payments === 'sandbox')`
+      the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox`,
+    warn(mode === 'prod')`
+      NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.`,
+    warn(isProduction && values.ORDER_EXPIRED_QUOTE === 'report')`
+      ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set it
+      to refuse when the counts are as expected.`,
+    warn(isForgotten && signs.length > 0)`
+      SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented;
+      ${signs.join(', and ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
   ]
 }
 
@@ -134,67 +147,61 @@ const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
 function partitions(values: CompleteValues): Check[] {
-  const { QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: places = [], QUOTE_KEY_HEADERS: keyed } = values
+  const { QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: places, QUOTE_KEY_HEADERS: keyed } = values
+  const byHeader = mode === 'header'
   const region = places.find((name) => endsInRegion.test(name))
+  const isWithoutCountry = region !== undefined && !places.some((name) => endsInCountry.test(name))
   // A keyed header is sent to the provider, also when an untrusted client wrote it.
   const unkeyed = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
   return [
-    mode === 'header' &&
-      places.length === 0 && [
-        'QUOTE_PARTITION_HEADER',
-        'a header name such as cf-ipcountry: QUOTE_PARTITION is header',
-      ],
-    keyed.includes(values.CLIENT_IP_HEADER) && ['CLIENT_IP_HEADER', unkeyed],
-    places.some((name) => keyed.includes(name)) && ['QUOTE_PARTITION_HEADER', unkeyed],
-    mode === 'header' &&
-      values.TRUST_PROXY === undefined &&
-      'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
+    refuse('QUOTE_PARTITION_HEADER', byHeader && places.length === 0)`
+      a header name such as cf-ipcountry: QUOTE_PARTITION is header`,
+    refuse('CLIENT_IP_HEADER', keyed.includes(values.CLIENT_IP_HEADER))`${unkeyed}`,
+    refuse(
+      'QUOTE_PARTITION_HEADER',
+      places.some((name) => keyed.includes(name)),
+    )`${unkeyed}`,
+    warn(byHeader && values.TRUST_PROXY.length === 0)`
+      QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.`,
     // ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan.
-    mode === 'header' &&
-      region !== undefined &&
-      !places.some((name) => endsInCountry.test(name)) &&
-      `QUOTE_PARTITION_HEADER=${places.join(',')} names a region without its country: IR-07 and JP-07 would share ` +
-        `quotes. Add a header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
-    mode === 'none' &&
-      'QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not ' +
-        'offer in its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.',
+    warn(byHeader && isWithoutCountry)`
+      QUOTE_PARTITION_HEADER=${places} names a region without its country: IR-07 and JP-07 would share quotes. Add a
+      header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
+    warn(mode === 'none')`
+      QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not offer in
+      its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.`,
   ]
 }
 
 function clientAddress(values: CompleteValues, { isSet, listens }: Given): Check[] {
   const { TRUST_PROXY: trusted, HOST: host } = values
-  if (trusted === undefined)
-    return [
-      values.NODE_ENV === 'production' &&
-        'TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every ' +
-          'user. Set TRUST_PROXY to their addresses.',
-    ]
-  const blockOf = (entry: string) => {
+  const isTrusting = trusted.length > 0
+  const trustsAll = (entry: string) => {
     const block = parseAddressBlock(entry)
-    return 'prefix' in block ? block : undefined
+    return 'prefix' in block && block.prefix === 0
   }
   /** Whether a connection over loopback may come from an address of the entry. */
   const isOnThisMachine = (entry: string) => {
-    const block = blockOf(entry)
-    if (entry === 'loopback' || block === undefined) return entry === 'loopback'
+    const block = parseAddressBlock(entry)
+    if ('problem' in block) return entry === 'loopback'
     return (
       isLoopback(entry.replace(/\/.*/, '')) || ['127.0.0.1', '::1'].some((own) => blocksHold([block], own))
     )
   }
   return [
-    trusted.some((entry) => blockOf(entry)?.prefix === 0) &&
-      `TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and with it any place. List ` +
-        'only your own proxies.',
-    !isSet('CLIENT_IP_HEADER') &&
-      'TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded of these proxies is read, and most ' +
-        'proxies send X-Forwarded-For. Set CLIENT_IP_HEADER to the header that yours write: x-forwarded-for, forwarded ' +
-        'or another.',
-    listens &&
-      isLoopback(host) &&
-      !trusted.some(isOnThisMachine) &&
-      `TRUST_PROXY=${trusted} names other machines alone, and HOST=${host} accepts connections from this machine ` +
-        'alone: none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the ' +
-        'operations listener on this machine; or add loopback to TRUST_PROXY, if your proxy runs here.',
+    warn(!isTrusting && values.NODE_ENV === 'production')`
+      TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
+      TRUST_PROXY to their addresses.`,
+    warn(trusted.some(trustsAll))`
+      TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and with it any place. List only
+      your own proxies.`,
+    warn(isTrusting && !isSet('CLIENT_IP_HEADER'))`
+      TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded of these proxies is read, and most proxies
+      send X-Forwarded-For. Set CLIENT_IP_HEADER to the header that yours write: x-forwarded-for, forwarded or another.`,
+    warn(isTrusting && listens && isLoopback(host) && !trusted.some(isOnThisMachine))`
+      TRUST_PROXY=${trusted} names other machines alone, and HOST=${host} accepts connections from this machine alone:
+      none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the operations listener on
+      this machine; or add loopback to TRUST_PROXY, if your proxy runs here.`,
   ]
 }
 
@@ -210,17 +217,15 @@ function upstream(values: CompleteValues, name: UpstreamName): Check[] {
   const doubled = prefixes.find(ends)
   const isOpen = url.startsWith('http:') && !isLoopback(hostname)
   return [
-    doubled !== undefined &&
-      `${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for ` +
-        `${doubled} is sent as ${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
-    isOpen &&
-      values.NODE_ENV === 'production' &&
-      `${setting}=${url} is not encrypted, in production: anyone on the network between can read and change ` +
-        'requests, and take the keys in them. Use https.',
-    isOpen &&
-      values.UPSTREAM_PROXY !== undefined &&
-      `${setting}=${url} is connected to directly, not through UPSTREAM_PROXY: only https upstreams are reached ` +
-        'through it. Use https, if it has to go through the proxy.',
+    warn(doubled !== undefined)`
+      ${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for
+      ${doubled} is sent as ${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
+    warn(isOpen && values.NODE_ENV === 'production')`
+      ${setting}=${url} is not encrypted, in production: anyone on the network between can read and change requests, and
+      take the keys in them. Use https.`,
+    warn(isOpen && values.UPSTREAM_PROXY !== undefined)`
+      ${setting}=${url} is connected to directly, not through UPSTREAM_PROXY: only https upstreams are reached through it.
+      Use https, if it has to go through the proxy.`,
   ]
 }
 
@@ -228,19 +233,17 @@ function quotesAndOrders(values: CompleteValues): Check[] {
   const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
   const { ORDER_EXPIRY_MARGIN_MS: margin, LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
   return [
-    ahead > 0 &&
-      ahead <= minValidity &&
-      `QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a ` +
-        'quote is not served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
-    margin > minValidity &&
-      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that ` +
-        'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
-    values.LEDGER_RETENTION_MS === 0 &&
-      'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',
-    values.ORDER_UNKNOWN_QUOTE === 'refuse' &&
-      known < cached &&
-      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an ` +
-        'order for a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.',
+    warn(ahead > 0 && ahead <= minValidity)`
+      QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a quote
+      is not served. Set QUOTE_REFRESH_AHEAD_MS higher than that.`,
+    warn(margin > minValidity)`
+      ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that orders
+      can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.`,
+    warn(values.LEDGER_RETENTION_MS === 0)`
+      LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.`,
+    warn(values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached)`
+      LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an order for
+      a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.`,
   ]
 }
 
@@ -248,13 +251,12 @@ function memory(values: CompleteValues, { isSet, memory: limits }: Given): Check
   const heap = mebibytes(limits.heapBytes)
   const bytes = bytesOfEntries((name) => values[name])
   return [
-    fittedNames.some(isSet) &&
-      bytes > limits.heapBytes / 2 &&
-      `${fittedNames.map((name) => `${name}=${values[name]}`).join(' and ')} take ${mebibytes(bytes)} when full, of a ` +
-        `heap limit of ${heap}: the process may run out of memory. Set them lower, or give the process more memory.`,
-    !leavesRoom(limits) &&
-      `V8 may fill ${heap} with objects, and the process may take ${mebibytes(limits.processBytes)} in all: it may be ` +
-        'killed before V8 collects. Start it with node --max-old-space-size-percentage=50, or give it more memory.',
+    warn(fittedNames.some(isSet) && bytes > limits.heapBytes / 2)`
+      ${fittedNames.map((name) => `${name}=${values[name]}`).join(' and ')} take ${mebibytes(bytes)} when full, of a heap
+      limit of ${heap}: the process may run out of memory. Set them lower, or give the process more memory.`,
+    warn(!leavesRoom(limits))`
+      V8 may fill ${heap} with objects, and the process may take ${mebibytes(limits.processBytes)} in all: it may be
+      killed before V8 collects. Start it with node --max-old-space-size-percentage=50, or give it more memory.`,
   ]
 }
 
@@ -265,19 +267,17 @@ function others({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: CompleteValues, { isS
   // Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent.
   const proxy = ['HTTPS_PROXY', 'https_proxy'].find(isSet)
   return [
-    isSet(testLimitsName) &&
-      `${testLimitsName} is set, which is for the tests of quotegate itself: remove it.`,
-    collector?.port === '4317' &&
-      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. ` +
-        'Use the port for OTLP over HTTP, usually 4318.',
-    isOpen &&
-      isSet('OTEL_EXPORTER_OTLP_HEADERS') &&
-      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the ` +
-        'network between can take the keys in it. Use https.',
-    proxy !== undefined &&
-      !isSet('UPSTREAM_PROXY') &&
-      `${proxy} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to ` +
-        'reach https upstreams through a proxy.',
+    warn(isSet(testLimitsName))`
+      ${testLimitsName} is set, which is for the tests of quotegate itself: remove it.`,
+    warn(collector?.port === '4317')`
+      OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. Use the
+      port for OTLP over HTTP, usually 4318.`,
+    warn(isOpen && isSet('OTEL_EXPORTER_OTLP_HEADERS'))`
+      OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the network
+      between can take the keys in it. Use https.`,
+    warn(proxy !== undefined && !isSet('UPSTREAM_PROXY'))`
+      ${proxy} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach
+      https upstreams through a proxy.`,
   ]
 }
 
@@ -286,62 +286,44 @@ function withoutEffect(values: CompleteValues, { isSet }: Given): Check[] {
   const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
   const { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments, WEBHOOKS_BASE_URL: webhooks } = values
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = values
-  const ofTraces = settingNames.filter((name) => /^OTEL_(?!EXPORTER_OTLP_ENDPOINT)/.test(name))
-  const ofSwap = ['SWAP_CA_FILE', 'SWAP_CERT_FILE', 'SWAP_KEY_FILE'] as const
-  const ofPayments = ['PAYMENTS_CA_FILE', 'PAYMENTS_CERT_FILE', 'PAYMENTS_KEY_FILE'] as const
-  /** When, of which settings, and the reason with what else to do. */
-  const table: [boolean, readonly SettingName[], string][] = [
-    [
-      values.QUOTE_PARTITION !== 'header',
-      ['QUOTE_PARTITION_HEADER'],
-      'QUOTE_PARTITION is not header. Set QUOTE_PARTITION to header',
-    ],
-    [
-      values.TRUST_PROXY === undefined,
-      ['CLIENT_IP_HEADER'],
-      'TRUST_PROXY is not set, so no proxy is trusted and the header is ignored. Set TRUST_PROXY',
-    ],
-    [
-      values.RATE_LIMIT_PER_MINUTE === 0,
-      ['RATE_LIMIT_BY'],
-      'RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set RATE_LIMIT_PER_MINUTE',
-    ],
-    [
-      values.VALKEY_URL === undefined,
-      ['VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS'],
-      'VALKEY_URL is not set. Set VALKEY_URL',
-    ],
-    [
+  const idle = (when: boolean, ...names: SettingName[]) => {
+    const isChanged = (name: SettingName) => isSet(name) && String(values[name]) !== fixedDefault(name)
+    return (...because: Text) =>
+      names.map((name) => {
+        return warn(when && isChanged(name))`
+          ${name} is set and has no effect, because ${prose(...because)}, or remove ${name}.`
+      })
+  }
+  return [
+    idle(values.QUOTE_PARTITION !== 'header', 'QUOTE_PARTITION_HEADER')`
+      QUOTE_PARTITION is not header. Set QUOTE_PARTITION to header`,
+    idle(values.TRUST_PROXY.length === 0, 'CLIENT_IP_HEADER')`
+      TRUST_PROXY is not set, so no proxy is trusted and the header is ignored. Set TRUST_PROXY`,
+    idle(values.RATE_LIMIT_PER_MINUTE === 0, 'RATE_LIMIT_BY')`
+      RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set RATE_LIMIT_PER_MINUTE`,
+    idle(values.VALKEY_URL === undefined, 'VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS')`
+      VALKEY_URL is not set. Set VALKEY_URL`,
+    idle(
       endpoint === undefined,
-      ofTraces,
-      'OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced. Set OTEL_EXPORTER_OTLP_ENDPOINT',
-    ],
-    [
-      endpoint !== undefined && !sampler.endsWith('traceidratio'),
-      ['OTEL_TRACES_SAMPLER_ARG'],
-      `OTEL_TRACES_SAMPLER is ${sampler}. Set it to traceidratio or parentbased_traceidratio`,
-    ],
-    [!isHttps(swap), ofSwap, 'SWAP_BASE_URL is not an https URL. Use https in SWAP_BASE_URL'],
-    [
+      'OTEL_EXPORTER_OTLP_PROTOCOL',
+      'OTEL_TRACES_SAMPLER',
+      'OTEL_TRACES_SAMPLER_ARG',
+    )`
+      OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced. Set OTEL_EXPORTER_OTLP_ENDPOINT`,
+    idle(endpoint !== undefined && !sampler.endsWith('traceidratio'), 'OTEL_TRACES_SAMPLER_ARG')`
+      OTEL_TRACES_SAMPLER is ${sampler}. Set it to traceidratio or parentbased_traceidratio`,
+    idle(!isHttps(swap), 'SWAP_CA_FILE', 'SWAP_CERT_FILE', 'SWAP_KEY_FILE')`
+      SWAP_BASE_URL is not an https URL. Use https in SWAP_BASE_URL`,
+    idle(
       !isHttps(payments) && !isHttps(webhooks),
-      ofPayments,
-      'neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL. Use https in one of them',
-    ],
-    [
-      ![swap, payments, webhooks].some(isHttps),
-      ['UPSTREAM_PROXY'],
-      'no upstream has an https URL. Use https in a base URL',
-    ],
-    [
-      payments === undefined,
-      ['PAYMENTS_PATHS'],
-      'PAYMENTS_BASE_URL is not set, so these paths are answered with 404. Set PAYMENTS_BASE_URL',
-    ],
-  ]
-  return table.flatMap(([when, names, because]) =>
-    names.map((name): Check => {
-      const isChanged = isSet(name) && String(values[name]) !== fixedDefault(name)
-      return when && isChanged && `${name} is set and has no effect, because ${because}, or remove ${name}.`
-    }),
-  )
+      'PAYMENTS_CA_FILE',
+      'PAYMENTS_CERT_FILE',
+      'PAYMENTS_KEY_FILE',
+    )`
+      neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL. Use https in one of them`,
+    idle(![swap, payments, webhooks].some(isHttps), 'UPSTREAM_PROXY')`
+      no upstream has an https URL. Use https in a base URL`,
+    idle(payments === undefined, 'PAYMENTS_PATHS')`
+      PAYMENTS_BASE_URL is not set, so these paths are answered with 404. Set PAYMENTS_BASE_URL`,
+  ].flat()
 }

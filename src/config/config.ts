@@ -1,14 +1,62 @@
 import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
-import type { CompleteValues } from './defaults.ts'
-import type { TlsFiles } from './files.ts'
+import { type MemoryLimits, mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
+import { fixedDefault, type SettingValues } from './settings.ts'
+
+/** What an entry takes of the heap: bench/cost/memory.ts measures it. */
+const entryBytes = { QUOTE_CACHE_ENTRIES: 512, LEDGER_ENTRIES: 1_024 } as const
+type Fitted = keyof typeof entryBytes
+export const fittedNames = Object.keys(entryBytes) as Fitted[]
+
+/** What the program itself has in the heap, before it knows any quote. */
+const programBytes = 32 * 2 ** 20
+/** Of the rest, for both together, where they are not set. The remainder is for requests, and for V8 to collect in. */
+const defaultShare = 1 / 3
+
+export function bytesOfEntries(entriesOf: (name: Fitted) => number): number {
+  return fittedNames.reduce((sum, name) => sum + entriesOf(name) * entryBytes[name], 0)
+}
+
+/** With the defaults that depend on other settings or on the memory in place of what is not given. */
+export type CompleteValues = SettingValues & { ADMIN_HOST: string; DRAIN_DELAY_MS: number }
+
+export function withDefaults(
+  values: SettingValues,
+  isGiven: (name: string) => boolean,
+  { heapBytes }: MemoryLimits,
+): { values: CompleteValues; sources: ReadonlyMap<string, string> } {
+  const room = (heapBytes - programBytes) * defaultShare
+  // The same for all where they fit; else each is smaller by one factor, whether the other one is set or not.
+  const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
+  const derived = [
+    ['ADMIN_HOST', values.HOST, 'derived from HOST'],
+    [
+      'PAYMENTS_BASE_URL',
+      values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined,
+      'derived from SWAP_BASE_URL',
+    ],
+    ['DRAIN_DELAY_MS', values.NODE_ENV === 'production' ? 5_000 : 0, 'derived from NODE_ENV'],
+    ...fittedNames.map((name) => {
+      const fixed = Number(fixedDefault(name))
+      if (share >= 1) return [name, fixed, 'default'] as const
+      const fewer = Math.max(100, Math.floor((fixed * share) / 100) * 100)
+      return [name, fewer, `default ${fixed}, less for a heap limit of ${mebibytes(heapBytes)}`] as const
+    }),
+  ] as const
+  const unset = derived.filter(([name]) => !isGiven(name))
+  const defaults = Object.fromEntries(unset.map(([name, value]) => [name, value]))
+  return {
+    values: { ...values, ...defaults } as CompleteValues,
+    sources: new Map(unset.map(([name, , source]) => [name, source])),
+  }
+}
 
 /** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
 
-export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) {
+export function toConfig(values: CompleteValues, limits: Limits) {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -16,7 +64,7 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
       host: values.ADMIN_HOST,
       port: values.ADMIN_PORT,
       token: values.ADMIN_TOKEN,
-      allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
+      allowedHosts: values.ADMIN_ALLOWED_HOSTS,
     },
     upstreams: forEachUpstream((name) => {
       const { paths } = upstreamTable[name]
@@ -25,7 +73,8 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
         baseUrl: values[upstreamTable[name].baseUrl.setting],
         /** The path prefixes that go there. */
         paths: 'setting' in paths ? values[paths.setting] : paths,
-        tls: tls[name],
+        // Webhooks use the files of payments: both go to the team's own services.
+        tls: tlsOf(values, name === 'swap' ? 'SWAP' : 'PAYMENTS'),
       }
     }),
     swap: {
@@ -33,7 +82,7 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
       appVersion: values.SWAP_APP_VERSION,
       authorization: values.SWAP_AUTHORIZATION,
     },
-    client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
+    client: { trustProxy: values.TRUST_PROXY, ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
       connectTimeoutMs: limits.connectTimeoutMs,
       headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
@@ -48,7 +97,7 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY?.address,
     quotes: {
-      partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER ?? [] },
+      partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
       cacheBytes: limits.cacheBytes,
@@ -62,10 +111,7 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
       expiryMarginMs: values.ORDER_EXPIRY_MARGIN_MS,
       quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,
     },
-    ledger: {
-      entries: values.LEDGER_ENTRIES,
-      retentionMs: values.LEDGER_RETENTION_MS,
-    },
+    ledger: { entries: values.LEDGER_ENTRIES, retentionMs: values.LEDGER_RETENTION_MS },
     /** Where the ledger survives the process. */
     state: values.STATE_DIRECTORY === undefined ? undefined : { directory: values.STATE_DIRECTORY },
     /** The store that replicas share; undefined for a gateway of one replica. */
@@ -75,12 +121,9 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
       timeoutMs: values.VALKEY_TIMEOUT_MS,
       lockWaitMs: limits.lockWaitMs,
     },
-    rateLimit: {
-      /** 0: no limit. */
-      perMinute: values.RATE_LIMIT_PER_MINUTE,
-      by: values.RATE_LIMIT_BY,
-    },
-    metrics: { pairs: values.METRICS_PAIRS ?? [] },
+    /** Of 0 a minute: no limit. */
+    rateLimit: { perMinute: values.RATE_LIMIT_PER_MINUTE, by: values.RATE_LIMIT_BY },
+    metrics: { pairs: values.METRICS_PAIRS },
     requests: {
       connections: values.CLIENT_CONNECTIONS,
       headTimeoutMs: limits.headTimeoutMs,
@@ -103,6 +146,12 @@ export function toConfig(values: CompleteValues, limits: Limits, tls: TlsFiles) 
         }
       : undefined,
   }
+}
+
+/** Undefined: no file is set. `cert` and `key` are both there or both not. */
+function tlsOf(values: CompleteValues, of: 'SWAP' | 'PAYMENTS') {
+  const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
+  return (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text }
 }
 
 export function deepFreeze<Value>(value: Value): DeepReadonly<Value> {

@@ -39,8 +39,13 @@ export type Limits = z.output<typeof limits>
 /** What the program's own tests set in place of the override `limits` of createGateway: JSON of the same. */
 export const testLimitsName = 'QUOTEGATE_TEST_LIMITS'
 
-/** Undefined if `text`, which is what that name has in the environment, is not JSON of limits. */
+/**
+ * Throws a TypeError for wrong overrides. Undefined if `text`, which is what that name has in the environment, is not
+ * JSON of limits.
+ */
 export function limitsOf(overrides: Partial<Limits>, text = '{}'): Limits | undefined {
+  const { error } = limits.safeParse(overrides)
+  if (error !== undefined) throw new TypeError(`createGateway: limits: ${z.prettifyError(error)}`)
   try {
     return limits.parse({ ...overrides, ...z.record(z.string(), count).parse(JSON.parse(text)) })
   } catch {

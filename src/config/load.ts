@@ -1,33 +1,30 @@
 import { tryFolder } from '../process/folders.ts'
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
 import { checkTogether } from './checks.ts'
-import { type Config, deepFreeze, toConfig } from './config.ts'
-import { withDefaults } from './defaults.ts'
-import { type ReadFile, readSecretFiles, readSystemFile, readTlsFiles } from './files.ts'
+import { type Config, deepFreeze, toConfig, withDefaults } from './config.ts'
 import { type Limits, limitsOf, testLimitsName } from './limits.ts'
 import { checkNames } from './names.ts'
-import { type Note, onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
+import { onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
 import {
   factsOf,
+  fileOf,
   isKnownName,
   isSettingName,
   type SettingName,
   type SettingValues,
+  secretSettings,
   settingNames,
   settings,
+  textOf,
 } from './settings.ts'
 import { maskUrl } from './urls.ts'
-
-/** A setting in effect, as it may be shown: secrets are masked. */
-interface EffectiveSetting {
-  readonly value: string
-  readonly source: string
-}
+import { textFile } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
   warnings: string[]
-  sources: Readonly<Record<SettingName, EffectiveSetting>>
+  /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
+  sources: Readonly<Record<SettingName, { readonly value: string; readonly source: string }>>
 }
 
 export interface LoadOptions {
@@ -41,25 +38,19 @@ export interface LoadOptions {
   limits?: Partial<Limits>
   /** Those of this process, if not given. */
   memory?: MemoryLimits
-  /** Reads the files that settings name. From the file system, if not given. */
-  readFile?: ReadFile
   /** Whether the folder of STATE_DIRECTORY is tried. If not, it is not touched. */
   tryDirectory?: boolean
 }
 
+/** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
+type Note = (name: string, expected: string) => void
+
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
-  {
-    nearMisses = 'error',
-    unknownNames = 'warn',
-    limits: overrides = {},
-    listens = true,
-    memory = memoryLimits(),
-    readFile = readSystemFile,
-    tryDirectory = false,
-  }: LoadOptions = {},
+  options: LoadOptions = {},
 ): LoadedConfig {
+  const { nearMisses = 'error', unknownNames = 'warn', listens = true, memory = memoryLimits() } = options
   const expectedOf = new Map<string, string>()
   const isWrong = (name: string) => expectedOf.has(name)
   const note: Note = (name, expected) => {
@@ -68,19 +59,18 @@ export function loadConfig(
   }
   const texts = readTexts(given, note)
   const gone = withoutPrefixes(texts)
-  const fileOfSecret = readSecretFiles(texts, readFile, note)
+  const fileOfSecret = readSecretFiles(texts, note)
   const isSet = (name: string) => texts.has(name)
   const read = readValues(texts, note)
   const { values, sources } = withDefaults(read, (name) => isSet(name) && !isWrong(name), memory)
-  const limits = limitsOf(overrides, texts.get(testLimitsName))
+  const limits = limitsOf(options.limits ?? {}, texts.get(testLimitsName))
   if (limits === undefined) note(testLimitsName, 'not set; it is for the tests of quotegate itself')
-  const tls = readTlsFiles(values, readFile, note)
   const warnings: string[] = []
   for (const found of checkTogether(values, { isSet, isWrong, listens, memory })) {
     if (typeof found === 'string') warnings.push(found)
     else if (found) note(...found)
   }
-  const unfit = tryDirectory && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
+  const unfit = options.tryDirectory && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
   if (unfit) note('STATE_DIRECTORY', unfit)
 
   const problems = [...expectedOf].map(([name, expected]): SettingProblem => {
@@ -99,19 +89,17 @@ export function loadConfig(
   }
   if (problems.length > 0 || limits === undefined) throw new SettingsError(problems)
 
-  const effective = (name: SettingName): EffectiveSetting => {
+  const effective = (name: SettingName) => {
     const value = displaySetting(name, textOf(values[name]))
-    if (!isSet(name)) return { value, source: sources.get(name) ?? 'default' }
     const file = fileOfSecret.get(name)
-    const source = file ? `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}` : 'environment'
-    return { value, source }
+    if (file) return { value, source: `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}` }
+    return { value, source: isSet(name) ? 'environment' : (sources.get(name) ?? 'default') }
   }
+  const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
   return {
-    config: deepFreeze(toConfig(values, limits, tls)),
+    config: deepFreeze(toConfig(values, limits)),
     warnings,
-    sources: deepFreeze(
-      Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources'],
-    ),
+    sources: deepFreeze(shown as LoadedConfig['sources']),
   }
 }
 
@@ -142,20 +130,37 @@ function withoutPrefixes(texts: Map<string, string>): Required<SettingProblem>[]
   return [{ name, value: 'prefix', expected: 'ip', message }]
 }
 
-/** Reads each setting on its own. A wrong one is noted, and has its default. */
-function readValues(texts: ReadonlyMap<string, string>, note: Note): SettingValues {
-  const written = new Map<string, string | undefined>(settingNames.map((name) => [name, texts.get(name)]))
-  const result = settings.safeParse(Object.fromEntries(written))
-  if (result.success) return result.data
-  for (const { path, message } of result.error.issues) {
-    note(String(path[0]), message)
-    written.delete(String(path[0]))
+/**
+ * Any secret may be in a file: its name with _FILE behind it names the file. Adds those secrets to the texts, and
+ * returns the setting that named the file by the name of its secret.
+ */
+function readSecretFiles(texts: Map<string, string>, note: Note) {
+  const fileOfSecret = new Map<string, string>()
+  for (const secret of secretSettings) {
+    const name = fileOf(secret)
+    const path = texts.get(name)
+    if (path === undefined) continue
+    const { data: text = '', error } = textFile.safeParse(path)
+    if (texts.has(secret)) note(name, `not set, because ${secret} is set: keep one of the two`)
+    else if (error) note(name, error.issues[0]?.message ?? '')
+    else if (text.trim() === '') note(name, `a file that holds ${secret}; this file is empty`)
+    else {
+      texts.set(secret, text.replace(/\r?\n$/, ''))
+      fileOfSecret.set(secret, name)
+    }
   }
-  return settings.parse(Object.fromEntries(written))
+  return fileOfSecret
 }
 
-function textOf(value: SettingValues[SettingName]): string {
-  return typeof value === 'object' && 'url' in value ? value.url : String(value ?? '')
+/** Reads each setting on its own. A wrong one is noted, and has its default. */
+function readValues(texts: ReadonlyMap<string, string>, note: Note): SettingValues {
+  const values = settingNames.map((name) => {
+    const { data, error } = settings.shape[name].safeParse(texts.get(name))
+    if (error === undefined) return [name, data]
+    note(name, error.issues[0]?.message ?? '')
+    return [name, settings.shape[name].parse(undefined)]
+  })
+  return Object.fromEntries(values) as SettingValues
 }
 
 /** The value of a setting, fit for a terminal or a log, without secrets. */

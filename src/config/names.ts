@@ -46,10 +46,6 @@ export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
   ADMIN_ STATE_ TRUST_ TRUSTED_`.split(/\s+/)
 
-function settingsOf(beginning: string): readonly SettingName[] {
-  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
-}
-
 /** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 /** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
@@ -67,17 +63,46 @@ export function checkNames(texts: ReadonlyMap<string, string>) {
     const problem = (expected: string, more: string) => {
       return { name: shown, value: '****', expected, message: `${shown} is not a setting${more}` }
     }
-    const written = inUpperCase(name)
-    const instead = Object.hasOwn(goneSettings, written) ? goneSettings[written] : undefined
+    const instead = goneSettings[inCapitals(name)]
     const meant = nearMiss(name, text)
     const hint = hintAt(name, text)
     if (instead !== undefined) unknown.push(problem('not set', ` any more: ${instead}.`))
     // Beside VALKEY_URL, a REDIS_URL is another program's.
-    else if (meant !== undefined && !(byOtherName(name) !== undefined && texts.has(meant)))
+    else if (meant !== undefined && !(byOtherName.has(bare(name)) && texts.has(meant)))
       near.push(problem(meant, `. Did you mean ${meant}?`))
     else if (hint !== undefined) unknown.push(problem(...hint))
   }
   return { near, unknown }
+}
+
+/** As a setting would be written: log-level is LOG_LEVEL, and so is QUOTEGATE_LOG_LEVEL. */
+function inCapitals(name: string): string {
+  const capitals = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
+  return capitals.replace(/^QUOTEGATE_/, '')
+}
+
+function bare(name: string): string {
+  const letters = name.toUpperCase().replace(/[^A-Z0-9]/g, '')
+  return letters.replace(/^QUOTEGATE/, '')
+}
+
+// Made once, not for each environment variable: a pod may have hundreds.
+const byBareName = new Map(settingNames.map((name) => [bare(name), name]))
+const byOtherName = new Map(Object.entries(otherNames).map(([other, name]) => [bare(other), name]))
+
+/** The setting that `name` was probably meant to be, if `name` is not a setting. */
+export function nearMiss(name: string, value: string): SettingName | undefined {
+  // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
+  if (isKnownName(name) || serviceAddress.test(value)) return undefined
+  const written = bare(name)
+  const isNear = ([known]: [string, unknown]) => isWithinEdits(written, known, allowedEdits(known.length))
+  return byBareName.get(written) ?? byOtherName.get(written) ?? [...byBareName].find(isNear)?.[1]
+}
+
+// Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
+function allowedEdits(length: number): number {
+  if (length >= 10) return 2
+  return length >= 7 ? 1 : 0
 }
 
 /** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
@@ -96,51 +121,19 @@ export function isWithinEdits(left: string, right: string, edits: number): boole
   )
 }
 
-// Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
-function allowedEdits(length: number): number {
-  if (length >= 10) return 2
-  return length >= 7 ? 1 : 0
-}
-
-function withoutSeparators(name: string): string {
-  return name.toUpperCase().replace(/[^A-Z0-9]/g, '')
-}
-
-// Made once, not for each environment variable: a pod may have hundreds.
-const bareNames = settingNames.map((name) => ({ name, bare: withoutSeparators(name) }))
-const settingByOtherName: ReadonlyMap<string, SettingName> = new Map(
-  Object.entries(otherNames).map(([other, name]) => [withoutSeparators(other), name]),
-)
-
-function byOtherName(name: string): SettingName | undefined {
-  return settingByOtherName.get(withoutSeparators(name).replace(/^QUOTEGATE/, ''))
-}
-
-/** The setting that `name` was probably meant to be, if `name` is not a setting. */
-export function nearMiss(name: string, value: string): SettingName | undefined {
-  // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
-  if (isKnownName(name) || serviceAddress.test(value)) return undefined
-  const written = withoutSeparators(name)
-  const spellings = [written, written.replace(/^QUOTEGATE/, '')]
-  const same = bareNames.find(({ bare }) => spellings.includes(bare))
-  const isNear = ({ bare }: { bare: string }) =>
-    spellings.some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
-  return same?.name ?? byOtherName(name) ?? bareNames.find(isNear)?.name
-}
-
 /** For a name that begins as settings do, or is one without its beginning: what was meant, and how that is said. */
 function hintAt(name: string, text: string): [expected: string, more: string] | undefined {
-  const written = inUpperCase(name)
+  const written = inCapitals(name)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   if (isSettingName(written.replace(/_FILE$/, ''))) {
     const inFiles = inWords(secretSettings.map(fileOf), 'and')
     return [inFiles, `. Only secrets may be in files: ${inFiles}.`]
   }
-  const whole = withoutBeginning.get(written)
+  const whole = settingNames.filter((setting) => withoutBeginning(setting) === written)
   const beginning = ownBeginnings.find((own) => written.startsWith(own))
-  if (whole === undefined && beginning === undefined) return undefined
+  if (whole.length === 0 && beginning === undefined) return undefined
   const all = settingsOf(beginning ?? '')
-  const similar = whole === undefined ? mostSimilar(written, beginning ?? '') : [whole]
+  const similar = whole.length > 0 ? whole : mostSimilar(written, beginning ?? '')
   if (similar.length === 0 && all.length > 1) {
     const listed = inWords(all, 'and')
     return [listed, `. The settings that begin with ${beginning} are ${listed}.`]
@@ -149,9 +142,14 @@ function hintAt(name: string, text: string): [expected: string, more: string] | 
   return [meant, `. Did you mean ${meant}?`]
 }
 
-function inUpperCase(name: string): string {
-  const upper = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
-  return upper.replace(/^QUOTEGATE_/, '')
+/** EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs. */
+function withoutBeginning(name: SettingName): string | undefined {
+  const isOurs = ownBeginnings.some((own) => name.startsWith(own)) && !name.includes('TIMEOUT')
+  return isOurs ? /_(\w+_\w+_\w+)$/.exec(name)?.[1] : undefined
+}
+
+function settingsOf(beginning: string): readonly SettingName[] {
+  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
 }
 
 function inWords(names: readonly string[], last: 'and' | 'or'): string {
@@ -161,10 +159,8 @@ function inWords(names: readonly string[], last: 'and' | 'or'): string {
 /** Those that have most words in common with the name behind its beginning; one word at least. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
   // MS says nothing of what is meant.
-  const words = written
-    .slice(beginning.length)
-    .split('_')
-    .filter((word) => word !== 'MS' && word !== '')
+  const words = written.slice(beginning.length).split('_')
+  const telling = words.filter((word) => word !== 'MS' && word !== '')
   // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
   const isUpstream = upstreamNames.some((name) => beginning === `${name.toUpperCase()}_`)
   const candidates = [...settingsOf(beginning), ...(isUpstream ? settingsOf('UPSTREAM_') : [])]
@@ -172,7 +168,7 @@ function mostSimilar(written: string, beginning: string): readonly SettingName[]
     // SWAP_KEY may be a secret: it does not mean the file of a TLS key.
     if (name.endsWith('_FILE') !== written.endsWith('_FILE')) return 0
     const [, ...others] = name.split('_')
-    return words.filter((word) => others.some((other) => areAlike(word, other))).length
+    return telling.filter((word) => others.some((other) => areAlike(word, other))).length
   }
   const best = Math.max(1, ...candidates.map(likeness))
   return candidates.filter((name) => likeness(name) === best)
@@ -183,11 +179,3 @@ function areAlike(left: string, right: string): boolean {
   const [short, long] = left.length < right.length ? [left, right] : [right, left]
   return short === long || (short.length >= 3 && long.startsWith(short))
 }
-
-/** EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs. */
-const withoutBeginning: ReadonlyMap<string, SettingName> = new Map(
-  settingNames
-    .filter((name) => ownBeginnings.some((own) => name.startsWith(own)) && !name.includes('TIMEOUT'))
-    .map((name) => [name.slice(name.indexOf('_') + 1), name] as const)
-    .filter(([rest]) => rest.split('_').length >= 3),
-)

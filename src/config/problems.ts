@@ -4,9 +4,6 @@ export type SettingValue = string | number | boolean | readonly (string | number
 /** What is wrong with a value or a file. Its message is what would be right, and repeats nothing: it may be a secret. */
 export class Wrong extends Error {}
 
-/** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
-export type Note = (name: string, expected: string) => void
-
 export interface SettingProblem {
   name: string
   /** Masked if secret; undefined if not set. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prose } from '../process/text.ts'
 import * as value from './values.ts'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -32,14 +33,21 @@ const facts = z.registry<SettingFacts>()
 
 /** How a setting is read, with its default, and then what it means. */
 function row<Schema extends z.ZodType>(schema: Schema, more: Omit<SettingFacts, 'meaning'> = {}) {
-  return (text: TemplateStringsArray, ...values: unknown[]): Schema => {
-    const meaning = String.raw({ raw: text }, ...values)
-    facts.add(schema, { ...more, meaning: meaning.trim().replace(/\s+/g, ' ') })
+  return (...text: Parameters<typeof prose>): Schema => {
+    facts.add(schema, { ...more, meaning: prose(...text) })
     return schema
   }
 }
 
-const listeners = {
+/** In the order of --help and docs/settings.md. */
+export const settingGroups: { title: string; names: SettingName[] }[] = []
+
+function group<Rows extends object>(title: string, rows: Rows): Rows {
+  settingGroups.push({ title, names: Object.keys(rows) as SettingName[] })
+  return rows
+}
+
+const listeners = group('Listeners', {
   HOST: row(value.host.prefault('127.0.0.1'), { team: true })`
     Address of the traffic listener. The container image sets 0.0.0.0.`,
   PORT: row(value.port.prefault('8080'), { team: true })`
@@ -52,12 +60,12 @@ const listeners = {
     Token for the console, sent as Authorization: Bearer; 16 to 512 visible ASCII characters. Without it anyone who
     reaches the operations listener has full access; in production the console is then read-only and shows no request
     details.`,
-  ADMIN_ALLOWED_HOSTS: row(value.hostNames.optional())`
+  ADMIN_ALLOWED_HOSTS: row(value.hostNames.default([]))`
     Host names under which the console and /status answer, besides localhost and any IP address; under any other name
     they refuse (DNS rebinding). /metrics, /openapi.json, /healthz and /readyz answer under any name.`,
-}
+})
 
-const upstreams = {
+const upstreams = group('Upstreams', {
   NODE_ENV: row(value.anyText.toLowerCase().optional(), { team: true })`
     production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox never serves real users by
     accident. Any other value changes nothing.`,
@@ -87,31 +95,31 @@ const upstreams = {
   SWAP_AUTHORIZATION: row(value.headerValue.optional(), { team: true, secret: 'whole' })`
     Authorization sent to the swap upstream when the caller sent none. Anyone who reaches the traffic port then uses
     this key: keep HOST on loopback, or the port behind something that checks callers.`,
-}
+})
 
-const egress = {
-  SWAP_CA_FILE: row(value.filePath.optional())`
+const egress = group('TLS and the proxy to upstreams', {
+  SWAP_CA_FILE: row(value.certificates.optional())`
     PEM file of the certificate authorities that are trusted for SWAP_BASE_URL. It replaces the system's authorities;
     NODE_EXTRA_CA_CERTS adds to those instead.`,
-  SWAP_CERT_FILE: row(value.filePath.optional())`
+  SWAP_CERT_FILE: row(value.certificates.optional())`
     PEM file of the gateway's certificate for SWAP_BASE_URL, with its intermediates (mutual TLS). Needs SWAP_KEY_FILE.`,
-  SWAP_KEY_FILE: row(value.filePath.optional(), { secret: 'unless-path' })`
+  SWAP_KEY_FILE: row(value.privateKey.optional(), { secret: 'unless-path' })`
     PEM file of the private key of SWAP_CERT_FILE, without a passphrase.`,
-  PAYMENTS_CA_FILE: row(value.filePath.optional())`
+  PAYMENTS_CA_FILE: row(value.certificates.optional())`
     As SWAP_CA_FILE, for PAYMENTS_BASE_URL and WEBHOOKS_BASE_URL.`,
-  PAYMENTS_CERT_FILE: row(value.filePath.optional())`
+  PAYMENTS_CERT_FILE: row(value.certificates.optional())`
     As SWAP_CERT_FILE, for PAYMENTS_BASE_URL and WEBHOOKS_BASE_URL. Needs PAYMENTS_KEY_FILE.`,
-  PAYMENTS_KEY_FILE: row(value.filePath.optional(), { secret: 'unless-path' })`
+  PAYMENTS_KEY_FILE: row(value.privateKey.optional(), { secret: 'unless-path' })`
     PEM file of the private key of PAYMENTS_CERT_FILE, without a passphrase.`,
   UPSTREAM_PROXY: row(value.proxyUrl.optional(), { secret: 'in-url' })`
     The http URL of a proxy through which every https upstream is reached by CONNECT, such as
     http://user:password@proxy.example.com:3128; user and password are percent-encoded. The proxy resolves the names of
     these upstreams. An http upstream is connected to directly, and so is the store. HTTPS_PROXY and NO_PROXY change
     nothing.`,
-}
+})
 
-const clients = {
-  TRUST_PROXY: row(value.trustedProxies.optional(), { team: true })`
+const clients = group('Client address', {
+  TRUST_PROXY: row(value.trustedProxies.default([]), { team: true })`
     Proxies whose client-IP header is trusted: addresses, CIDRs, or the names loopback, linklocal, uniquelocal,
     separated by commas. Host bits of a CIDR are masked; IPv4-mapped entries count as IPv4.`,
   CLIENT_IP_HEADER: row(value.clientIpHeader.prefault('forwarded'), { team: true })`
@@ -119,16 +127,16 @@ const clients = {
     header such as cf-connecting-ip. If they send another one in its place, the provider sees the proxy for all its
     users, and the log names both. If it names no client, the provider gets for=unknown and the quote is not shared,
     unless QUOTE_PARTITION=none shares all quotes.`,
-}
+})
 
-const quotes = {
+const quotes = group('Quotes', {
   QUOTE_PARTITION: row(value.oneOf(['ip', 'header', 'none']).prefault('ip'), { team: true })`
     Which clients may share a cached quote. ip: clients of one address. header: clients of one place, as a trusted proxy
     names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that place (a state, a
     sanctioned region). none: all clients; right only where the provider never refuses by place. The more clients share,
     the fewer calls, and the more often a hit shows a quote to a client that the provider would have refused. An order
     is judged by the quotes of its whole partition (docs/orders.md).`,
-  QUOTE_PARTITION_HEADER: row(value.placeHeaders.optional(), {
+  QUOTE_PARTITION_HEADER: row(value.placeHeaders.default([]), {
     team: true,
     defaultText: 'none; required by QUOTE_PARTITION=header',
   })`
@@ -149,11 +157,11 @@ const quotes = {
   QUOTE_REFRESH_AHEAD_MS: row(value.milliseconds(0).prefault('0'))`
     A cached quote that is requested this close to its expiry is fetched again in the background, so that clients of a
     busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.`,
-  METRICS_PAIRS: row(value.metricsPairs.optional())`
+  METRICS_PAIRS: row(value.metricsPairs.default([]))`
     Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs count as other.`,
-}
+})
 
-const orders = {
+const orders = group('Orders', {
   ORDER_EXPIRED_QUOTE: row(value.oneOf(['refuse', 'report']).prefault('refuse'), { team: true })`
     Float orders whose quote has expired: refuse them with 409 quote-expired, or send them and report them. A reported
     order is counted, logged and shown in the console as one that would have been refused.`,
@@ -176,9 +184,9 @@ const orders = {
     A folder for the journal, so that the ledger, the uses of quotes and the keys of orders survive a restart, a crash
     and a kill. Only one process can use it; it is created if it is missing. Without it, a restart forgets the ledger,
     and late orders for older quotes are sent.`,
-}
+})
 
-const replicas = {
+const replicas = group('Several replicas', {
   VALKEY_URL: row(value.storeUrl.optional(), { team: true, secret: 'in-url' })`
     The Valkey, or Redis 7 or later, through which replicas share quotes, the journal, keys of orders and rate limits.
     Without it, each replica has its own cache, so set it as soon as there are two.
@@ -192,9 +200,9 @@ const replicas = {
   VALKEY_TIMEOUT_MS: row(value.wholeNumber(1, 10_000, ' of milliseconds').prefault('50'))`
     Timeout of one call to the store. While the oldest call has had no answer for so long, requests go on without the
     store.`,
-}
+})
 
-const limits = {
+const limits = group('Limits', {
   UPSTREAM_TOTAL_TIMEOUT_MS: row(value.milliseconds().prefault('15000'))`
     Quotes and float orders: time from the last byte of the request to the last byte of the answer. All requests to the
     swap API wait for a free connection for at most half of it, and then get 503 unsent.`,
@@ -221,9 +229,9 @@ const limits = {
     notices before any connection is refused.`,
   DRAIN_TIMEOUT_MS: row(value.milliseconds(0).prefault('25000'))`
     After DRAIN_DELAY_MS: how long requests in flight may still take before they are cut.`,
-}
+})
 
-const logs = {
+const logs = group('Logs', {
   LOG_LEVEL: row(value.oneOf(levels).prefault('info'))`
     Lowest level that is logged: ${levels.join(', ')}.`,
   LOG_FORMAT: row(value.oneOf(['auto', 'json', 'pretty']).prefault('auto'))`
@@ -233,10 +241,10 @@ const logs = {
     these, and one line for each request, with log: "access".`,
   LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
     How a client's address is logged: masked (without its last octet, or its last 64 bits), full, or none.`,
-}
+})
 
 /** The OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself. */
-const traces = {
+const traces = group('Traces', {
   OTEL_EXPORTER_OTLP_ENDPOINT: row(value.collectorUrl.optional(), { secret: 'in-url' })`
     The collector that receives spans, an http or https URL such as http://localhost:4318; /v1/traces is appended.
     Without it nothing is traced. Names of OpenTelemetry that are not listed here, such as OTEL_SERVICE_NAME and
@@ -248,7 +256,7 @@ const traces = {
     (TRUST_PROXY) decides; of any other client only the trace id is taken.`,
   OTEL_TRACES_SAMPLER_ARG: row(value.ratio.prefault('0.01'))`
     The share of traces that the traceidratio samplers record, from 0 to 1.`,
-}
+})
 
 /**
  * Every setting: how it is read, its default, what it means. All texts about settings are made from this table.
@@ -265,20 +273,6 @@ export type SettingValues = z.output<typeof settings>
 // Without a type of its own, so that the declarations of the package list the names, and need no zod.
 export const settingNames = settings.keyof().options
 export type SettingName = (typeof settingNames)[number]
-
-/** In the order of --help and docs/settings.md. */
-export const settingGroups = Object.entries({
-  Listeners: listeners,
-  Upstreams: upstreams,
-  'TLS and the proxy to upstreams': egress,
-  'Client address': clients,
-  Quotes: quotes,
-  Orders: orders,
-  'Several replicas': replicas,
-  Limits: limits,
-  Logs: logs,
-  Traces: traces,
-}).map(([title, rows]) => ({ title, names: settingNames.filter((name) => Object.hasOwn(rows, name)) }))
 
 /** Each may also be in a file, which the setting of its name with _FILE behind it names. */
 export const secretSettings = ['ADMIN_TOKEN', 'SWAP_AUTHORIZATION', 'UPSTREAM_PROXY', 'VALKEY_URL'] as const
@@ -308,4 +302,11 @@ export function factsOf(name: SettingName): SettingFacts {
 export function fixedDefault(name: SettingName): string | undefined {
   const schema = settings.shape[name]
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
+}
+
+/** The value as the environment would have it; empty if there is none. */
+export function textOf(value: SettingValues[SettingName]): string {
+  if (typeof value !== 'object') return String(value ?? '')
+  if ('path' in value) return value.path
+  return 'url' in value ? value.url : String(value)
 }

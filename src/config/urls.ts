@@ -43,19 +43,18 @@ export function readCollectorUrl(text: string): string {
 /** Reads an UPSTREAM_PROXY: where the proxy is, and the value of Proxy-Authorization, if the URL has credentials. */
 export function readProxyUrl(text: string) {
   const form = 'the http URL of a proxy, such as http://user:password@proxy.example.com:3128'
+  const wrong = (more = '') => new Wrong(form + more)
   if (/^https:/i.test(text))
-    throw new Wrong(
-      `${form}; TLS to the proxy itself is not supported, and what goes through it is encrypted anyway`,
-    )
-  if (!/^http:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text) || !URL.canParse(text)) throw new Wrong(form)
+    throw wrong('; TLS to the proxy itself is not supported, and what goes through it is encrypted anyway')
+  if (!/^http:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text) || !URL.canParse(text)) throw wrong()
   const url = new URL(text)
   const host = hostOf(url)
-  if (host === undefined) throw new Wrong(form)
+  if (host === undefined) throw wrong()
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
-    throw new Wrong(`${form}, without path, query and fragment; %2F, %3F and %23 in a password are / ? #`)
+    throw wrong(', without path, query and fragment; %2F, %3F and %23 in a password are / ? #')
   const credentials = credentialsOf(url)
   if (credentials === undefined)
-    throw new Wrong(`${form}, whose user has no colon, and whose user and password are percent-encoded UTF-8`)
+    throw wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
   const authorization =
     credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
   return { host, port: Number(url.port || 80), authorization }

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { mayBeVersioned } from '../http/fold-path.ts'
 import { claimsClientAddress } from '../http/forwarded.ts'
 import { canonicalHost, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import { prose } from '../process/text.ts'
+import { readCertificates, readKey, readText } from './files.ts'
 import { Wrong } from './problems.ts'
 import { isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
 
@@ -23,13 +25,15 @@ function readBy<Value>(read: (text: string) => Value) {
 
 export const anyText = z.string()
 
+/** What would be right stands behind the pattern. */
+function text(pattern: RegExp) {
+  return (...expected: Parameters<typeof prose>) => z.string().regex(pattern, prose(...expected))
+}
+
 export function wholeNumber(minimum: number, maximum: number, unit = '') {
   const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, expected)
-    .transform(Number)
-    .pipe(z.number().min(minimum, expected).max(maximum, expected))
+  const digits = text(/^\d{1,15}$/)`${expected}`.transform(Number)
+  return digits.pipe(z.number().min(minimum, expected).max(maximum, expected))
 }
 
 /** Of a day at most. */
@@ -37,10 +41,8 @@ export function milliseconds(minimum = 1) {
   return wholeNumber(minimum, 86_400_000, ' of milliseconds')
 }
 
-export const ratio = z
-  .string()
-  .regex(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/, 'a number from 0 to 1, such as 0.01')
-  .transform(Number)
+export const ratio = text(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/)`
+  a number from 0 to 1, such as 0.01`.transform(Number)
 
 export const port = z
   .string()
@@ -88,28 +90,23 @@ export const storeUrl = readBy((url) => ({ url, address: readStoreUrl(url) }))
 export const proxyUrl = readBy((url) => ({ url, address: readProxyUrl(url) }))
 
 /** Without braces: a Cluster would put all keys with the same braces on one server. */
-export const keyPrefix = z
-  .string()
-  .regex(/^[\w.:/-]{1,64}$/, 'at most 64 letters, digits and . : / _ -, such as quotegate: or staging:')
+export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
+  at most 64 letters, digits and . : / _ -, such as quotegate: or staging:`
 
 /** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
-export const directory = z
-  .string()
-  .regex(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/, 'the path of one directory, such as /var/lib/quotegate')
+export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
+  the path of one directory, such as /var/lib/quotegate`
 
-export const filePath = z.string().regex(/^[^\0]+$/, 'the path of a file')
+export const textFile = readBy(readText)
+export const certificates = readBy(readCertificates)
+export const privateKey = readBy(readKey)
 
 /** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
-export const token = z
-  .string()
-  .regex(
-    /^[\x21-\x7e]{16,512}$/,
-    'a secret of 16 to 512 visible ASCII characters, without spaces and line breaks',
-  )
+export const token = text(/^[\x21-\x7e]{16,512}$/)`
+  a secret of 16 to 512 visible ASCII characters, without spaces and line breaks`
 
-export const headerValue = z
-  .string()
-  .regex(/^[\x20-\x7e]{1,4096}$/, 'at most 4096 visible ASCII characters and spaces, without line breaks')
+export const headerValue = text(/^[\x20-\x7e]{1,4096}$/)`
+  at most 4096 visible ASCII characters and spaces, without line breaks`
 
 type Problem = string | false | undefined
 

@@ -21,7 +21,7 @@ import { FloatOrderRoute } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
-import { createSummedLog } from '../process/summed-log.ts'
+import { SummedLog } from '../process/summed-log.ts'
 import { QuoteCache } from '../quotes/cache.ts'
 import { ClockDifference } from '../quotes/clock-difference.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
@@ -58,7 +58,7 @@ interface MakingParts {
 export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
   const { config } = loaded
   const clock = overrides.clock ?? systemClock
-  const summedLog = createSummedLog(log)
+  const summedLog = new SummedLog(log)
   opened(() => summedLog.flush())
   const basic = { loaded, config, clock, log, version }
 

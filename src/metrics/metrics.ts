@@ -70,20 +70,13 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
     registry.registerMetric(metric as unknown as Metric)
   const pairs = [...new Set([...named, otherPair])]
   const ofBuild = { version, node_version: process.version }
-  set.gauge('build_info', 'Version of the gateway and of Node; always 1', () => 1, ofBuild)
-  set.gauge(
-    'memory_limit_bytes',
-    'Memory that the process may have: of its container, or else of the machine',
-    () => memoryLimits().processBytes,
-  )
-  const bodiesRefused = set.counter(
-    'request_bodies_refused_total',
-    'Orders that were refused because they came slowly while too much was held of unfinished bodies',
-  )
-  const spansDropped = set.counter(
-    'trace_spans_dropped_total',
-    'Spans that were not exported: too many waited, or the collector did not take them',
-  )
+  set.gauge('build_info', () => 1, ofBuild)`Version of the gateway and of Node; always 1`
+  set.gauge('memory_limit_bytes', () => memoryLimits().processBytes)`
+    Memory that the process may have: of its container, or else of the machine`
+  const bodiesRefused = set.counter('request_bodies_refused_total')`
+    Orders that were refused because they came slowly while too much was held of unfinished bodies`
+  const spansDropped = set.counter('trace_spans_dropped_total')`
+    Spans that were not exported: too many waited, or the collector did not take them`
   const requests = countRequests(set)
   const { lookups, ...quotes } = countQuotes(set, pairs)
   const { orders, withoutStore, ...floatOrders } = countOrders(set)

@@ -30,57 +30,38 @@ export function countQuotes(
   const named = new Set(pairs)
   const ofPair = <Series>(byPair: Readonly<Record<string, Series>>, pair: string): Series =>
     byPair[named.has(pair) ? pair : otherPair] as Series
-  const notKept = set.counters(
-    'quotes_uncacheable_total',
-    'Answers to quote calls that were relayed and not kept, by reason',
-    by('reason', notKeptReasons),
-  )
-  const lifetime = set.histogram(
-    'quote_lifetime_seconds',
-    'Time that a quote had left when it was stored',
-    lifeBounds,
-  )
-  const remaining = set.histogram(
-    'quote_remaining_seconds',
-    'Time that a quote had left when it was served',
-    lifeBounds,
-  )
-  const served = set.counters(
-    'quotes_served_total',
-    'Quotes that clients were given, cached or fresh',
-    by('pair', pairs),
-  )
-  const calls = set.counters('quote_calls_total', 'Quotes that the provider was asked for', by('pair', pairs))
+  const notKept = set.counters('quotes_uncacheable_total', by('reason', notKeptReasons))`
+    Answers to quote calls that were relayed and not kept, by reason`
+  const lifetime = set.histogram('quote_lifetime_seconds', lifeBounds)`
+    Time that a quote had left when it was stored`
+  const remaining = set.histogram('quote_remaining_seconds', lifeBounds)`
+    Time that a quote had left when it was served`
+  const served = set.counters('quotes_served_total', by('pair', pairs))`
+    Quotes that clients were given, cached or fresh`
+  const calls = set.counters('quote_calls_total', by('pair', pairs))`Quotes that the provider was asked for`
   const drift = set.histograms(
     'quote_drift_ratio',
-    'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives ' +
-      'as much or more',
-    { bounds: driftBounds, series: cross(by('pair', pairs), by('direction', ['up', 'down'])) },
-  )
+    driftBounds,
+    cross(by('pair', pairs), by('direction', ['up', 'down'])),
+  )`
+    How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives
+    as much or more`
   const lookups = set.counters(
     'cache_lookups_total',
-    'Quote requests, by what the cache made of them',
     by('result', ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass']),
-  )
-  const evictions = set.counters(
-    'cache_evictions_total',
-    'Quotes dropped from memory before they were replaced, by reason',
-    by('reason', ['capacity', 'order', 'elsewhere']),
-  )
-  const refreshes = set.counters(
-    'quote_refreshes_total',
-    'Quotes fetched ahead of their expiry, by outcome',
-    by('outcome', ['stored', 'found', 'failed']),
-  )
+  )`
+    Quote requests, by what the cache made of them`
+  const evictions = set.counters('cache_evictions_total', by('reason', ['capacity', 'order', 'elsewhere']))`
+    Quotes dropped from memory before they were replaced, by reason`
+  const refreshes = set.counters('quote_refreshes_total', by('outcome', ['stored', 'found', 'failed']))`
+    Quotes fetched ahead of their expiry, by outcome`
   const sharing = set.counters(
     'quote_sharing_total',
-    'Quotes that were looked for in the shared store, by what came of it',
     by('outcome', ['found', 'awaited', 'fetched', 'alone', 'failed']),
-  )
-  const coolDowns = set.counter(
-    'quote_cool_downs_total',
-    'Times that the provider answered a quote with 429, so that it was not asked for a while',
-  )
+  )`
+    Quotes that were looked for in the shared store, by what came of it`
+  const coolDowns = set.counter('quote_cool_downs_total')`
+    Times that the provider answered a quote with 429, so that it was not asked for a while`
   const listener: Listener = {
     quoteLookedUp: (result) => lookups[result].inc(),
     quoteNotKept: (reason) => notKept[reason].inc(),
@@ -119,29 +100,21 @@ const rules: Readonly<Record<Verdict['state'], readonly GuardRule[]>> = {
 }
 
 export function countOrders(set: MetricSet) {
-  const quoteAge = set.histogram(
-    'float_order_quote_age_seconds',
-    'Age of the quote that a float order was matched with',
-    ageBounds,
-  )
-  const orders = set.counters('float_orders_total', 'Float orders by what was decided and why', decisions)
+  const quoteAge = set.histogram('float_order_quote_age_seconds', ageBounds)`
+    Age of the quote that a float order was matched with`
+  const orders = set.counters('float_orders_total', decisions)`Float orders by what was decided and why`
   const matches: Readonly<Record<string, Tally>> = set.counters(
     'float_order_matches_total',
-    'Float orders by the state of their quote and the rule that found it',
     Object.assign(
       {},
       ...Object.entries(rules).map(([state, found]) => cross(by('decision', [state]), by('rule', found))),
     ),
-  )
-  const repeated = set.counter(
-    'float_orders_repeated_total',
-    'Float orders that were sent for a quote that an order of the same client had used already',
-  )
-  const keyed = set.counters(
-    'order_keys_total',
-    'Orders with an Idempotency-Key, and keys that made room, by what came of them',
-    by('result', keyResults),
-  )
+  )`
+    Float orders by the state of their quote and the rule that found it`
+  const repeated = set.counter('float_orders_repeated_total')`
+    Float orders that were sent for a quote that an order of the same client had used already`
+  const keyed = set.counters('order_keys_total', by('result', keyResults))`
+    Orders with an Idempotency-Key, and keys that made room, by what came of them`
   const listener: Listener = {
     orderRepeated: () => repeated.inc(),
     orderKeyed: (result) => keyed[result].inc(),

@@ -29,40 +29,41 @@ export interface RequestCounts {
   readonly otherHeaders: number
 }
 
+type RequestExchange = Parameters<Events['requestEnded']>[0]
+
 export function countRequests(set: MetricSet): { listener: Listener; counts(): RequestCounts } {
   const byRoute = by('route', areas)
   const requests = set.counters(
     'http_requests_total',
-    'Requests answered or broken off, by part of the service',
     cross(cross(byRoute, by('method', methods)), by('status_class', Object.values(statusClasses))),
-  )
-  const durations = set.histograms(
-    'http_request_duration_seconds',
-    'Time from the head of a request to the end of its answer, or to where it broke off',
-    { bounds: durationBounds, series: byRoute },
-  )
-  const answered = set.counters(
-    'problems_total',
-    'Answers made by the gateway itself, by problem type',
-    by('type', problemSlugs),
-  )
-  const limited: Partial<Record<Area, Tally>> = set.counters(
-    'rate_limited_total',
-    'Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service',
-    by('route', limitedAreas),
-  )
-  const serverErrors = set.counters(
-    'server_errors_total',
-    'Answers with a 5xx, by who is to blame: the provider, or the gateway itself',
-    by('source', ['provider', 'gateway']),
-  )
+  )`
+    Requests answered or broken off, by part of the service`
+  const durations = set.histograms('http_request_duration_seconds', durationBounds, byRoute)`
+    Time from the head of a request to the end of its answer, or to where it broke off`
+  const answered = set.counters('problems_total', by('type', problemSlugs))`
+    Answers made by the gateway itself, by problem type`
+  const limited: Partial<Record<Area, Tally>> = set.counters('rate_limited_total', by('route', limitedAreas))`
+    Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service`
+  const serverErrors = set.counters('server_errors_total', by('source', ['provider', 'gateway']))`
+    Answers with a 5xx, by who is to blame: the provider, or the gateway itself`
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
-    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a ' +
-      'private peer outside TRUST_PROXY',
     by('reason', ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header']),
-  )
-  const countLatency = latencyOf(set)
+  )`
+    Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private
+    peer outside TRUST_PROXY`
+  const latencies = set.counters(
+    'quote_latency_total',
+    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
+  )`
+    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  const countLatency = ({ outcome, times }: RequestExchange, durationMs: number) => {
+    const providerMs = times?.wholeMs
+    if (outcome?.how === 'hit') latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
+    else if (providerMs !== undefined)
+      latencies[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
+  }
 
   // A request finds its tally in three steps; to put the key together would take three times as long.
   const tallies = new Map(
@@ -110,24 +111,5 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
       },
       rateLimited: (area) => limited[area]?.inc(),
     },
-  }
-}
-
-/**
- * A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
- */
-function latencyOf(
-  set: MetricSet,
-): (exchange: Parameters<Events['requestEnded']>[0], durationMs: number) => void {
-  const quotes = set.counters(
-    'quote_latency_total',
-    'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
-    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
-  )
-  return ({ outcome, times }, durationMs) => {
-    const providerMs = times?.wholeMs
-    if (outcome?.how === 'hit') quotes[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
-    else if (providerMs !== undefined)
-      quotes[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
   }
 }

@@ -29,32 +29,25 @@ const durationBounds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
 ]
 
+const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
+
 export function countUpstreams(set: MetricSet): Listener {
   const byUpstream = by('upstream', upstreamNames)
-  const requests = set.counters(
-    'upstream_requests_total',
-    'Requests meant for an upstream, by how they ended',
-    cross(byUpstream, by('outcome', outcomes)),
-  )
-  const durations = set.histograms(
-    'upstream_request_duration_seconds',
-    'Time from a request that was sent to the end of the answer of its upstream, retries included',
-    { bounds: durationBounds, series: byUpstream },
-  )
-  const retries = set.counters('upstream_retries_total', 'Requests that were sent again', byUpstream)
+  const requests = set.counters('upstream_requests_total', cross(byUpstream, by('outcome', outcomes)))`
+    Requests meant for an upstream, by how they ended`
+  const durations = set.histograms('upstream_request_duration_seconds', durationBounds, byUpstream)`
+    Time from a request that was sent to the end of the answer of its upstream, retries included`
+  const retries = set.counters('upstream_retries_total', byUpstream)`Requests that were sent again`
   const states = new Map<string, BreakerState>()
-  set.gauges(
-    'breaker_state',
-    'Whether a breaker of an upstream is in this state: 1 or 0',
-    upstreamNames.flatMap((upstream) =>
-      breakersOf(upstream).flatMap((breaker) =>
-        (['closed', 'open', 'half-open'] as const).map((state) => {
-          const isIn = () => (states.get(`${upstream} ${breaker}`) ?? 'closed') === state
-          return [{ upstream, breaker, state }, () => Number(isIn())] as const
-        }),
-      ),
+  const isIn = (breaker: string, state: string) => (states.get(breaker) ?? 'closed') === state
+  const series = upstreamNames.flatMap((upstream) =>
+    breakersOf(upstream).flatMap((breaker) =>
+      breakerStates.map((state) => {
+        return [{ upstream, breaker, state }, () => Number(isIn(`${upstream} ${breaker}`, state))] as const
+      }),
     ),
   )
+  set.gauges('breaker_state', series)`Whether a breaker of an upstream is in this state: 1 or 0`
   return {
     callRefused: (upstream, _traffic, outcome) => requests[`${upstream} ${outcome}`].inc(),
     callEnded({ upstream }, outcome, durationMs) {
@@ -77,14 +70,11 @@ const storeBounds = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05
 export function countStore(set: MetricSet): Listener {
   const operations = set.counters(
     'store_operations_total',
-    'Calls of the shared store',
     cross(by('op', storeOperations), by('outcome', storeOutcomes)),
-  )
-  const duration = set.histogram(
-    'store_operation_duration_seconds',
-    'Time that a call of the shared store took, also one that failed',
-    storeBounds,
-  )
+  )`
+    Calls of the shared store`
+  const duration = set.histogram('store_operation_duration_seconds', storeBounds)`
+    Time that a call of the shared store took, also one that failed`
   return {
     storeAsked(operation, outcome, durationMs) {
       operations[`${operation} ${outcome}`].inc()

@@ -1,15 +1,16 @@
 import type { ProgramLogger } from './logger.ts'
 
-interface Shutdown {
-  log: ProgramLogger
-  close(): Promise<void>
-}
-
 /** npm forwards Ctrl-C, so one keypress can arrive as two signals: those within this time count as one. */
 const sameKeypressMs = 500
+/** A recurring error would only fill the log: after this many, further ones are not logged. */
+const maxLoggedErrors = 10
 
-/** The first signal shuts down in good order, a second one exits at once. A closed terminal sends SIGHUP. */
-export function shutDownOnSignal({ log, close }: Shutdown): void {
+/**
+ * The first signal shuts down in good order, a second one exits at once. A closed terminal sends SIGHUP. After an
+ * unhandled error the state of the process is unknown: the requests in flight are answered, then the process exits, so
+ * that its supervisor starts a new one.
+ */
+export function shutDownOnSignalOrError(log: ProgramLogger, close: () => Promise<void>): void {
   let stoppingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -27,16 +28,6 @@ export function shutDownOnSignal({ log, close }: Shutdown): void {
       }, exitAfterFailedClose)
     })
   }
-}
-
-/** A recurring error would only fill the log: after this many, further ones are not logged. */
-const maxLoggedErrors = 10
-
-/**
- * After an unhandled error the state of the process is unknown: the requests in flight are answered, then the process
- * exits, so that its supervisor starts a new one.
- */
-export function shutDownOnUnhandledError({ log, close }: Shutdown): void {
   let errors = 0
   process.on('uncaughtException', (error: unknown, origin) => {
     errors += 1

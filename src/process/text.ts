@@ -15,3 +15,8 @@ const maxLength = 256
 export function briefText(text: string): string {
   return text.length <= maxLength ? text : hash('sha256', text, 'base64url')
 }
+
+/** For template texts that are written over several lines: they are one. Values are kept as they are. */
+export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
+  return String.raw({ raw: raw.map((part) => part.replace(/\s+/g, ' ')) }, ...values).trim()
+}

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import type { Request, RequestHandler, Router } from 'express'
 import type { z } from 'zod'
 import { SandboxError } from './types.ts'
 
@@ -55,6 +56,24 @@ export function cutAnswer(response: ServerResponse): void {
 
 export function answerJson(response: ServerResponse, status: number, body: unknown): void {
   answerText(response, { status, type: 'application/json', text: JSON.stringify(body) })
+}
+
+/** The body of an answer. `id`: what the path has in place of its parameter, such as `:id`. */
+type Answer = (id: string, request: Request) => object
+
+/** Adds routes, each by its method and path. `before`: what may refuse a request. */
+export function addAnswers(
+  router: Router,
+  status: number,
+  answers: Record<string, Answer>,
+  ...before: RequestHandler[]
+): void {
+  for (const [route, answer] of Object.entries(answers)) {
+    const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
+    router[method](path, ...before, (request, response) => {
+      answerJson(response, status, answer(String(Object.values(request.params)[0]), request))
+    })
+  }
 }
 
 /** Every answer of the sandbox is written here, so that any of them can be cut. */

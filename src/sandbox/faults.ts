@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
@@ -100,11 +101,7 @@ function areaOf(path: string): 'swap' | 'payments' {
 
 /** False if the client left during the wait. Its timer is then cleared, so that it does not delay a shutdown. */
 function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, latencyMs, true)
-    response.once('close', () => {
-      clearTimeout(timer)
-      resolve(false)
-    })
-  })
+  const leaving = new AbortController()
+  response.once('close', () => leaving.abort())
+  return sleep(latencyMs, true, { signal: leaving.signal }).catch(() => false)
 }

@@ -18,9 +18,6 @@ interface Order {
   startedAtMs: number
 }
 
-/** What a list of orders is narrowed to. Null: anything. */
-type OrderFilter = Record<'fromAddress' | 'fromAsset' | 'toAddress' | 'toAsset', string | null>
-
 const maxOrders = 1000
 
 const shortText = z.string().min(1).max(200)
@@ -79,13 +76,13 @@ export class Orders {
     return this.#describe(this.#find(id))
   }
 
-  /** The newest first. */
-  list({ fromAddress, fromAsset, toAddress, toAsset }: OrderFilter, maxLength: number): object[] {
-    const wanted = (order: Order['facts']) =>
-      (fromAddress === null || order.fromAddress === fromAddress) &&
-      (fromAsset === null || order.amount.assetId === fromAsset) &&
-      (toAddress === null || order.toAddress === toAddress) &&
-      (toAsset === null || order.toAmount.assetId === toAsset)
+  /** `?fromAddress=&fromAsset=&toAddress=&toAsset=`, the newest first. */
+  list(query: URLSearchParams, maxLength: number): object[] {
+    const isAsked = ([name, value]: [string, unknown]) => [null, value].includes(query.get(name))
+    const wanted = ({ fromAddress, amount, toAddress, toAmount }: Order['facts']) =>
+      Object.entries({ fromAddress, fromAsset: amount.assetId, toAddress, toAsset: toAmount.assetId }).every(
+        isAsked,
+      )
     const found = [...this.#orders.values()].filter(({ facts }) => wanted(facts)).slice(0, maxLength)
     return found.map((order) => this.#describe(order))
   }

@@ -1,7 +1,7 @@
-import { type Request, type Response, Router } from 'express'
+import { type Request, type RequestHandler, Router } from 'express'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { answerJson, Refusal, read } from './answer.ts'
+import { addAnswers, Refusal, read } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { type Fields, type Kind, PaymentCollection } from './payment-collection.ts'
 import { bodyAsJsonObject, bodyBytes, queryOf } from './requests.ts'
@@ -10,9 +10,6 @@ const oneDayMs = 86_400_000
 const defaultListLength = 20
 const maxListLength = 100
 const maxCharges = 1000
-
-/** The body of an answer. `id`: what the path has in place of `:id`. */
-type Answer = (id: string, request: Request) => object
 
 interface ChargeQuote {
   amount: string
@@ -47,15 +44,17 @@ export class Payments {
     this.#subscriptions = subscriptions
     this.#charges = charges
     let settings = {}
+    const add = (status: number, answers: Parameters<typeof addAnswers>[2]) =>
+      addAnswers(this.router, status, answers, requireKey)
 
     const listed = { checkouts, 'subscription-checkouts': begun, subscriptions, payments, refunds }
     for (const [path, collection] of Object.entries(listed)) {
-      this.#answer(200, {
+      add(200, {
         [`get /${path}`]: (_id, request) => listOf(request, collection),
         [`get /${path}/:id`]: (id) => collection.one(id),
       })
     }
-    this.#answer(201, {
+    add(201, {
       'post /checkouts': (_id, request) => this.#createCheckout(bodyAsJsonObject(request)),
       'post /subscription-checkouts': (_id, request) => {
         const posted = bodyAsJsonObject(request)
@@ -77,7 +76,7 @@ export class Payments {
       'post /merchants/:id/charges': (id, request) =>
         charges.create(bodyAsJsonObject(request), { merchantId: id }),
     })
-    this.#answer(200, {
+    add(200, {
       'post /checkouts/:id/cancel': (id) => checkouts.change(id, 'open', 'cancelled'),
       'patch /subscription-checkouts/:id/cancel': (id) => {
         const cancelled = begun.change(id, 'open', 'cancelled')
@@ -105,16 +104,6 @@ export class Payments {
   completeCheckout(id: string): object {
     const checkout = this.#checkouts.one(id)
     return checkout.status === 'completed' ? checkout : this.#checkouts.change(id, 'open', 'completed')
-  }
-
-  #answer(status: number, answers: Record<string, Answer>): void {
-    for (const [route, answer] of Object.entries(answers)) {
-      const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
-      this.router[method](path, (request, response) => {
-        requireKey(request, response)
-        answerJson(response, status, answer(String(request.params.id), request))
-      })
-    }
   }
 
   #createCheckout(posted: Fields): object {
@@ -176,8 +165,8 @@ function listOf(request: Request, collection: PaymentCollection, chosen: Fields 
   return { data: collection.newest(Math.min(limit, maxListLength), chosen) }
 }
 
-function requireKey(request: Request, response: Response): void {
-  if (/^Bearer +\S/i.test(request.headers.authorization ?? '')) return
+const requireKey: RequestHandler = (request, response, next) => {
+  if (/^Bearer +\S/i.test(request.headers.authorization ?? '')) return next()
   response.setHeader('WWW-Authenticate', 'Bearer')
   throw new Refusal(401, 'unauthorized', 'send Authorization: Bearer and a key such as sk_test_1')
 }

@@ -11,12 +11,11 @@ const maxNesting = 64
 
 /** Appends each request to `requests` and reads its body. */
 export function recordRequests(requests: RecordedRequest[], limit: number, clock: Clock): RequestHandler {
-  let bodyBytesHeld = 0
-
-  function dropOldest(): void {
-    bodyBytesHeld -= requests.shift()?.body.length ?? 0
+  // Summed each time, because tests may empty the array.
+  const bytesHeld = () => requests.reduce((sum, { body }) => sum + body.length, 0)
+  const dropOldest = () => {
+    while (requests.length > limit || bytesHeld() > maxRecordedBytes) requests.shift()
   }
-
   return async (request, _response, next) => {
     const recorded: RecordedRequest = {
       method: request.method,
@@ -27,16 +26,10 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
       receivedAtMs: clock.nowMs(),
     }
     requests.push(recorded)
-    while (requests.length > limit) dropOldest()
-
+    dropOldest()
     const isEnded = await readBody(request)
     recorded.body = bodyBytes(request)
-    bodyBytesHeld += recorded.body.length
-    if (bodyBytesHeld > maxRecordedBytes) {
-      // Tests may empty the array, so the sum is computed again before requests are dropped for it.
-      bodyBytesHeld = requests.reduce((sum, { body }) => sum + body.length, 0)
-      while (bodyBytesHeld > maxRecordedBytes) dropOldest()
-    }
+    dropOldest()
     if (isEnded) next()
   }
 }

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from 'express'
+import express, { type ErrorRequestHandler, type Express, Router } from 'express'
 import { z } from 'zod'
 import { type Clock, systemClock } from '../clock.ts'
 import { isPlainObject } from '../process/arguments.ts'
-import { answerError, answerJson, Refusal } from './answer.ts'
+import { addAnswers, answerError, Refusal } from './answer.ts'
 import { FaultSettings, injectFaults } from './faults.ts'
 import { Payments } from './payments.ts'
 import { bodyAsJsonObject, readBody, recordRequests } from './requests.ts'
@@ -49,15 +49,21 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
   const app = express()
   app.disable('x-powered-by')
-  app.use(stamp(clock))
   app.use('/sandbox', controls(faults, payments))
   app.use(recordRequests(requests, recordLimit, elapsedClock))
   app.use(injectFaults(faults, random))
-  // Stamped again after a slow body or a latency, because servers date an answer when they write it.
-  app.use(stamp(clock))
+  app.use((_request, response, next) => {
+    // Again after a slow body or a latency, because servers date an answer when they write it.
+    response.setHeader('Date', dateHeader(clock))
+    next()
+  })
   app.use('/v3', createSwapRouter(options.prices ?? {}, sources))
   app.use(payments.router)
-  app.use(refuseUnknownPath)
+  app.use(() => {
+    throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
+  })
+  const answerWithError: ErrorRequestHandler = (error, request, response, _next) =>
+    answerError(response, error, request.path)
   app.use(answerWithError)
 
   const server = createSandboxServer(app, clock)
@@ -88,28 +94,12 @@ function controls(faults: FaultSettings, payments: Payments): Router {
   router.use(async (request, _response, next) => {
     if (await readBody(request)) next()
   })
-  router.get('/faults', (_request, response) => answerJson(response, 200, faults.current))
-  router.put('/faults', (request, response) => {
-    answerJson(response, 200, faults.merge(bodyAsJsonObject(request)))
-  })
-  router.post('/checkouts/:id/complete', (request, response) => {
-    answerJson(response, 200, payments.completeCheckout(request.params.id))
+  addAnswers(router, 200, {
+    'get /faults': () => faults.current,
+    'put /faults': (_id, request) => faults.merge(bodyAsJsonObject(request)),
+    'post /checkouts/:id/complete': (id) => payments.completeCheckout(id),
   })
   return router
-}
-
-const refuseUnknownPath: RequestHandler = () => {
-  throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
-}
-
-const answerWithError: ErrorRequestHandler = (error, request, response, _next) =>
-  answerError(response, error, request.path)
-
-function stamp(clock: Clock): RequestHandler {
-  return (_request, response, next) => {
-    response.setHeader('Date', dateHeader(clock))
-    next()
-  }
 }
 
 function createSandboxServer(app: Express, clock: Clock): Server {
@@ -120,14 +110,9 @@ function createSandboxServer(app: Express, clock: Clock): Server {
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')
-    handle(request, response, (error?: unknown) => {
-      response.setHeader('Date', dateHeader(clock))
-      answerError(
-        response,
-        error ?? new Refusal(400, 'BAD_TARGET', 'the target cannot be read'),
-        request.url ?? '',
-      )
-    })
+    response.setHeader('Date', dateHeader(clock))
+    const unreadable = new Refusal(400, 'BAD_TARGET', 'the target cannot be read')
+    handle(request, response, (error = unreadable) => answerError(response, error, request.url ?? ''))
   })
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('clientError', (error, socket) => refuseUnreadable(error, socket, clock))
@@ -189,10 +174,11 @@ function checkOptions(options: SandboxOptions): void {
   if (!isPlainObject(options))
     throw new SandboxError('startSandbox: options must be an object such as { quoteLifetimeMs: 50 }')
   const [issue] = optionsSchema.safeParse(options).error?.issues ?? []
-  if (issue?.code === 'unrecognized_keys') {
-    const names = Object.keys(optionsSchema.shape).join(', ')
-    throw new SandboxError(`startSandbox: unknown option ${issue.keys[0]}: the options are ${names}`)
-  }
-  if (issue !== undefined)
-    throw new SandboxError(`startSandbox: ${issue.path.join('.')} must be ${issue.message}`)
+  if (issue === undefined) return
+  const names = Object.keys(optionsSchema.shape).join(', ')
+  const wrong =
+    issue.code === 'unrecognized_keys'
+      ? `unknown option ${issue.keys[0]}: the options are ${names}`
+      : `${issue.path.join('.')} must be ${issue.message}`
+  throw new SandboxError(`startSandbox: ${wrong}`)
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { type Request, type RequestHandler, Router } from 'express'
+import { type Request, Router } from 'express'
 import { productOf } from '../http/decimal.ts'
-import { answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
+import { addAnswers, answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
@@ -26,13 +26,13 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
     const query = queryOf(request)
     answerList(response, query, chooseAssets(prices.assets, query))
   })
-  router.get('/assets/:id', (request, response) => {
-    const asset = prices.assets.find(({ id }) => id === request.params.id)
-    if (asset === undefined) throw new Refusal(404, 'NOT_FOUND', 'Asset not found')
-    answerJson(response, 200, asset)
-  })
-  router.get('/geolocation', (request, response) => {
-    answerJson(response, 200, locate(request, faults.current.restrictedPlace))
+  addAnswers(router, 200, {
+    'get /assets/:id': (id) => {
+      const asset = prices.assets.find((one) => one.id === id)
+      if (asset === undefined) throw new Refusal(404, 'NOT_FOUND', 'Asset not found')
+      return asset
+    },
+    'get /geolocation': (_id, request) => locate(request, faults.current.restrictedPlace),
   })
 
   // The one operation that does not refuse a client by its place: it has nothing for it.
@@ -46,65 +46,44 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
     next()
   })
 
-  router.get('/pairs/:pairId', (request, response) => {
-    answerJson(response, 200, describePair(findPair(prices, request.params.pairId)))
+  addAnswers(router, 200, {
+    'get /pairs/:pairId': (id) => describePair(findPair(prices, id)),
+    'get /pairs/:pairId/rates': (id) => {
+      const pair = findPair(prices, id)
+      return ratesOf(pair, prices.priceOf(pair, clock.nowMs()), expiryFromNowMs())
+    },
+    'get /pairs/:pairId/quotes': (id, request) => {
+      if (!request.headers['app-name'])
+        throw new Refusal(400, 'MISSING_APP_NAME', 'the App-Name header is required')
+      const pair = findPair(prices, id)
+      const price = prices.priceOf(pair, clock.nowMs())
+      return quotes.give(pair, readAmountParameter(request), price, expiryFromNowMs())
+    },
+    'get /orders': (_id, request) => orders.list(queryOf(request), maxOrderList),
+    'get /orders/:id': (id) => orders.one(id),
+    'patch /orders/:id': (id, request) => orders.noteTransaction(id, bodyAsJsonObject(request)),
+    'post /trades': notImitated,
+    'post /provider-orders': notImitated,
+    'post /ledger/swap': notImitated,
   })
-  router.get('/pairs/:pairId/rates', (request, response) => {
-    const pair = findPair(prices, request.params.pairId)
-    answerJson(response, 200, ratesOf(pair, prices.priceOf(pair, clock.nowMs()), expiryFromNowMs()))
+  addAnswers(router, 201, {
+    'post /orders': (_id, request) => created(() => orders.placeFixed(bodyAsJsonObject(request))),
+    'post /orders/float': (_id, request) => created(() => orders.placeFloat(bodyAsJsonObject(request))),
   })
-  router.get('/pairs/:pairId/quotes', (request, response) => {
-    if (!request.headers['app-name'])
-      throw new Refusal(400, 'MISSING_APP_NAME', 'the App-Name header is required')
-    const pair = findPair(prices, request.params.pairId)
-    const price = prices.priceOf(pair, clock.nowMs())
-    answerJson(response, 200, quotes.give(pair, readAmountParameter(request), price, expiryFromNowMs()))
-  })
-
-  router.post(
-    '/orders',
-    creating((body) => orders.placeFixed(body)),
-  )
-  router.post(
-    '/orders/float',
-    creating((body) => orders.placeFloat(body)),
-  )
-  router.get('/orders', (request, response) => {
-    const query = queryOf(request)
-    const filter = {
-      fromAddress: query.get('fromAddress'),
-      fromAsset: query.get('fromAsset'),
-      toAddress: query.get('toAddress'),
-      toAsset: query.get('toAsset'),
-    }
-    answerJson(response, 200, orders.list(filter, maxOrderList))
-  })
-  router.get('/orders/:id', (request, response) => {
-    answerJson(response, 200, orders.one(request.params.id))
-  })
-  router.patch('/orders/:id', (request, response) => {
-    answerJson(response, 200, orders.noteTransaction(request.params.id, bodyAsJsonObject(request)))
-  })
-
-  router.post('/trades', notImitated)
-  router.post('/provider-orders', notImitated)
-  router.post('/ledger/swap', notImitated)
   return router
 }
 
 /** Whatever is wrong with an order, the provider answers it in one way. */
-function creating(place: (body: Record<string, unknown>) => object): RequestHandler {
-  return (request, response) => {
-    try {
-      answerJson(response, 201, place(bodyAsJsonObject(request)))
-    } catch (error) {
-      const isReason = error instanceof Refusal && error.status === 400
-      throw isReason && !(error instanceof RefusedOrder) ? new RefusedOrder(error.message) : error
-    }
+function created(place: () => object): object {
+  try {
+    return place()
+  } catch (error) {
+    const isReason = error instanceof Refusal && error.status === 400
+    throw isReason && !(error instanceof RefusedOrder) ? new RefusedOrder(error.message) : error
   }
 }
 
-const notImitated: RequestHandler = () => {
+function notImitated(): never {
   const message =
     'the sandbox does not imitate this path, because its requests and answers are not documented'
   throw new Refusal(501, 'SANDBOX_NOT_IMPLEMENTED', message)

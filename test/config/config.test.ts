@@ -145,6 +145,14 @@ describe('limits', () => {
     expect(loadConfig({}, { limits: { queue: 6 } }).warnings).toEqual([])
   })
 
+  test('that are wrong are named as what was given: the override, or the variable', () => {
+    for (const limits of [{ retires: 0 }, { queue: 1.5 }, { retries: -1 }] as object[])
+      expect(() => loadConfig({}, { limits })).toThrow(
+        new RegExp(`^createGateway: limits: [^]*${Object.keys(limits)[0]}`),
+      )
+    expect(() => loadConfig({ QUOTEGATE_TEST_LIMITS: 'x' })).toThrow('QUOTEGATE_TEST_LIMITS=')
+  })
+
   test.each(['x', '[]', 'null', '7', '{"retires":0}', '{"retries":"0"}', '{"retries":-1}', '{"queue":1.5}'])(
     'are refused as %s',
     (text) => expect(namesOf({ QUOTEGATE_TEST_LIMITS: text })).toEqual(['QUOTEGATE_TEST_LIMITS']),
@@ -210,12 +218,11 @@ describe('problems', () => {
       'on',
       ' ',
     )
-    const readFile = () => Buffer.from('Bearer x\n')
     const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl(), fc.string({ unit: piece }))
     fc.assert(
       fc.property(fc.dictionary(name, text), fc.constantFrom('warn', 'error'), (given, nearMisses) => {
         try {
-          return Object.isFrozen(loadConfig(given, { nearMisses, readFile }).config)
+          return Object.isFrozen(loadConfig(given, { nearMisses }).config)
         } catch (error) {
           return error instanceof SettingsError && error.problems.length > 0
         }

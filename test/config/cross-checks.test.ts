@@ -35,6 +35,12 @@ describe('cross-checks of settings', () => {
     expect(namesOf({ HOST: 'a b', SWAP_BASE_URL: 'http://localhost:8081' })).toEqual(['HOST'])
   })
 
+  test('but beside a wrong HOST, the operations listener of an ADMIN_HOST of its own is', () => {
+    const given = { HOST: 'a b', ADMIN_HOST: '127.0.0.1' }
+    expect(namesOf({ ...given, SWAP_BASE_URL: 'http://localhost:8081' })).toEqual(['HOST', 'SWAP_BASE_URL'])
+    expect(namesOf({ ...given, SWAP_BASE_URL: 'http://localhost:8080' })).toEqual(['HOST'])
+  })
+
   test.each([
     { PORT: '0', ADMIN_PORT: '0' },
     { ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' },

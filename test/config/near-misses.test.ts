@@ -3,6 +3,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { nearMiss } from '../../src/config/names.ts'
 import { SettingsError } from '../../src/config/problems.ts'
 import { settingNames } from '../../src/config/settings.ts'
+import { file } from './support.ts'
 
 describe('names that are nearly right', () => {
   test.each([
@@ -38,9 +39,8 @@ describe('names that are nearly right', () => {
 
   test("a REDIS_URL beside VALKEY_URL, or beside its file, is another program's", () => {
     const others = { REDIS_URL: 'redis://cache' }
-    const readFile = () => Buffer.from('redis://store')
     expect(loadConfig({ ...others, VALKEY_URL: 'redis://store' }).warnings).toEqual([])
-    expect(loadConfig({ ...others, VALKEY_URL_FILE: '/run/store' }, { readFile }).warnings).toEqual([])
+    expect(loadConfig({ ...others, VALKEY_URL_FILE: file('redis://store') }).warnings).toEqual([])
   })
 
   test('no setting is reported as a near-miss of another', () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { helpText, printConfig, settingsPage } from '../../src/config/help.ts'
+import { settingsPage } from '../../scripts/settings-page.ts'
+import { helpText, printConfig } from '../../src/config/help.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { SettingsError } from '../../src/config/problems.ts'
 import { settingNames } from '../../src/config/settings.ts'

@@ -1,20 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { printConfig } from '../../src/config/help.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { SettingsError } from '../../src/config/problems.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-
-function file(content: string | Uint8Array): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-secret-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const path = join(folder, 'secret')
-  writeFileSync(path, content)
-  return path
-}
+import { file } from './support.ts'
 
 const token = 'a-token-of-16-characters'
 
@@ -112,6 +104,7 @@ test('a library program reads them as the program does', async () => {
 })
 
 test('every token is the same from a file as from the environment', () => {
+  const path = file('')
   const visible = fc.string({
     unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
     minLength: 16,
@@ -119,8 +112,8 @@ test('every token is the same from a file as from the environment', () => {
   })
   fc.assert(
     fc.property(visible, fc.constantFrom('', '\n', '\r\n'), (value, end) => {
-      const readFile = () => Buffer.from(value + end)
-      const fromFile = loadConfig({ ADMIN_TOKEN_FILE: '/run/token' }, { readFile }).config.admin.token
+      writeFileSync(path, value + end)
+      const fromFile = loadConfig({ ADMIN_TOKEN_FILE: path }).config.admin.token
       expect(fromFile).toBe(loadConfig({ ADMIN_TOKEN: value }).config.admin.token)
     }),
   )

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import { shutDownOnSignal } from '../../src/process/signals.ts'
+import { shutDownOnSignalOrError } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -266,11 +266,11 @@ describe('SIGTERM', () => {
     async (signal) => {
       const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
       const { logger, lines } = await keptLog()
-      shutDownOnSignal({ log: logger, close: () => new Promise(() => {}) })
+      shutDownOnSignalOrError(logger, () => new Promise(() => {}))
       onTestFinished(() => {
         exit.mockRestore()
-        for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-          process.off(name, process.listeners(name).at(-1) ?? (() => {}))
+        for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException'])
+          process.off(name, process.listeners(name as NodeJS.Signals).at(-1) ?? (() => {}))
       })
       process.emit(signal, signal)
       process.emit('SIGTERM', 'SIGTERM')

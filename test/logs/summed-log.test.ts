@@ -2,7 +2,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createSummedLog } from '../../src/process/summed-log.ts'
+import { SummedLog } from '../../src/process/summed-log.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
 import { aSecond, recordingUpstream } from '../support/gateways/between.ts'
@@ -24,7 +24,7 @@ describe('lines of one cause', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const { logger, lines } = await keptLog()
-      const log = createSummedLog(logger)
+      const log = new SummedLog(logger)
       const fail = () =>
         log.say({ level: 'warn', cause: { problem: 'saturated' }, message: 'no' }, () => ({ id: 1 }))
       for (let times = 0; times < 5; times += 1) fail()
@@ -50,7 +50,7 @@ describe('lines of one cause', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.option(cause), { maxLength: 60 }), async (events) => {
         const { logger, lines } = await keptLog()
-        const log = createSummedLog(logger)
+        const log = new SummedLog(logger)
         for (const problem of events) {
           if (problem === null) log.flush()
           else log.say({ level: 'warn', cause: { problem }, message: problem })
