@@ -15,3 +15,13 @@ const maxLength = 256
 export function briefText(text: string): string {
   return text.length <= maxLength ? text : hash('sha256', text, 'base64url')
 }
+
+/** With an ellipsis in place of what is past `maxLength`, so that a client's text makes no long line or row. */
+export function cutText(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
+}
+
+/** With three digits, as the logs and the console say durations. */
+export function roundedMs(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}
