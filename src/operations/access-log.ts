@@ -6,11 +6,15 @@ import { traceIdOf } from '../http/ids.ts'
 import type { Problem } from '../http/problem.ts'
 import { shownTarget, type TargetReading } from '../http/target.ts'
 import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
+import { cutText, roundedMs } from '../process/text.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 
-interface AccessLogOptions {
+export interface LogOptions {
   log: Logger
+  /** For the lines that clients and providers can provoke. */
+  summedLog: SummedLog
   /** App-Name as the swap upstream sees it. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
   readClient(peer: string | undefined, rawHeaders: readonly string[]): { address: string | undefined }
@@ -19,7 +23,10 @@ interface AccessLogOptions {
   readTarget(rawTarget: string): TargetReading
 }
 
+type AccessLogOptions = Omit<LogOptions, 'summedLog'>
+
 const noHeaders: readonly string[] = []
+const maxTextLength = 512
 
 /** ACCESS_LOG: one line for each request, when it ends. */
 export class AccessLog implements Listener {
@@ -48,8 +55,8 @@ export class AccessLog implements Listener {
         cache,
         replayed: exchange.outcome?.how === 'order-replayed' || undefined,
         upstream: 'upstream' in reading ? reading.upstream : undefined,
-        durationMs: rounded(durationMs),
-        upstreamMs: upstreamMs === null ? undefined : rounded(upstreamMs),
+        durationMs: roundedMs(durationMs),
+        upstreamMs: upstreamMs === null ? undefined : roundedMs(upstreamMs),
         application: this.#applicationOf(reading, rawHeaders),
         client: loggedAddress(client.address),
       },
@@ -115,13 +122,4 @@ export class OrderLog implements Listener {
   }
 }
 
-function rounded(ms: number): number {
-  return Math.round(ms * 1_000) / 1_000
-}
-
-const maxLength = 512
-
-/** A client's text, cut so that one request makes no long line. */
-function loggedText(text: string | undefined): string | undefined {
-  return text === undefined || text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
-}
+const loggedText = (text: string | undefined) => text && cutText(text, maxTextLength)

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { RequestHandler, Response } from 'express'
+import { headerValues } from '../http/headers.ts'
 
 export interface AccessOptions {
   /** ADMIN_TOKEN. */
@@ -19,28 +20,31 @@ export interface Refused {
   error: string
 }
 
-export interface Access {
-  readonly needsToken: boolean
-  /** Refuses a Host that is not a name of this listener; undefined: the request may go on. */
-  refuseHost(request: IncomingMessage): Refused | undefined
-  refuseForeignPage(request: IncomingMessage): Refused | undefined
-  levelOf(request: IncomingMessage): Level | Refused
-  refuseAction(request: IncomingMessage): Refused | undefined
+/** Of an action that passed the checks below. */
+export class ActionRefused extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
 }
+
+export type Access = ReturnType<typeof createAccess>
 
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
-export function createAccess({ token, allowedHosts, production }: AccessOptions): Access {
+/** What each `refuse…` returns says why; undefined: the request may go on. */
+export function createAccess({ token, allowedHosts, production }: AccessOptions) {
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
-  function isAllowed(host: string): boolean {
-    return isIP(host) !== 0 || names.has(host)
-  }
+  const isAllowed = (host: string) => isIP(host) !== 0 || names.has(host)
 
+  /** Refuses a Host that is not a name of this listener. */
   function refuseHost({ rawHeaders, url = '' }: IncomingMessage): Refused | undefined {
-    const hosts = rawHeaders.filter((_, index) => isNameAt(rawHeaders, index - 1, 'host'))
+    const hosts = headerValues(rawHeaders, 'host')
     // A target in absolute form would name a second host.
     if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return undefined
     // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
@@ -75,7 +79,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     refuseHost,
     refuseForeignPage,
     levelOf,
-    refuseAction(request) {
+    refuseAction(request: IncomingMessage): Refused | undefined {
       if (request.headers[consoleHeader] === undefined) {
         return { status: 403, error: `An action needs the header ${consoleHeader}: 1.` }
       }
@@ -109,10 +113,6 @@ export function answerRefused(response: Response, { status, error }: Refused): v
 /** Hashed, because timingSafeEqual compares only buffers of equal length. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
-}
-
-function isNameAt(rawHeaders: readonly string[], index: number, lowerCaseName: string): boolean {
-  return index >= 0 && index % 2 === 0 && rawHeaders[index]?.toLowerCase() === lowerCaseName
 }
 
 function hostName(host: string): string {

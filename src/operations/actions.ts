@@ -1,9 +1,9 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
-import { type Access, unlessRefused } from './access.ts'
+import { type Access, ActionRefused, unlessRefused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
-import { BadTrial, type TrialTarget, tryIt } from './try-it.ts'
+import { tryIt } from './try-it.ts'
 
 const maxBody = '160kb'
 
@@ -11,9 +11,9 @@ const maxBody = '160kb'
 export function createActions(
   parts: OperationsParts,
   access: Access,
-  trialTarget: () => TrialTarget,
+  trafficUrl: () => string | undefined,
 ): Router {
-  const { cache, clock, floatOrders, notes, recent, sandbox } = parts
+  const { cache, clock, config, floatOrders, notes, recent, sandbox } = parts
   const router = Router()
   router.use(unlessRefused(access.refuseAction))
   router.use(express.json({ limit: maxBody }))
@@ -22,52 +22,42 @@ export function createActions(
     response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })
   })
 
-  router.post('/drop', (request: Request, response: Response) => {
-    const { id } = request.body as { id?: unknown }
-    if (typeof id === 'string' && id !== '') answerDropped(response, id)
-    else response.status(400).json({ error: 'Which quote? Its id is missing.' })
+  on('drop', ({ id }) => {
+    if (typeof id !== 'string' || id === '') throw new ActionRefused(400, 'Which quote? Its id is missing.')
+    return drop(id)
   })
-  router.post('/drop-all', (_request: Request, response: Response) => {
-    answerDropped(response)
-  })
-  router.post('/explain', async (request: Request, response: Response) => {
-    const { body, application } = request.body as { body?: unknown; application?: unknown }
+  on('drop-all', () => drop())
+  on('explain', async ({ body, application }) => {
     const explained = await floatOrders.explain(Buffer.from(textOf(body)), textOf(application))
-    response.json(
-      explained.problem === undefined
-        ? explanationOf(explained.order, explained.decision, lookAt(clock))
-        : { decision: 'bad-order', detail: explained.problem },
-    )
+    return explained.problem === undefined
+      ? explanationOf(explained.order, explained.decision, lookAt(clock))
+      : { decision: 'bad-order', detail: explained.problem }
   })
-  router.post('/try', async (request: Request, response: Response) => {
+  on('try', (trial) => tryIt(trial, trafficUrl(), config.client.ipHeader))
+  on('faults', (changes) => {
+    if (sandbox === undefined) throw new ActionRefused(404, 'This gateway runs without a sandbox.')
     try {
-      response.json(await tryIt(request.body, trialTarget()))
+      return sandbox.faults(changes)
     } catch (error) {
-      const status = error instanceof BadTrial ? 400 : 502
-      response.status(status).json({ error: (error as Error).message })
-    }
-  })
-  router.post('/faults', (request: Request, response: Response) => {
-    if (sandbox === undefined) {
-      response.status(404).json({ error: 'This gateway runs without a sandbox.' })
-      return
-    }
-    try {
-      response.json(sandbox.faults(request.body))
-    } catch (error) {
-      response.status(400).json({ error: (error as Error).message })
+      throw new ActionRefused(400, (error as Error).message)
     }
   })
   return router
 
+  function on(name: string, act: (body: Record<string, unknown>) => unknown): void {
+    router.post(`/${name}`, async (request: Request, response: Response) => {
+      response.json(await act(request.body))
+    })
+  }
+
   /** Without an id: all quotes. */
-  function answerDropped(response: Response, id?: string): void {
+  function drop(id?: string): { dropped: number } {
     const found = [...cache.list()].filter(([, { quote }]) => id === undefined || quote.id === id)
     for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
     const dropped = found.length
     if (dropped > 0)
       recent.addEvent('note', `${dropped === 1 ? 'a quote was' : `${dropped} quotes were`} dropped`)
-    response.json({ dropped })
+    return { dropped }
   }
 }
 

@@ -2,18 +2,12 @@ import type { Events, Listener } from '../events.ts'
 import { hasBegun } from '../http/answer.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
-import type { Logger } from '../process/logger.ts'
-import type { SummedLog } from '../process/summed-log.ts'
+import { roundedMs } from '../process/text.ts'
+import type { LogOptions } from './access-log.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 
-interface EventLogOptions {
-  log: Logger
-  /** For the lines that clients and providers can provoke. */
-  summedLog: SummedLog
-  /** By LOG_CLIENT_ADDRESS. */
-  loggedAddress(address: string | undefined): string | undefined
-}
+type EventLogOptions = Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>
 
 /** What the log says of what happens. */
 export class EventLog implements Listener {
@@ -35,7 +29,7 @@ export class EventLog implements Listener {
         method: request.method,
         path: shownTarget(reading),
         status: hasBegun(response) ? response.statusCode : undefined,
-        durationMs: Math.round(durationMs * 1000) / 1000,
+        durationMs: roundedMs(durationMs),
       },
       status === 0 ? 'request broken off' : 'request',
     )

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
+import { roundedMs } from '../process/text.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import { failureText } from './outages.ts'
 import type { Health, Hello, Slots } from './schemas.ts'
@@ -44,17 +45,7 @@ const rows = slicesOfDay + 1
 /** Among fewer calls, one slow answer would be the p95. As in the alert QuotegateProviderSlow. */
 const minCallsOfTenMinutes = 20
 
-/** A request that took long, without anything that its client chose. */
-interface SlowRequest {
-  readonly area: string
-  readonly method: string
-  readonly status: number
-  readonly durationMs: number
-  readonly endedAtMs: number
-  readonly requestId: string
-  readonly traceId: string | undefined
-  readonly sampled: boolean
-}
+type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & { readonly endedAtMs: number }
 
 /**
  * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as
@@ -73,8 +64,6 @@ export class History implements Listener {
     const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
-  /** The slowest request of each slice of the last minute, the newest first. */
-  readonly #slowest: (SlowRequest | undefined)[] = [undefined]
   readonly #p95s = forEachUpstream((): (number | null)[] => [])
 
   constructor(clock: Clock) {
@@ -85,38 +74,36 @@ export class History implements Listener {
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    this.#answers.now.durations.add(durationMs)
-    if (durationMs <= (this.#slowest[0]?.durationMs ?? -1)) return
-    const { area, request, id, traceId, span } = exchange
-    this.#slowest[0] = {
+    const { now } = this.#answers
+    now.durations.add(durationMs)
+    if (durationMs <= (now.slowest?.durationMs ?? -1)) return
+    const { area, request, id, traceId = null, span } = exchange
+    now.slowest = {
       ...{ area, method: request.method ?? '', status, durationMs },
       ...{ endedAtMs: this.#steadyMs(), requestId: id, traceId, sampled: span !== undefined },
     }
   }
 
   callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
-    this.#note(upstream, traffic, failureOf(outcome, 0), undefined)
+    this.#note({ upstream, traffic, status: 0 }, outcome, undefined)
   }
 
-  callEnded(...[{ upstream, traffic, status }, outcome, durationMs]: Seen<'callEnded'>): void {
+  callEnded(...[call, outcome, durationMs]: Seen<'callEnded'>): void {
     const wasSent = outcome !== 'breaker_open' && outcome !== 'connection_limit_reached'
-    this.#note(upstream, traffic, failureOf(outcome, status), wasSent ? durationMs : undefined)
+    this.#note(call, outcome, wasSent ? durationMs : undefined)
   }
 
   /** `sentForMs`: undefined if the request was never sent. */
-  #note(
-    upstream: UpstreamName,
-    traffic: Calls['traffic'],
-    failure: ReturnType<typeof failureOf>,
-    sentForMs: number | undefined,
-  ): void {
-    const recent = this.#calls[upstream].get(traffic)
+  #note(call: Seen<'callEnded'>[0], outcome: Seen<'callEnded'>[1], sentForMs: number | undefined): void {
+    const recent = this.#calls[call.upstream].get(call.traffic)
     if (recent === undefined) return
     const { now } = recent
     if (sentForMs === undefined) now.notSent += 1
     else now.durations.add(sentForMs)
-    if (failure === undefined) return
+    // Not of the upstream: it did not fail, its client left, or a breaker refused the call.
+    if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return
     if (sentForMs !== undefined) now.failed += 1
+    const failure = outcome === 'failed-status' ? call.status : outcome
     recent.lastError = { what: failureText(failure, sentForMs ?? 0), atMs: this.#steadyMs() }
   }
 
@@ -142,14 +129,10 @@ export class History implements Listener {
     // Nothing is known of a slice that the process slept through.
     this.#table.p95Ms[place] = Number.NaN
     this.#table.callP95Ms[place] = Number.NaN
-    for (const recent of [
-      this.#answers,
-      ...Object.values(this.#calls).flatMap((kinds) => [...kinds.values()]),
-    ])
-      if (number > 0) recent.beginSlice()
-    if (number > 0) this.#slowest.unshift(undefined)
-    if (this.#slowest.length > slicesOfMinute) this.#slowest.pop()
     this.#last = number
+    if (number === 0) return
+    this.#answers.beginSlice()
+    for (const kinds of Object.values(this.#calls)) for (const one of kinds.values()) one.beginSlice()
   }
 
   #endMinute(): void {
@@ -209,11 +192,10 @@ export class History implements Listener {
   /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
   get recent(): Hello['recent'] {
     const { durations } = this.#answers.last(slicesOfMinute)
-    const requestsPerSecond = (this.total('requests', 2) / this.#reachMs(2)) * 1_000
     return {
       p95Ms: digits(durations.quantile(0.95)),
       seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
-      requestsPerSecond: Number(requestsPerSecond.toFixed(1)),
+      requestsPerSecond: Number(((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1)),
     }
   }
 
@@ -263,13 +245,11 @@ export class History implements Listener {
 
   /** The slowest request of the last minute; null: none ended. */
   get slowest(): Health['slowest'] {
-    const [found] = this.#slowest
-      .filter((one) => one !== undefined)
-      .sort((left, right) => right.durationMs - left.durationMs)
-    if (found === undefined) return null
-    const { endedAtMs, durationMs, traceId = null, ...rest } = found
+    const { slowest } = this.#answers.last(slicesOfMinute)
+    if (slowest === undefined) return null
+    const { endedAtMs, durationMs, ...rest } = slowest
     const agoMs = Math.round(this.#steadyMs() - endedAtMs)
-    return { ...rest, traceId, durationMs: Math.round(durationMs * 1_000) / 1_000, agoMs }
+    return { ...rest, durationMs: roundedMs(durationMs), agoMs }
   }
 
   /** Never goes back, whatever is done to the wall clock. */
@@ -281,9 +261,11 @@ export class History implements Listener {
 class Tally {
   failed = 0
   notSent = 0
+  slowest: SlowRequest | undefined
   readonly durations = new LatencyHistogram()
 
   add(other: Tally): void {
+    if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1)) this.slowest = other.slowest
     this.failed += other.failed
     this.notSent += other.notSent
     this.durations.merge(other.durations)
@@ -310,12 +292,6 @@ class RecentCalls {
     for (const one of this.#slices.slice(0, slices)) all.add(one)
     return all
   }
-}
-
-/** How a call failed; undefined: it did not, or because of its client, or a breaker refused it. */
-function failureOf(outcome: Seen<'callEnded'>[1], status: number) {
-  if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return undefined
-  return outcome === 'failed-status' ? status : outcome
 }
 
 /** Three digits are all that a quantile of these histograms has. */

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
-import express, { type NextFunction, type Request, type Response } from 'express'
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import { programFolder } from '../process/package-info.ts'
-import { answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
+import { ActionRefused, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import { createConsoleFiles, pageHeaders, readAtStart } from './console-files.ts'
 import { LiveStream } from './live-stream.ts'
 import type { OperationsFacts, OperationsParts } from './parts.ts'
 import { answerProbe, failure, healthy, json, type Probe, readiness } from './probes.ts'
-import { Recorder } from './recorder.ts'
+import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
 import { Shown } from './status.ts'
 import { troublesOf } from './troubles.ts'
@@ -35,67 +35,48 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   outages.watch(troublesOf(parts))
   const shown = new Shown(parts, facts, access.needsToken)
   const live = new LiveStream(shown, recent)
-  const recorder = new Recorder(parts, live)
-  const page = createSharedPage(metrics.renderTimed)
+  const stopRecorder = startRecorder(parts, live)
+  const metricsPage = createSharedPage(metrics.renderTimed)
   files ??= createConsoleFiles()
   openApi ??= readAtStart(() => readFile(openApiDocument))
   const [fileOf, document] = [files, openApi]
-  const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
-    ['/healthz', () => healthy],
-    ['/readyz', () => readiness({ ready: facts.isReady(), storeUp: parts.sharedStore?.up ?? true })],
-    ['/metrics', async () => ({ status: 200, type: metrics.contentType, body: await page() })],
-  ])
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  app.use((_request: Request, response: Response, next: NextFunction) => {
-    response.setHeader('Cache-Control', 'no-store')
-    next()
-  })
+  app.use(withHeaders({ 'Cache-Control': 'no-store' }))
 
-  for (const [path, probe] of probes)
-    app.get(path, (_request: Request, response: Response) => answerProbe(probe, response))
+  const probe = (path: string, page: Probe) =>
+    app.get(path, (_request: Request, response: Response) => answerProbe(page, response))
+  probe('/healthz', () => healthy)
+  probe('/readyz', () => readiness({ ready: facts.isReady(), storeUp: parts.sharedStore?.up ?? true }))
+  probe('/metrics', async () => ({ status: 200, type: metrics.contentType, body: await metricsPage() }))
   app.get('/openapi.json', async (_request: Request, response: Response) => {
     response.type('json').send(await document())
   })
 
   // All routes from here on refuse a Host that is not a name of this listener.
-  app.use((_request: Request, response: Response, next: NextFunction) => {
-    response.set(pageHeaders)
-    next()
-  }, unlessRefused(access.refuseHost))
-  const withLevel = (answer: (response: Response, level: Level) => void) => {
-    return (request: Request, response: Response) => {
+  app.use(withHeaders(pageHeaders), unlessRefused(access.refuseHost))
+  const show = (path: string, answer: (response: Response, level: Level) => void) =>
+    app.get(path, (request: Request, response: Response) => {
       const level = access.levelOf(request)
       if (typeof level === 'string') answer(response, level)
       else answerRefused(response, level)
-    }
-  }
-  app.get(
-    '/status',
-    withLevel((response, level) => {
-      response.type('json').send(JSON.stringify(shown.status(level), null, 2))
-    }),
-  )
-  app.get(
-    '/history',
-    withLevel((response) => {
-      response.type('json').send(JSON.stringify(shown.history()))
-    }),
-  )
-  app.get(
-    '/stream',
-    // A page of another origin could not read the stream, but could take every viewer's place.
-    unlessRefused(access.refuseForeignPage),
-    withLevel((response, level) => {
-      // An answer to HEAD ends with its head, so it must not take a viewer's place.
-      if (response.req.method === 'HEAD') response.type('text/event-stream').end()
-      else if (!live.join(response, level))
-        response.status(503).json({ error: 'Too many look at this console already.' })
-    }),
-  )
-  const trialTarget = () => ({ url: facts.trafficUrl(), clientIpHeader: config.client.ipHeader })
-  app.use('/actions', createActions(parts, access, trialTarget))
+    })
+  show('/status', (response, level) => {
+    response.type('json').send(JSON.stringify(shown.status(level), null, 2))
+  })
+  show('/history', (response) => {
+    response.type('json').send(JSON.stringify(shown.history()))
+  })
+  // A page of another origin could not read the stream, but could take every viewer's place.
+  app.get('/stream', unlessRefused(access.refuseForeignPage))
+  show('/stream', (response, level) => {
+    // An answer to HEAD ends with its head, so it must not take a viewer's place.
+    if (response.req.method === 'HEAD') response.type('text/event-stream').end()
+    else if (!live.join(response, level))
+      response.status(503).json({ error: 'Too many look at this console already.' })
+  })
+  app.use('/actions', createActions(parts, access, facts.trafficUrl))
   app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
     const { file: name = 'index.html' } = request.params
     const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
@@ -113,6 +94,7 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error as { status?: number }
     if (response.headersSent) response.destroy()
+    else if (error instanceof ActionRefused) answerRefused(response, { status, error: error.message })
     else if (status >= 500) response.status(failure.status).type(failure.type).send(failure.body)
     else response.status(status).type(unreadable.type).send(unreadable.body)
   })
@@ -126,9 +108,16 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
     },
     filesRead: Promise.allSettled([fileOf(''), document()]),
     close() {
-      recorder.stop()
+      stopRecorder()
       live.close()
     },
+  }
+}
+
+function withHeaders(headers: Readonly<Record<string, string>>): RequestHandler {
+  return (_request, response, next) => {
+    response.set(headers)
+    next()
   }
 }
 

@@ -4,6 +4,7 @@ import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
+import { cutText, roundedMs } from '../process/text.ts'
 import { type CountedOrder, OrdersByApplication } from './orders-by-application.ts'
 import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './schemas.ts'
 
@@ -43,9 +44,11 @@ export class Recent implements Listener {
   /** How many requests of the running second are listed. */
   #second = { number: 0, succeeded: 0, failed: 0 }
   /** The oldest first. */
-  #requests: SeenRequest[] = []
-  readonly #failures: SeenRequest[] = []
-  readonly #refusals: Refusal[] = []
+  requests: SeenRequest[] = []
+  /** The newest first. */
+  readonly failures: SeenRequest[] = []
+  /** The newest first. */
+  readonly refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
   #lastEventId = 0
   #repeated = 0
@@ -67,7 +70,7 @@ export class Recent implements Listener {
 
   set isWatched(isWatched: boolean) {
     this.#isWatched = isWatched
-    this.#requests = []
+    this.requests = []
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
@@ -79,10 +82,10 @@ export class Recent implements Listener {
     this.#number += 1
     const is = { number: this.#number, at: this.#clock.nowMs(), status, durationMs }
     const request = seenRequest(exchange, is)
-    if (hasFailed) putFirst(this.#failures, request, maxFailures)
+    if (hasFailed) putFirst(this.failures, request, maxFailures)
     if (!isListed) return
-    this.#requests.push(request)
-    if (this.#requests.length > maxRequests) this.#requests.shift()
+    this.requests.push(request)
+    if (this.requests.length > maxRequests) this.requests.shift()
   }
 
   #hasRoom(kind: 'failed' | 'succeeded'): boolean {
@@ -103,7 +106,7 @@ export class Recent implements Listener {
     else this.refusedTotal += 1
     const client = maskedAddress(exchange.client?.address)
     const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
-    putFirst(this.#refusals, refusal, maxRefusals)
+    putFirst(this.refusals, refusal, maxRefusals)
   }
 
   /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
@@ -130,20 +133,6 @@ export class Recent implements Listener {
     return this.#events.filter((event) => event.id > id)
   }
 
-  get requests(): SeenRequest[] {
-    return [...this.#requests]
-  }
-
-  /** The newest first. */
-  get failures(): SeenRequest[] {
-    return [...this.#failures]
-  }
-
-  /** The newest first. */
-  get refusals(): Refusal[] {
-    return [...this.#refusals]
-  }
-
   /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
     return this.#byApplication.refused(steadyMsOf(this.#clock))
@@ -157,11 +146,11 @@ export class Recent implements Listener {
 
   /** What has happened since. */
   after({ ended, request, refusals, event }: Mark) {
-    const requests = this.#requests.filter(({ number }) => number > request)
+    const requests = this.requests.filter(({ number }) => number > request)
     return {
       requests,
       skipped: this.#ended - ended - requests.length,
-      refusals: this.#refusals.slice(0, this.mark.refusals - refusals),
+      refusals: this.refusals.slice(0, this.mark.refusals - refusals),
       events: this.eventsAfter(event),
     }
   }
@@ -172,9 +161,7 @@ function putFirst<One>(list: One[], one: One, max: number): void {
   if (list.length > max) list.pop()
 }
 
-function isFailed(status: number): boolean {
-  return status >= 400 || status === 0
-}
+const isFailed = (status: number) => status >= 400 || status === 0
 
 function seenRequest(
   exchange: Exchange,
@@ -187,7 +174,7 @@ function seenRequest(
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
   return {
     ...is,
-    durationMs: rounded(durationMs),
+    durationMs: roundedMs(durationMs),
     method: request.method ?? '',
     route: area,
     path: short(shownTarget(reading) ?? ''),
@@ -254,15 +241,5 @@ function refusalOf(
   }
 }
 
-/** Cuts what a client may have made long, so that a row of the console stays a row. */
-function short(text: string): string {
-  return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength)}…`
-}
-
-function rounded(ms: number): number {
-  return Math.round(ms * 1_000) / 1_000
-}
-
-function roundedOrNull(ms: number | null): number | null {
-  return ms === null ? null : rounded(ms)
-}
+const short = (text: string) => cutText(text, maxTextLength)
+const roundedOrNull = (ms: number | null) => (ms === null ? null : roundedMs(ms))

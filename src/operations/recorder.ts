@@ -4,62 +4,52 @@ import type { OperationsParts } from './parts.ts'
 
 const tickMs = 1_000
 
-/** Once a second: keeps what the console shows of the past, whether a console is open or not, and sends what is new. */
-export class Recorder {
-  readonly #parts: OperationsParts
-  readonly #live: Pick<LiveStream, 'tick'>
-  readonly #timer: NodeJS.Timeout
-  #faults: Readonly<Record<string, unknown>>
-
-  constructor(parts: OperationsParts, live: Pick<LiveStream, 'tick'>) {
-    this.#parts = parts
-    this.#live = live
-    this.#faults = { ...parts.sandbox?.faults() }
-    parts.recent.addEvent('note', `start of version ${parts.version}`)
-    // A gateway in a test must not keep its process alive.
-    this.#timer = setInterval(() => this.#tick(), tickMs).unref()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-  }
-
-  #tick(): void {
-    const { history, outages } = this.#parts
-    history.tick(this.#counts())
+/**
+ * Once a second: keeps what the console shows of the past, whether a console is open or not, and sends what is new.
+ * Returns what stops it.
+ */
+export function startRecorder(parts: OperationsParts, live: Pick<LiveStream, 'tick'>): () => void {
+  const { history, outages, recent, sandbox, version } = parts
+  const faultsNow = (): Record<string, unknown> => ({ ...sandbox?.faults() })
+  let faults = faultsNow()
+  recent.addEvent('note', `start of version ${version}`)
+  const timer = setInterval(() => {
+    history.tick(countsOf(parts))
     outages.look()
-    this.#noteFaults()
-    this.#live.tick()
-  }
+    noteFaults()
+    live.tick()
+  }, tickMs)
+  // A gateway in a test must not keep its process alive.
+  timer.unref()
+  return () => clearInterval(timer)
 
-  #noteFaults(): void {
-    const [before, now] = [this.#faults, { ...this.#parts.sandbox?.faults() } as Record<string, unknown>]
+  function noteFaults(): void {
+    const [before, now] = [faults, faultsNow()]
     const changed = Object.keys(now).filter((name) => String(now[name]) !== String(before[name]))
-    this.#faults = now
+    faults = now
     if (changed.length === 0) return
     const texts = changed.map((name) => `${name} ${before[name]} to ${now[name]}`)
-    this.#parts.recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
+    recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
   }
+}
 
-  #counts(): Counts {
-    const { metrics, upstreams, exchanges } = this.#parts
-    const { lookups, orders } = metrics.quoteCounts()
-    const { hit, shared, collapsed } = lookups
-    return {
-      sums: {
-        requests: metrics.requestCounts().requests,
-        quotes: total(Object.values(lookups)),
-        hits: hit,
-        saved: hit + shared + collapsed,
-        errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
-        refused: orders['refused-expired'] + orders['refused-unknown'],
-        expired: orders['refused-expired'],
-        orders: total(Object.values(orders)),
-        matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
-        unknown: orders['forwarded-unknown'],
-      },
-      inFlight: exchanges.inFlight,
-    }
+function countsOf({ metrics, upstreams, exchanges }: OperationsParts): Counts {
+  const { lookups, orders } = metrics.quoteCounts()
+  const { hit, shared, collapsed } = lookups
+  return {
+    sums: {
+      requests: metrics.requestCounts().requests,
+      quotes: total(Object.values(lookups)),
+      hits: hit,
+      saved: hit + shared + collapsed,
+      errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
+      refused: orders['refused-expired'] + orders['refused-unknown'],
+      expired: orders['refused-expired'],
+      orders: total(Object.values(orders)),
+      matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
+      unknown: orders['forwarded-unknown'],
+    },
+    inFlight: exchanges.inFlight,
   }
 }
 

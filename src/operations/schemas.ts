@@ -8,19 +8,21 @@ import { guardRules } from '../orders/guard.ts'
  */
 
 const count = z.number()
+const number = (meaning: string) => z.number().describe(meaning)
+const string = (meaning: string) => z.string().describe(meaning)
 const orNull = z.number().nullable()
-const at = z.number().describe('Milliseconds since the epoch.')
-const clientStatus = z.number().describe('0: the client left, or the answer broke off.')
+const at = number('Milliseconds since the epoch.')
+const clientStatus = number('0: the client left, or the answer broke off.')
 
 const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
-  seconds: z.number().describe('How far the figures reach back: 50 to 60, or less after the start.'),
+  seconds: number('How far the figures reach back: 50 to 60, or less after the start.'),
   callsPerSecond: z.number(),
   failedShare: orNull.describe('Of all requests, those that were not sent included; null: there was none.'),
-  notSent: count.describe('Requests that a breaker refused, or that no connection became free for.'),
+  notSent: number('Requests that a breaker refused, or that no connection became free for.'),
   p50Ms: orNull,
   p95Ms: orNull,
-  lastError: z.object({ what: z.string().describe('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
+  lastError: z.object({ what: string('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
 })
 
 export const outage = z.object({
@@ -30,16 +32,14 @@ export const outage = z.object({
     ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
   ] as const),
   isSevere: z.boolean(),
-  since: z
-    .number()
-    .describe(
-      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, ' +
-        'CLIENT_IP_HEADER and unknown orders: when it was first seen.',
-    ),
+  since: number(
+    'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, ' +
+      'CLIENT_IP_HEADER and unknown orders: when it was first seen.',
+  ),
   until: orNull.describe('Null: it goes on.'),
-  requests: count.describe('How many requests it has concerned since then; `concerned` says how.'),
+  requests: number('How many requests it has concerned since then; `concerned` says how.'),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
-  runbook: z.string().describe('The section of the runbook that says what to do.'),
+  runbook: string('The section of the runbook that says what to do.'),
   upstream: z.enum(upstreamNames).optional(),
   traffic: z
     .enum(['connections', 'orders', 'rest', 'quotes'])
@@ -48,11 +48,10 @@ export const outage = z.object({
       'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in ' +
         '`names`.',
     ),
-  lastFailure: z.string().optional().describe('Such as `connection refused`, `503` or `timeout after 10 s`.'),
-  retryInMs: z
-    .number()
-    .optional()
-    .describe('Until a request may try; 0: the next one does; absent: one is trying, or nothing is tried.'),
+  lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
+  retryInMs: number(
+    'Until a request may try; 0: the next one does; absent: one is trying, or nothing is tried.',
+  ).optional(),
   stillServed: z.array(z.string()).optional().describe('What has succeeded since, and is not stopped.'),
   names: z
     .array(z.string())
@@ -61,41 +60,37 @@ export const outage = z.object({
       'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ' +
         'ADMIN_TOKEN.',
     ),
-  howMany: count.optional().describe('Such pairs or peers.'),
+  howMany: number('Such pairs or peers.').optional(),
   headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
   clientIpHeader: z.string().optional(),
-  askedFor: count
-    .optional()
-    .describe(
-      'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
-    ),
-  offsetMs: z.number().optional().describe('The provider’s clock less this one; absent: unknown.'),
-  share: z.number().optional().describe('Of the float orders of 30 min: those forwarded as unknown.'),
-  usualShare: z.number().optional().describe('The same over a day.'),
-  p95Ms: z.number().optional().describe('Of a slow upstream: the p95 of its calls of the last ten minutes.'),
-  usualP95Ms: z.number().optional().describe('The median of that figure over the last day.'),
+  askedFor: number(
+    'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
+  ).optional(),
+  offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
+  share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
+  usualShare: number('The same over a day.').optional(),
+  p95Ms: number('Of a slow upstream: the p95 of its calls of the last ten minutes.').optional(),
+  usualP95Ms: number('The median of that figure over the last day.').optional(),
 })
 
 const savings = z
   .object({
-    forMs: z.number().describe('A day, or less after the start.'),
+    forMs: number('A day, or less after the start.'),
     quotes: count,
-    callsSaved: count.describe('Quotes that took no call of their own to the provider.'),
+    callsSaved: number('Quotes that took no call of their own to the provider.'),
     expiredOrdersStopped: count,
     orders: count,
-    ordersMatched: count.describe('Float orders whose quote was found.'),
+    ordersMatched: number('Float orders whose quote was found.'),
   })
   .describe('What the gateway has saved and stopped.')
 
 const column = z.array(orNull)
 export const slots = z.object({
   slotMs: z.number(),
-  slots: count.describe('How many are kept.'),
-  last: z
-    .number()
-    .describe(
-      'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
-    ),
+  slots: number('How many are kept.'),
+  last: number(
+    'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
+  ),
   values: z
     .object({
       requests: column,
@@ -116,14 +111,11 @@ export const slots = z.object({
 })
 
 const seenEvent = z.object({
-  id: z.number().describe('Goes up by one with each event.'),
+  id: number('Goes up by one with each event.'),
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
-  replaces: z
-    .number()
-    .optional()
-    .describe('The id of an earlier event that said the same of a moment before.'),
+  replaces: number('The id of an earlier event that said the same of a moment before.').optional(),
 })
 
 export const history = z
@@ -154,10 +146,10 @@ const upstreamState = z.object({
             'its quotes.',
         ),
       state: z.enum(['closed', 'open', 'half-open']),
-      retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
+      retryAfterMs: number('How long until one request may try; 0 while the breaker is closed.'),
     }),
   ),
-  openPairs: count.describe('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
+  openPairs: number('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
   inFlight: count,
   connections: z
     .object({ busy: count, idle: count, waiting: count })
@@ -168,14 +160,14 @@ const upstreamState = z.object({
 })
 
 const journal = {
-  appended: count.describe('Records since the start.'),
-  waiting: count.describe('Records that are not in it yet.'),
-  skipped: count.describe('What was read and is not a record, or is damaged.'),
+  appended: number('Records since the start.'),
+  waiting: number('Records that are not in it yet.'),
+  skipped: number('What was read and is not a record, or is damaged.'),
   awaySinceMs: orNull.describe('Since when it fails or hangs, by the clock; null: it does not.'),
 }
 
 const coolDowns = z.object({
-  clients: count.describe('Applications at a client address whose quotes are not asked for now.'),
+  clients: number('Applications at a client address whose quotes are not asked for now.'),
   longestLeftMs: z.number(),
 })
 
@@ -184,13 +176,13 @@ export const refusal = z.object({
   reason: z.enum(['expired', 'unknown']),
   sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
   rule: z.enum(guardRules).describe('The rule that decided; docs/orders.md explains each.'),
-  why: z.string().describe('The same in words.'),
+  why: string('The same in words.'),
   pair: z.string(),
   amount: z.string(),
   toAmount: z.string().nullable().describe('As the order states it.'),
   quoteIds: z.array(z.string()).describe('The quotes that the order names.'),
   application: z.string(),
-  client: z.string().describe('The client’s address, masked.'),
+  client: string('The client’s address, masked.'),
   quoteId: z.string().nullable().describe('The quote that was too old.'),
   quoteAgeMs: orNull,
   expiredForMs: orNull,
@@ -200,7 +192,7 @@ export const refusal = z.object({
         id: z.string(),
         amount: z.string(),
         toAmount: z.string(),
-        lateMs: z.number().describe('Since its expiry; negative: it was live for so long still.'),
+        lateMs: number('Since its expiry; negative: it was live for so long still.'),
         isOwn: z.boolean().describe('It was given to the client that orders.'),
         decided: z.boolean().describe('The order was refused or reported because of this quote.'),
       }),
@@ -215,15 +207,15 @@ export const refusal = z.object({
 const ordersOfApplication = z.object({
   application: z.string().nullable().describe('null: all further applications.'),
   orders: count,
-  expired: count.describe('Refused, because their quotes had expired.'),
-  unknown: count.describe('Refused, because no quote seen here matches them.'),
-  reported: count.describe('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
+  expired: number('Refused, because their quotes had expired.'),
+  unknown: number('Refused, because no quote seen here matches them.'),
+  reported: number('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
   leastLateMs: orNull,
   mostLateMs: orNull,
 })
 
 export const seenRequest = z.object({
-  number: z.number().describe('Counted up: a request id may be the client’s own, and come twice.'),
+  number: number('Counted up: a request id may be the client’s own, and come twice.'),
   at,
   method: z.string(),
   route: z.string(),
@@ -243,7 +235,7 @@ export const seenRequest = z.object({
   transferMs: orNull.describe('From the head to the last byte of the answer.'),
   ownMs: orNull.describe('All else; null: it waited for the call of another request.'),
   requestId: z.string(),
-  client: z.string().describe('The client’s address, masked.'),
+  client: string('The client’s address, masked.'),
   application: z.string(),
   why: z.string(),
 })
@@ -275,14 +267,14 @@ export const health = z.object({
         ...journal,
         bytes: count,
         syncedAtMs: z.number(),
-        restored: count.describe('Records that were read at the start.'),
-        setAside: count.describe('Files that were set aside and that nothing reads.'),
+        restored: number('Records that were read at the start.'),
+        setAside: number('Files that were set aside and that nothing reads.'),
         failures: z.object({ open: count, write: count, sync: count, keys: count }),
       })
       .nullable()
       .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
     stream: z
-      .object({ ...journal, behind: count.describe('Records of other replicas that are not read yet.') })
+      .object({ ...journal, behind: number('Records of other replicas that are not read yet.') })
       .nullable()
       .describe('What the replicas share; null without VALKEY_URL.'),
   }),
@@ -294,8 +286,8 @@ export const health = z.object({
       method: z.string(),
       status: clientStatus,
       durationMs: z.number(),
-      agoMs: z.number().describe('How long ago it ended.'),
-      requestId: z.string().describe('Empty without full rights.'),
+      agoMs: number('How long ago it ended.'),
+      requestId: string('Empty without full rights.'),
       traceId: z.string().nullable().describe('null: it was in no trace.'),
       sampled: z.boolean().describe('Whether its trace was recorded here.'),
     })
@@ -324,7 +316,7 @@ export const status = z
           .array(
             z.object({
               application: z.string(),
-              address: z.string().describe('Masked.'),
+              address: string('Masked.'),
               leftMs: z.number(),
             }),
           )
@@ -335,9 +327,7 @@ export const status = z
       ),
     access,
     ordersRefused: count,
-    ordersReported: count.describe(
-      'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.',
-    ),
+    ordersReported: number('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
     lastRefusals: z
       .array(refusal)
       .describe(
@@ -374,8 +364,8 @@ const frame = {
   outages: status.shape.outages,
   recent: z.object({
     p95Ms: orNull,
-    seconds: z.number().describe('How far the p95 reaches back.'),
-    requestsPerSecond: z.number().describe('Over the last ten to twenty seconds.'),
+    seconds: number('How far the p95 reaches back.'),
+    requestsPerSecond: number('Over the last ten to twenty seconds.'),
   }),
   refusedByApplication,
   refusedTotal: count,
@@ -407,7 +397,7 @@ export const tick = z.object({
   minutes: slots.describe('The last few.'),
   events: z.array(seenEvent),
   requests: z.array(seenRequest),
-  skipped: count.describe('Further requests, which were counted and not kept.'),
+  skipped: number('Further requests, which were counted and not kept.'),
   refusals: z.array(refusal),
 })
 

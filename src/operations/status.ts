@@ -9,6 +9,8 @@ import type { Level } from './access.ts'
 import type { OperationsFacts, OperationsParts } from './parts.ts'
 import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
 
+type UpstreamState = Health['upstreams'][number]
+
 const maxShown = 20
 const maxQuotes = 100
 
@@ -38,7 +40,9 @@ export class Shown {
       uptimeMs: Math.round(performance.now() - this.#startedAtMs),
       ready: this.#facts.isReady(),
       degraded: sharedStore?.up === false,
-      upstreams: upstreamNames.flatMap((name) => this.#upstream(upstreams[name])),
+      upstreams: upstreamNames
+        .flatMap((name) => upstreams[name] ?? [])
+        .map((upstream) => this.#upstream(upstream)),
       savings: history.savings,
       clock: {
         estimateMs: newestMs,
@@ -57,27 +61,23 @@ export class Shown {
     }
   }
 
-  #upstream(upstream: Upstream | undefined): Health['upstreams'] {
-    if (upstream === undefined) return []
+  #upstream({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
     const { config, history } = this.#parts
-    const { name, breakers, inFlight, connections } = upstream
     const { busy, idle, waiting } = connections
     const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
       ...{ name, state, retryAfterMs: Math.round(retryAfterMs) },
     }))
-    return [
-      {
-        name,
-        sandbox: config.upstreams[name].baseUrl === 'sandbox',
-        breakers: shown as Health['upstreams'][number]['breakers'],
-        openPairs: stoppedPairs(breakers).length,
-        inFlight,
-        connections: { busy, idle, waiting },
-        traffic: history.trafficOf(name),
-        connectionsMost: config.upstream.connections,
-        queueMost: config.upstream.queue,
-      },
-    ]
+    return {
+      name,
+      sandbox: config.upstreams[name].baseUrl === 'sandbox',
+      breakers: shown as UpstreamState['breakers'],
+      openPairs: stoppedPairs(breakers).length,
+      inFlight,
+      connections: { busy, idle, waiting },
+      traffic: history.trafficOf(name),
+      connectionsMost: config.upstream.connections,
+      queueMost: config.upstream.queue,
+    }
   }
 
   #journal(): Health['journal'] {
@@ -99,7 +99,7 @@ export class Shown {
     const { untrustedPeers, otherHeaderPeers, otherHeaders } = addressNotes
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
     const shownPeers = (peers: Iterable<string>, count: number) => ({
-      ...{ count, peers: level === 'full' ? [...peers].slice(0, maxShown) : [] },
+      ...{ count, peers: ofRequests(level, [...peers].slice(0, maxShown)) },
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
     return {
@@ -109,8 +109,8 @@ export class Shown {
       ordersRefused: recent.refusedTotal,
       ordersReported: recent.reportedTotal,
       lastRefusals: shownRefusals(recent.refusals, level),
-      refusedByApplication: this.#byApplication(level),
-      lastFailures: level === 'full' ? recent.failures : [],
+      refusedByApplication: ofRequests(level, recent.refusedByApplication),
+      lastFailures: ofRequests(level, recent.failures),
       coolDowns: {
         ...this.#coolDowns(),
         shown: coolDowns.map(({ application, address, leftMs }) => ({
@@ -151,8 +151,8 @@ export class Shown {
       needsToken: this.#needsToken,
       settings: [...settings],
       history: this.history(),
-      requests: level === 'full' ? recent.requests : [],
-      failures: level === 'full' ? recent.failures : [],
+      requests: ofRequests(level, recent.requests),
+      failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
       traffic: {
@@ -171,7 +171,7 @@ export class Shown {
     return {
       ...this.#frame(level),
       ...passed,
-      requests: level === 'full' ? passed.requests : [],
+      requests: ofRequests(level, passed.requests),
       refusals: shownRefusals(passed.refusals, level),
       // A few slots: the one before may have grown, and a viewer may have missed some seconds.
       seconds: history.seconds(3),
@@ -188,7 +188,7 @@ export class Shown {
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
       outages: this.#outages(level),
       recent: history.recent,
-      refusedByApplication: this.#byApplication(level),
+      refusedByApplication: ofRequests(level, recent.refusedByApplication),
       refusedTotal: recent.refusedTotal,
       reportedTotal: recent.reportedTotal,
     }
@@ -199,10 +199,10 @@ export class Shown {
     const { current } = this.#parts.outages
     return level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] }))
   }
+}
 
-  #byApplication(level: Level): Status['refusedByApplication'] {
-    return level === 'full' ? this.#parts.recent.refusedByApplication : []
-  }
+function ofRequests<One>(level: Level, list: One[]): One[] {
+  return level === 'full' ? list : []
 }
 
 /** Who may not see requests gets nothing that a client sent or was given. */

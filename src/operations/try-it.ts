@@ -1,32 +1,10 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
+import { ActionRefused } from './access.ts'
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
-export interface Trial {
-  kind?: unknown
-  pair?: unknown
-  amount?: unknown
-  application?: unknown
-  client?: unknown
-  body?: unknown
-}
-
-/** The traffic listener, as it can be reached from this machine. */
-export interface TrialTarget {
-  /** Undefined before it listens. */
-  readonly url: string | undefined
-  readonly clientIpHeader: string
-}
-
-interface TrialOutcome {
-  curl: string
-  status: number
-  reason: string
-  headers: readonly (readonly [string, string])[]
-  body: string
-  durationMs: number
-}
+type Trial = Readonly<Record<string, unknown>>
 
 interface TrialRequest {
   method: 'GET' | 'POST'
@@ -38,14 +16,19 @@ interface TrialRequest {
 const maxAnswerBytes = 262_144
 const timeoutMs = 40_000
 
-export class BadTrial extends Error {}
+const badTrial = (message: string) => new ActionRefused(400, message)
 
-/** Sends the trial request to the gateway's own traffic listener, as any client would. */
-export async function tryIt(trial: Trial, { url, clientIpHeader }: TrialTarget): Promise<TrialOutcome> {
-  if (url === undefined) throw new BadTrial('The traffic listener is not open.')
+/**
+ * Sends the trial request to the gateway's own traffic listener, as any client would. `url`: where that can be reached
+ * from this machine; undefined before it listens.
+ */
+export async function tryIt(trial: Trial, url: string | undefined, clientIpHeader: string) {
+  if (url === undefined) throw badTrial('The traffic listener is not open.')
   const request = readTrial(trial, clientIpHeader)
   const startedAtMs = performance.now()
-  const { answer, body } = await send(url, request)
+  const { answer, body } = await send(url, request).catch((error: Error) => {
+    throw new ActionRefused(502, error.message)
+  })
   const pairs = answer.rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, answer.rawHeaders[index + 1] ?? ''] as const] : [],
   )
@@ -69,23 +52,23 @@ function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
     try {
       validateHeaderValue(name, value)
     } catch {
-      throw new BadTrial(`${name} has characters that no header may have.`)
+      throw badTrial(`${name} has characters that no header may have.`)
     }
   }
   if (trial.kind === 'order') {
     headers.push(['Content-Type', 'application/json'])
     return { method: 'POST', target: '/v3/orders/float', headers, body: text(trial.body) }
   }
-  if (trial.kind !== 'quote') throw new BadTrial('A trial is a quote or an order.')
+  if (trial.kind !== 'quote') throw badTrial('A trial is a quote or an order.')
   const pair = encodeURIComponent(text(trial.pair))
   const amount = encodeURIComponent(text(trial.amount))
-  if (pair === '' || pair === '.' || pair === '..') throw new BadTrial('A quote needs a pair.')
+  if (pair === '' || pair === '.' || pair === '..') throw badTrial('A quote needs a pair.')
   return { method: 'GET', target: `/v3/pairs/${pair}/quotes?amount=${amount}`, headers, body: '' }
 }
 
 function clientHeader(name: string, client: string): [string, string] {
   const family = isIP(client)
-  if (family === 0 || client.includes('%')) throw new BadTrial('The client address is not an IP address.')
+  if (family === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
   if (name !== 'forwarded') return [name, client]
   return ['Forwarded', family === 6 ? `for="[${client}]"` : `for=${client}`]
 }

@@ -20,3 +20,13 @@ export function briefText(text: string): string {
 export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
   return String.raw({ raw: raw.map((part) => part.replace(/\s+/g, ' ')) }, ...values).trim()
 }
+
+/** With an ellipsis in place of what is past `maxLength`, so that a client's text makes no long line or row. */
+export function cutText(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
+}
+
+/** With three digits, as the logs and the console say durations. */
+export function roundedMs(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}

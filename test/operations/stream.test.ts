@@ -7,7 +7,7 @@ import { LiveStream } from '../../src/operations/live-stream.ts'
 import { Outages } from '../../src/operations/outages.ts'
 import type { OperationsParts } from '../../src/operations/parts.ts'
 import { Recent } from '../../src/operations/recent.ts'
-import { Recorder } from '../../src/operations/recorder.ts'
+import { startRecorder } from '../../src/operations/recorder.ts'
 import { hello, type Slots, tick } from '../../src/operations/schemas.ts'
 import { Shown } from '../../src/operations/status.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
@@ -225,8 +225,7 @@ test('lists nothing and records no request while no console is open: only the co
   } as unknown as OperationsParts
   const facts = { settings: [], isReady: () => true, trafficUrl: () => undefined }
   const live = new LiveStream(new Shown(parts, facts, false), recent)
-  const recorder = new Recorder(parts, live)
-  onTestFinished(() => recorder.stop())
+  onTestFinished(startRecorder(parts, live))
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
   live.join(first as never, 'full')

@@ -81,10 +81,12 @@ function take(name, frame) {
   for (const panel of [tiles, requests, orders, panels, sandbox]) panel[name]?.(frame)
 }
 
-addEventListener('redraw', () => {
-  drawControls()
-  drawPage()
-})
+// What a user does may change what is drawn; these come here after the element that it was done to.
+for (const name of ['redraw', 'click', 'input', 'change'])
+  addEventListener(name, () => {
+    drawControls()
+    drawPage()
+  })
 redraw()
 setInterval(() => {
   if (page.latest === undefined || page.isPaused) return
@@ -134,14 +136,12 @@ function drawView(name) {
 
 function pause() {
   page.isPaused = !page.isPaused
-  redraw()
   if (!page.isPaused) connect()
 }
 
 function changeTheme() {
   theme = themes[(themes.indexOf(theme) + 1) % themes.length]
   localStorage.setItem(themeKey, theme)
-  redraw()
 }
 
 const dialog = byId('token-dialog')

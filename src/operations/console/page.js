@@ -20,7 +20,7 @@ export const page = {
   shownAt: 0,
 }
 
-/** After a change that came from no frame. */
+/** After a change that came neither from a frame nor at once with what a user did. */
 export const redraw = () => dispatchEvent(new Event('redraw'))
 
 /** What is said for a moment. */

@@ -1,5 +1,5 @@
 import { clockTime, count, milliseconds, percent, reach } from './format.js'
-import { html, Panel, page, redraw, Scroller, Table } from './page.js'
+import { html, Panel, page, Scroller, Table } from './page.js'
 
 const maxEvents = 200
 const callHeads = ['Traffic', 'Calls/s, number', 'Failed, number', 'p50, number', 'p95, number', 'Last error']
@@ -85,7 +85,6 @@ export function settings() {
   const filter = ({ target: { type, checked, value } }) => {
     if (type === 'checkbox') isChangedOnly = checked
     else wanted = value.trim().toLowerCase()
-    redraw()
   }
   const tools = html`
     <label class="check"><input type="checkbox" data-role="changed" onChange=${filter} /> only those set</label>

@@ -32,7 +32,8 @@ export function view() {
     onClick=${() => drop('drop-all', {})}>Drop all</button>`
   const tools = html`
     <input type="search" data-role="filter" placeholder="Filter by pair or amount"
-      aria-label="Filter the quotes by pair or amount" onInput=${setFilter} />
+      aria-label="Filter the quotes by pair or amount"
+      onInput=${({ target }) => (filter = target.value.trim().toLowerCase())} />
     ${page.isFull && live.length > 0 && dropAll}`
   return html`<${Panel} id="quotes" title="Quotes in the cache" kind="wide" count=${shownCount} tools=${tools}>
     <${Table} of="quotes" kind="tall" heads=${heads} empty=${empty}>
@@ -51,11 +52,6 @@ function withKeys(quotes) {
   })
 }
 
-function setFilter({ target }) {
-  filter = target.value.trim().toLowerCase()
-  redraw()
-}
-
 function heading(column) {
   const { key, label, kind } = column
   return html`<th scope="col" class=${kind} data-column=${key} title=${key === 'drift' && driftTitle}
@@ -67,7 +63,6 @@ function sortBy(column) {
   const [first, other] = column.kind ? ['descending', 'ascending'] : ['ascending', 'descending']
   if (sorting.column !== column) sorting = { column, direction: first }
   else sorting = sorting.direction === first ? { column, direction: other } : {}
-  redraw()
 }
 
 function compare(left, right) {

@@ -1,6 +1,6 @@
 import { copyableId, tailOf } from './controls.js'
 import { clockTime, milliseconds, statusClass } from './format.js'
-import { facts, html, Panel, page, redraw, Table } from './page.js'
+import { facts, html, Panel, page, Table } from './page.js'
 import { isOpen, openButton, openingRow } from './rows.js'
 
 const maxShown = 200
@@ -61,10 +61,7 @@ export function view() {
 }
 
 function tools() {
-  const filter = ({ target: { dataset, value } }) => {
-    filters[dataset.role] = value.trim().toLowerCase()
-    redraw()
-  }
+  const filter = ({ target: { dataset, value } }) => (filters[dataset.role] = value.trim().toLowerCase())
   return html`<div class="filters">
     <select data-role="area" aria-label="Area of the requests" onInput=${filter}>
       <option value="">All areas</option><option value="quote">Quotes</option>

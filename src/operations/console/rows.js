@@ -18,6 +18,7 @@ export function openingRow(item, { columns, cells, describe, attributes }) {
     const row = currentTarget.matches('.detail') ? currentTarget.previousElementSibling : currentTarget
     row.querySelector('.open').focus()
     toggle(item)
+    redraw()
   }
   // The click of a button comes here too, and so does its Enter.
   const onClick = ({ currentTarget }) => isSelecting(currentTarget) || toggle(item)
@@ -34,10 +35,7 @@ export function openButton(item, title, ...content) {
   return html`<button type="button" class="open" title=${title} aria-expanded=${isOpen(item)}>${content}</button>`
 }
 
-function toggle(item) {
-  if (!opened.delete(item)) opened.add(item)
-  redraw()
-}
+const toggle = (item) => opened.delete(item) || opened.add(item)
 
 /** Rows that come above an open one must not push it away from its reader. */
 export function holdOpenRows(change) {

@@ -1,5 +1,5 @@
 import { count, milliseconds, reach } from './format.js'
-import { html, page, redraw } from './page.js'
+import { html, page } from './page.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
@@ -50,12 +50,10 @@ function noteOutages({ outages: current, health: { now } }) {
 
 /** The choice of what the tiles cover. */
 export function rangeChoice() {
-  const choose = ({ target }) => {
-    range = target.value
-    redraw()
-  }
+  // By its click, after which the page is drawn: a change comes later, and would find the old choice checked again.
+  const choose = ({ target }) => (range = target.value)
   const choice = ([id, label]) => html`<label class="check">
-    <input type="radio" name="range" value=${id} checked=${id === range} onChange=${choose} /><span>${label}</span>
+    <input type="radio" name="range" value=${id} checked=${id === range} onClick=${choose} /><span>${label}</span>
   </label>`
   return html`<legend class="dim">History</legend>${Object.entries(ranges).map(choice)}`
 }

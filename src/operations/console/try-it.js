@@ -69,7 +69,6 @@ function placeOrder({ currentTarget }) {
   const { form } = currentTarget
   if (form.elements.sure?.checked !== false) return send('order', form, currentTarget)
   error = 'Tick the box first.'
-  redraw()
 }
 
 async function send(kind, form, button) {
@@ -94,9 +93,7 @@ function wordOf(kind, { status, headers }) {
   return cacheKind(headerOf(headers, 'cache-status')) ?? 'not kept'
 }
 
-function headerOf(headers, wanted) {
-  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
-}
+const headerOf = (headers, name) => new Headers(headers).get(name) ?? ''
 
 function outcome({ status, reason, durationMs, curl, body, headers }) {
   const cache = headerOf(headers, 'cache-status').replace(/^quotegate; /, '')
