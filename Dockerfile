@@ -1,5 +1,5 @@
 # The version is pinned to its last digit. Raise it here alone; test/deploy runs the image's files on this very Node.
-FROM node:24.21.0-trixie-slim AS base
+FROM node:26.10.0-trixie-slim AS base
 WORKDIR /app
 
 FROM base AS build

@@ -1,12 +1,12 @@
 import {
   clients,
   headerLines,
-  newQuoteTarget,
   orderBody,
   orderTarget,
   passTarget,
   quoteProbe,
   quoteTarget,
+  quoteTargetOf,
 } from '../shared/backend-requests.ts'
 import { askOnce, type RawAnswer, RawConnection, type RawRequest, requestText } from '../shared/raw-client.ts'
 import type { Placed, Stage } from '../shared/stage.ts'
@@ -31,8 +31,8 @@ export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage
 /** Two quotes that the server has to fetch, each for the amount that was asked for. */
 export async function checkMiss({ contender, port }: Placed): Promise<void> {
   for (const amount of ['17', '18']) {
-    const target = newQuoteTarget.replace('*', amount)
-    const answer = await ask(contender.name, port, { target, headers: headerLines() })
+    const request = { target: quoteTargetOf(amount), headers: headerLines() }
+    const answer = await ask(contender.name, port, request)
     expectStatus(contender.name, answer, 200)
     if (!answer.body.includes(`"value":"${amount}"`))
       wrong(contender.name, 'a quote for another amount', answer)

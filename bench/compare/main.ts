@@ -1,15 +1,15 @@
 /** Compares the gateway with what a team could use instead: npm run bench, or in about a minute npm run bench -- --quick */
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Contender, gateway } from '../shared/contender.ts'
-import { benchDirectory, installedVersion, installPeers, machineAsText, pinLoad } from '../shared/machine.ts'
+import { builtProgram, installedVersion, installPeers, machineAsText, pinLoad } from '../shared/machine.ts'
 import { openStage } from '../shared/stage.ts'
 import type { BenchCase } from './cases/case.ts'
 import { coldKey } from './cases/cold-key.ts'
-import { floatOrder } from './cases/order.ts'
 import { passThrough } from './cases/pass-through.ts'
 import { cachedHit, missedQuote } from './cases/quotes.ts'
+import { everyWay } from './cases/ways.ts'
 import { availableContenders, contenderNames } from './contenders/contenders.ts'
 import { asMarkdown, type CaseResult, verdicts } from './results.ts'
 
@@ -17,7 +17,7 @@ const cases: Record<string, BenchCase> = {
   hit: cachedHit,
   miss: missedQuote,
   pass: passThrough,
-  order: floatOrder,
+  ways: everyWay,
   cold: coldKey,
 }
 
@@ -37,7 +37,7 @@ const { values: flags } = parseArgs({
     only: { type: 'string' },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
-    gateway: { type: 'string', default: join(benchDirectory, '..', 'dist', 'main.js') },
+    gateway: { type: 'string', default: builtProgram },
     also: { type: 'string', multiple: true, default: [] },
     'port-base': { type: 'string', default: '18100' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -51,13 +51,6 @@ const beganMs = performance.now()
 function progress(text: string): void {
   const line = `  ${String(Math.round((performance.now() - beganMs) / 1_000)).padStart(4)} s  ${text}`
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`)
-}
-
-function positive(text: string | undefined, fallback: number): number {
-  if (text === undefined) return fallback
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is not a positive whole number`)
-  return value
 }
 
 /** The builds that --also names, with the settings of the gateway. */
@@ -76,8 +69,8 @@ function otherBuildsOf(options: readonly string[]): Contender[] {
 async function bench(): Promise<void> {
   const program = resolve(flags.gateway)
   const { quick } = flags
-  const rounds = positive(flags.rounds, quick ? 1 : 5)
-  const seconds = positive(flags.seconds, quick ? 1 : 4)
+  const rounds = Number(flags.rounds ?? (quick ? 1 : 5))
+  const seconds = Number(flags.seconds ?? (quick ? 1 : 4))
   const names = flags.only?.split(',') ?? Object.keys(cases)
   for (const name of names) if (!(name in cases)) throw new Error(`unknown case: ${name}\n${usage}`)
   if (!existsSync(program)) throw new Error(`${program} does not exist: npm run build`)
@@ -87,11 +80,10 @@ async function bench(): Promise<void> {
   const pinned = pinLoad()
   if (pinned === undefined) say('Without two cores and taskset, server and load share the processor.')
   const { present, missing } = availableContenders()
-  if (missing.length > 0)
-    say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx haproxy)`)
+  if (missing.length > 0) say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx)`)
 
   const results: CaseResult[] = []
-  const stage = await openStage({ portBase: positive(flags['port-base'], 0), pinned, program, say })
+  const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program, say })
   for (const name of names) {
     const measured = await cases[name]?.({
       stage,
@@ -121,12 +113,5 @@ async function bench(): Promise<void> {
 }
 
 if (flags.help) say(usage)
-else {
-  await bench().then(
-    () => process.exit(0),
-    (error) => {
-      process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`)
-      process.exit(1)
-    },
-  )
-}
+else await bench()
+process.exit(0)

@@ -20,7 +20,7 @@ export interface Promised {
   /** Undefined: the figure itself is compared with the bound. */
   over?: string
   /** Undefined: the ratio is only stated. */
-  bound?: number
+  bound?: number | undefined
   is: 'at least' | 'at most'
 }
 
@@ -93,7 +93,7 @@ export function asMarkdown(result: CaseResult): string {
 }
 
 /** The median, and the lowest and highest round. */
-function shown({ median, min, max }: Spread, digits: number): string {
+export function shown({ median, min, max }: Spread, digits: number): string {
   const number = (value: number) => count(value, digits)
   return min === max ? number(median) : `${number(median)} (${number(min)} – ${number(max)})`
 }

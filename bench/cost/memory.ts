@@ -1,41 +1,32 @@
-// What an entry of the cache and one of the ledger take of the heap, and the time of a look-up and of judging an order by its
-// terms: node --expose-gc --import tsx bench/cost/memory.ts [entries, 200000]
+// What an entry of the cache and one of the ledger take, on the heap and outside it:
+// node --expose-gc --import tsx bench/cost/memory.ts [entries, 200000]
 
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { latin1Headers } from '../../src/http/headers.ts'
-import { decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
-import { readOrder } from '../../src/orders/order-terms.ts'
 import { flatText } from '../../src/process/text.ts'
 import { QuoteKeys } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
 import { AnswerReader, type StoredQuote } from '../../src/quotes/quote.ts'
-import { spread } from '../compare/results.ts'
 import { table } from '../shared/table.ts'
 
 const entries = Number(process.argv[2] ?? 200_000)
 const { gc } = globalThis as { gc?: () => void }
 if (gc === undefined) throw new Error('run with --expose-gc')
-const rounds = 12
 const clock = systemClock
 
-function heapUsed(): number {
+function memory(): { heapUsed: number; external: number } {
   for (let count = 0; count < 2; count += 1) gc?.()
-  return process.memoryUsage().heapUsed
+  return process.memoryUsage()
 }
 
-/** In µs of the processor, one of `times`: the median, and the least and the most. */
-function timed(times: number, act: () => void): string {
-  const tookUs = Array.from({ length: rounds }, () => {
-    const before = process.cpuUsage()
-    act()
-    const { user, system } = process.cpuUsage(before)
-    return (user + system) / times
-  })
-  const { median, min, max } = spread(tookUs)
-  return `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
+/** What each of so many entries has taken since `before`, on the heap and outside it. */
+function bytesEach(count: number, before: ReturnType<typeof memory>): string[] {
+  const after = memory()
+  const grownBy = [after.heapUsed - before.heapUsed, after.external - before.external]
+  return grownBy.map((bytes) => (bytes / count).toFixed(0))
 }
 
 // The cache.
@@ -96,22 +87,16 @@ function measureCache(): string[] {
   /** The first quotes bring code and tables into memory, which are not theirs. */
   const uncounted = 500
   for (let number = 1; number <= uncounted; number += 1) cache.keep(keyOf(number), storedQuote(number))
-  const before = heapUsed()
+  const before = memory()
   for (let number = uncounted + 1; number <= entries; number += 1)
     cache.keep(keyOf(number), storedQuote(number))
-  const bytes = (heapUsed() - before) / (entries - uncounted)
+  const bytes = bytesEach(entries - uncounted, before)
   if (cache.entries !== entries) throw new Error(`${cache.entries} quotes are kept, not ${entries}`)
-  // At random, so that a look-up does not find its quote in the processor's caches.
-  const asked = Array.from({ length: 65_536 }, () => keyOf(1 + Math.floor(Math.random() * entries)))
-  const took = timed(asked.length, () => {
-    for (const key of asked) if (cache.get(key) === undefined) throw new Error('a quote was not found')
-  })
-  return ['cache', bytes.toFixed(0), took]
+  return ['cache', ...bytes]
 }
 
 // The ledger: all quotes of one pair, amount and application, and of many amounts.
 
-const orders = 1_000
 /** Between two quotes, so that the ledger reaches back half an hour. */
 const everyMs = 10
 const shortLifeMs = 30_000
@@ -153,19 +138,11 @@ function fill(filling: Filling): Ledger {
 }
 
 function measureLedger(what: string, filling: Filling): string[] {
-  const before = heapUsed()
+  const before = memory()
   const ledger = fill(filling)
-  const bytes = (heapUsed() - before) / ledger.size
-  const asked = { application: 'wallet', isAddress: true, marginMs: 0, othersKnown: true }
-  const read = Array.from({ length: orders }, (_, index) => {
-    const body = `{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":${price().toFixed(3 + (index % 4))}}`
-    return readOrder(Buffer.from(body), { quoteIdFields: ['quoteId'] }).order
-  })
-  const took = timed(orders, () => {
-    for (const [index, order] of read.entries())
-      if (order) decide(ledger, order, { ...asked, partition: clientNamed(index, filling) }, ledger.now())
-  })
-  return [what, bytes.toFixed(0), took]
+  const bytes = bytesEach(entries, before)
+  if (ledger.size !== entries) throw new Error(`${ledger.size} quotes are known, not ${entries}`)
+  return [what, ...bytes]
 }
 
 const many = { amounts: 1, clients: 4_000 }
@@ -178,5 +155,5 @@ const rows = [
   measureLedger('ledger, 5,000 amounts, most over', { ...many, amounts: 5_000, lifeMs: shortLifeMs }),
   measureLedger('ledger, 5,000 amounts, all live', { ...many, amounts: 5_000, lifeMs: longLifeMs }),
 ]
-const head = ['', 'bytes an entry', 'a look-up or judging an order, µs: median (least to most)']
+const head = ['', 'bytes an entry', 'outside the heap']
 process.stdout.write(`${table(head, rows)}\n`)

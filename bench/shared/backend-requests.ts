@@ -5,21 +5,41 @@ import type { RawRequest } from './raw-client.ts'
  * id, and Forwarded names one of 200 clients.
  */
 export const appHeaders = { 'App-Name': 'bench', 'User-Agent': 'bench/1.0' }
-export const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
 /** The load puts an amount in the place of the star. */
-export const newQuoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=*'
+export const quoteTargetOf = (amount: string) => `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
+export const quoteTarget = quoteTargetOf('0.1')
 export const passTarget = '/checkouts/co_1'
 export const orderTarget = '/v3/orders/float'
 export const json = { 'Content-Type': 'application/json' }
 
 /** Like a real float order, it has no quote id: the gateway matches it by pair, amounts and App-Name. */
-export const orderBody = JSON.stringify({
-  pairId: 'ETH_USDC',
-  fromAmount: 0.1,
-  fromAddress: '0xfrom',
-  toAddress: '0xto',
-  toAmount: 289.645,
+export const orderBodyOf = (amount: string) =>
+  `{"pairId":"ETH_USDC","fromAmount":${amount},"fromAddress":"0xfrom","toAddress":"0xto","toAmount":289.645}`
+export const orderBody = orderBodyOf('0.1')
+
+/** Each load begins where the last one ended. */
+let firstNew = 1_000_000
+const newPerLoad = 10_000_000
+
+/** For the `*` of a load: numbers that no load of this process has had before. */
+export function newNumbers(): string {
+  const first = firstNew
+  firstNew += newPerLoad
+  return `${first} + sent`
+}
+
+/** Quotes that nothing has asked for: each is fetched and kept. */
+export const newQuotes = () => ({ target: quoteTargetOf('*'), amount: newNumbers() })
+
+const post = { method: 'POST', headers: { ...appHeaders, ...json } }
+export const orders = { ...post, target: orderTarget, body: orderBody }
+/** An order with a key of its own each. */
+export const keyedOrders = () => ({
+  ...orders,
+  headers: { ...post.headers, 'Idempotency-Key': 'click-*' },
+  amount: newNumbers(),
 })
+export const postsOf = (body: string) => ({ ...post, target: '/checkouts', body })
 
 export const clients = 200
 /** Prepared before the load and sent again and again: to make each when it is sent would slow wrk down. */
@@ -60,7 +80,7 @@ end`
 }
 
 /**
- * The same for a request with a `*`, which the value of the Lua expression `amount` replaces; in it, `sent` counts the
+ * The same for a request with a `*` (in a body as many as the amount has digits, so that its length is right), which the value of the Lua expression `amount` replaces; in it, `sent` counts the
  * requests. An amount always belongs to the same client.
  */
 export function amountScript(amount: string): string {
@@ -69,8 +89,8 @@ function init()
   for number = 0, ${requestsPrepared - 1} do
     ${ownHeaders}
     local text = wrk.format()
-    local star = text:find("*", 1, true)
-    heads[number], tails[number] = text:sub(1, star - 1), text:sub(star + 1)
+    local from, to = text:find("%*+")
+    heads[number], tails[number] = text:sub(1, from - 1), text:sub(to + 1)
   end
 end
 function request()

@@ -22,6 +22,8 @@ export interface Contender {
   /** A program that has to be installed. */
   needs?: string
   launch(setting: Setting): Launch
+  /** The gateway's program, if it is not that of the run. */
+  build?: string | undefined
   /** Headers that its cached quotes must have, and what their values must match. */
   hitHeaders: Record<string, RegExp>
 }
@@ -31,13 +33,19 @@ export const jsonHeader = { 'content-type': /^application\/json/ }
 interface GatewayOptions {
   settings?: Record<string, string>
   /** The program of another build. */
-  build?: string
+  build?: string | undefined
+  /** The binary of another version of Node. */
+  node?: string | undefined
 }
 
 /** As `npm start` starts it: metrics, checks and limits on, logging at warn. The backend is a trusted proxy. */
-export function gateway(name: string, { settings = {}, build }: GatewayOptions = {}): Contender {
+export function gateway(
+  name: string,
+  { settings = {}, build, node = process.execPath }: GatewayOptions = {},
+): Contender {
   return {
     name,
+    build,
     skills: ['hit', 'pass', 'fetch'],
     hitHeaders: {
       ...jsonHeader,
@@ -46,7 +54,7 @@ export function gateway(name: string, { settings = {}, build }: GatewayOptions =
       'x-request-id': /^[0-9a-f-]{36}$/,
     },
     launch: ({ port, operationsPort, upstreamPort, program }) => ({
-      command: process.execPath,
+      command: node,
       arguments: [build ?? program],
       environment: {
         NODE_ENV: 'production',

@@ -9,7 +9,7 @@ export interface Pinning {
 }
 
 /** What is not an npm package. */
-const programs = ['nginx', 'haproxy', 'wrk']
+const programs = ['nginx', 'wrk']
 
 /** Undefined: not installed. */
 export function installedVersion(program: string): string | undefined {
@@ -59,6 +59,7 @@ export function machineAsText(pinned: Pinning | undefined): string {
 }
 
 export const benchDirectory = fileURLToPath(new URL('..', import.meta.url))
+export const builtProgram = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
 /** The contenders that are npm packages are in bench/node_modules, which the product does not use. */
 export function installPeers(say: (text: string) => void): void {

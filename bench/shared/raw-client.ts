@@ -80,29 +80,14 @@ export class RawConnection {
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
       }),
     )
-    const body = readBody(this.#received.subarray(headEnd + 4), headers)
-    if (body === undefined) return
+    // Every server here states it. One that did not would be found out by its missing body.
+    const length = Number(headers.get('content-length') ?? 0)
+    const body = this.#received.subarray(headEnd + 4)
+    if (body.length < length) return
     this.#received = Buffer.alloc(0)
     const asked = this.#asked
     this.#asked = undefined
     asked?.resolve({ status: Number(statusLine.split(' ')[1]), headers, body })
-  }
-}
-
-function readBody(bytes: Buffer, headers: ReadonlyMap<string, string>): Buffer | undefined {
-  if (headers.get('transfer-encoding') !== 'chunked') {
-    const length = Number(headers.get('content-length') ?? 0)
-    return bytes.length >= length ? bytes.subarray(0, length) : undefined
-  }
-  const chunks: Buffer[] = []
-  for (let at = 0; ; ) {
-    const lineEnd = bytes.indexOf('\r\n', at)
-    if (lineEnd === -1) return undefined
-    const length = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16)
-    if (bytes.length < lineEnd + length + 4) return undefined
-    if (length === 0) return Buffer.concat(chunks)
-    chunks.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + length))
-    at = lineEnd + length + 4
   }
 }
 

@@ -114,29 +114,22 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 
 const ticksPerSecond = 100
 
-/** Of the started process and all its descendants: nginx works in children. */
-function cpuSecondsOf(root: number): number {
-  const parents = new Map<number, number>()
-  const seconds = new Map<number, number>()
+/** Of the started process and all others of its session: nginx works in children. */
+function cpuSecondsOf(session: number): number {
+  let ticks = 0
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     try {
       // The name of a process may contain blanks and brackets, so the fields begin after the last bracket.
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      parents.set(Number(name), Number(fields[1]))
-      seconds.set(Number(name), (Number(fields[11]) + Number(fields[12])) / ticksPerSecond)
+      const fields = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .map(Number)
+      if (fields[3] === session) ticks += (fields[11] ?? 0) + (fields[12] ?? 0)
     } catch {
       // It ended while the list was read.
     }
   }
-  let sum = 0
-  for (const [id, used] of seconds) {
-    for (let at: number | undefined = id; at !== undefined && at > 1; at = parents.get(at)) {
-      if (at !== root) continue
-      sum += used
-      break
-    }
-  }
-  return sum
+  return ticks / ticksPerSecond
 }

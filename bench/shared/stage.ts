@@ -28,17 +28,10 @@ export interface Placed {
   stop(): Promise<void>
 }
 
-/** The upstream and the servers in front of it, each with its own ports. */
-export interface Stage {
-  readonly upstreamPort: number
-  /** The bytes of the quote that all servers serve. */
-  readonly quoteBody: string
-  place(contender: Contender): Promise<Placed>
-  placeAll(contenders: readonly Contender[]): Promise<Placed[]>
-  close(): Promise<void>
-}
+export type Stage = Awaited<ReturnType<typeof openStage>>
 
-export async function openStage(options: StageOptions): Promise<Stage> {
+/** The upstream and the servers in front of it, each with its own ports. */
+export async function openStage(options: StageOptions) {
   const directory = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
   const upstreamPort = options.portBase
@@ -79,7 +72,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
         const before = server.cpuSeconds()
         const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port })
         const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / requests
-        return { requestsPerSecond, requestsPerCpuSecond: 1e6 / cpuMicros, cpuMicros, p50Ms, p99Ms }
+        return { requests, requestsPerSecond, requestsPerCpuSecond: 1e6 / cpuMicros, cpuMicros, p50Ms, p99Ms }
       },
       stop: () => server.stop(),
     }
@@ -87,9 +80,10 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 
   return {
     upstreamPort,
+    /** The bytes of the quote that all servers serve. */
     quoteBody,
     place,
-    async placeAll(contenders) {
+    async placeAll(contenders: readonly Contender[]) {
       const placed: Placed[] = []
       for (const contender of contenders) placed.push(await place(contender))
       return placed

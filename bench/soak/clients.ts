@@ -178,7 +178,7 @@ function exchange(
   })
 }
 
-function readJson(text: string): Record<string, unknown> | undefined {
+export function readJson(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch {

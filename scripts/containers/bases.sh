@@ -37,12 +37,13 @@ npm_settings() {
   if [ -f "$authority" ]; then printf 'cafile=/usr/local/etc/npm-cafile.pem\n'; fi
 }
 
-# As the official image has it: Debian, Node and npm in /usr/local, and the user "node" with the number 1000.
+# As the official image has it: Debian with what Node links to, Node and npm in /usr/local, and the user "node" with the
+# number 1000.
 make_base() {
   local suite=$1 node=$2 root=$3 settings=$4 platform authority
   case "$(uname -m)" in x86_64) platform=x64 ;; aarch64) platform=arm64 ;; *) return 1 ;; esac
   # shellcheck disable=SC2046 # No mirror, no word.
-  debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" $(mirror) || return
+  debootstrap --variant=minbase --include=ca-certificates,libatomic1 "$suite" "$root" $(mirror) || return
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   npm install --no-save --no-audit --no-fund --prefix "$root.node" "node-linux-$platform@$node" npm@11 || return
   install -m755 "$root.node/node_modules/node-linux-$platform/bin/node" "$root/usr/local/bin/node" || return

@@ -41,7 +41,7 @@ const inImage = (entrypoint: string, ...command: string[]) =>
 /** The image as it is to be run. */
 async function checkImage(): Promise<void> {
   await check('the image runs on the Node that the Dockerfile names, not as root', () => {
-    assert.match(inImage('sh', '-c', 'node -v; id -u'), /^v24\.\d+\.\d+\n1000$/)
+    assert.match(inImage('sh', '-c', 'node -v; id -u'), /^v26\.\d+\.\d+\n1000$/)
   })
   await check('it holds the program, its console, its SBOM and its licences, and nothing else', () => {
     const files = inImage('sh', '-c', 'find /app -type f | sort').split('\n')

@@ -3,13 +3,13 @@ import { type MemoryLimits, mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
 
-/** What an entry takes of the heap: bench/cost/memory.ts measures it. */
-const entryBytes = { QUOTE_CACHE_ENTRIES: 512, LEDGER_ENTRIES: 1_024 } as const
+/** What an entry takes of the heap, rounded up: bench/cost/memory.ts measures it. */
+const entryBytes = { QUOTE_CACHE_ENTRIES: 640, LEDGER_ENTRIES: 1_024 } as const
 type Fitted = keyof typeof entryBytes
 export const fittedNames = Object.keys(entryBytes) as Fitted[]
 
-/** What the program itself has in the heap, before it knows any quote. */
-const programBytes = 32 * 2 ** 20
+/** What the program itself has in the heap under load, before it keeps any quote. */
+const programBytes = 40 * 2 ** 20
 /** Of the rest, for both together, where they are not set. The remainder is for requests, and for V8 to collect in. */
 const defaultShare = 1 / 3
 

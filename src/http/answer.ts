@@ -8,6 +8,7 @@ import {
 import type { Duplex } from 'node:stream'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { dateLine } from './date.ts'
+import { headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /**
@@ -71,6 +72,24 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
 
 export function bodyExpected({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
+export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
+  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
+  return (
+    headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
+    headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
+  )
+}
+
+/**
+ * Whether nothing of a request is left to be read. The stream of one without a body may have ended before anything could
+ * wait for its end (optimizeEmptyRequests).
+ */
+function isAllRead(request: IncomingMessage): boolean {
+  return request.complete || !hasBody(request)
 }
 
 /** Whether the client waits to be asked for its body. */
@@ -201,7 +220,7 @@ export function answerProblem(
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
   // The client may have asked for `Connection: close`, or a drain may have set it.
   const staysOpen = !closes && response.shouldKeepAlive
-  if (staysOpen || request.complete || request.method === 'HEAD') {
+  if (staysOpen || isAllRead(request) || request.method === 'HEAD') {
     response.end(body)
     destroyUnlessRead(request)
     return
@@ -245,7 +264,7 @@ const noBytes = Buffer.alloc(0)
 /** Ends an answer, even if the request has not been received completely. */
 export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
   // An HTTP/1.0 answer without a length closes its connection, whatever `shouldKeepAlive` says.
-  if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
+  if (isAllRead(request) || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
     // Node joins a latin1 string with the head into one write, but not a Buffer.
     response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
     destroyUnlessRead(request)
@@ -263,7 +282,7 @@ function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
 
 /** Gives a client time to finish a body that the gateway does not use, then closes its connection. */
 export function destroyUnlessRead(request: IncomingMessage): void {
-  if (request.complete) return
+  if (isAllRead(request)) return
   readToEnd(request, () => {
     if (!request.complete) request.socket.destroy()
   })

@@ -42,6 +42,11 @@ const maxParserHeadBytes = 24_576
  * last Authorization among them: head-checks.ts has to see that there were too many.
  */
 const maxKeptHeaders = maxHeaders + 1
+/**
+ * Node then ends the stream of a request without a body at once, without an event, which saves a tenth of a hit. Node 24.12
+ * and later read this option; earlier versions ignore it, and their types do not have it.
+ */
+const emptyRequests = { optimizeEmptyRequests: true }
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
 const maxTurnedAway = 1_000
 
@@ -120,6 +125,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const server = createServer(
     {
       ...messages,
+      ...emptyRequests,
       maxHeaderSize: maxParserHeadBytes,
       requireHostHeader: false,
       headersTimeout: headTimeoutMs,

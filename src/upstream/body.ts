@@ -1,9 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { type Interruptible, interrupted, isAnsweredWithProblem, TrafficResponse } from '../http/answer.ts'
+import {
+  hasBody,
+  type Interruptible,
+  interrupted,
+  isAnsweredWithProblem,
+  TrafficResponse,
+} from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
-import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -13,16 +18,6 @@ import { isAlreadyRead, RequestBody, type SentBody, stalled } from './request-bo
 const maxStartBytes = 65_536
 /** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
-
-/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
-export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
-  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
-  return (
-    headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
-    headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
-  )
-}
 
 /** Whether the body states a length with which it has to stream. */
 export function isSurelyLong({ headers }: IncomingMessage): boolean {
@@ -45,6 +40,11 @@ export interface Body {
   whole: Buffer | undefined
   /** All of the body, in the framing in which it came. */
   body: SentBody
+}
+
+function wholeBody({ headers }: IncomingMessage, whole: Buffer): Body {
+  // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
+  return { whole, body: headers['content-length'] === undefined ? [whole] : whole }
 }
 
 /**
@@ -83,6 +83,8 @@ export class RequestBodies {
     { isJudged }: { isJudged: boolean },
   ): Promise<Body> {
     if (response instanceof TrafficResponse) response.askForBody()
+    // Its stream may have ended already, without an event (optimizeEmptyRequests).
+    if (!hasBody(request)) return wholeBody(request, noBytes)
     // The rest of a partly read body must not be sent as the whole body: this throws.
     if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
       return { whole: undefined, body: new RequestBody(request, this) }
@@ -227,10 +229,7 @@ class Reading {
 
   readonly #onEnd = (): void => {
     const whole = this.#received
-    if (!this.#stop()) return
-    // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
-    const body = this.#request.headers['content-length'] === undefined ? [whole] : whole
-    this.#resolve({ whole, body })
+    if (this.#stop()) this.#resolve(wholeBody(this.#request, whole))
   }
 
   readonly #onGone = (): void => {

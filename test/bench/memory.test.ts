@@ -5,8 +5,6 @@ import { expect, test } from 'vitest'
 
 const bench = fileURLToPath(new URL('../../bench/cost/memory.ts', import.meta.url))
 
-// The time that the bench measures as well is a machine's. An order looks through at most
-// the last 1,000 prices of its terms.
 test('a cached quote, and an entry of a full ledger with ordinary terms, takes at most 700 bytes of memory', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     '--expose-gc',

@@ -17,7 +17,7 @@ function sizes(given: Record<string, string>, heapMiB: number): [number, number]
 describe('how many quotes are kept, where nothing is set', () => {
   test('is the same for all processes with enough memory', () => {
     expect(sizes({}, 4_144)).toEqual([100_000, 200_000])
-    expect(sizes({}, 800)).toEqual([100_000, 200_000])
+    expect(sizes({}, 820)).toEqual([100_000, 200_000])
   })
 
   test.each([67, 131, 259, 560])(
@@ -38,8 +38,8 @@ describe('how many quotes are kept, where nothing is set', () => {
 
   test('is shown with its reason by --print-config', () => {
     const shown = printConfig(load({}, 67))
-    expect(shown).toContain('QUOTE_CACHE_ENTRIES=4700  (default 100000, less for a heap limit of 67 MiB)')
-    expect(shown).toContain('LEDGER_ENTRIES=9500  (default 200000, less for a heap limit of 67 MiB)')
+    expect(shown).toContain('QUOTE_CACHE_ENTRIES=3500  (default 100000, less for a heap limit of 67 MiB)')
+    expect(shown).toContain('LEDGER_ENTRIES=7000  (default 200000, less for a heap limit of 67 MiB)')
     expect(printConfig(load({}, 4_144))).toContain('LEDGER_ENTRIES=200000  (default)')
   })
 })
@@ -54,11 +54,11 @@ describe('what is set', () => {
   test('causes a warning with figures if it takes more than half of the heap', () => {
     const given = { QUOTE_CACHE_ENTRIES: '20000', LEDGER_ENTRIES: '50000' }
     expect(load(given, 67).warnings).toEqual([
-      'QUOTE_CACHE_ENTRIES=20000 and LEDGER_ENTRIES=50000 take 59 MiB when full, of a heap limit of 67 MiB: the process ' +
+      'QUOTE_CACHE_ENTRIES=20000 and LEDGER_ENTRIES=50000 take 61 MiB when full, of a heap limit of 67 MiB: the process ' +
         'may run out of memory. Set them lower, or give the process more memory.',
     ])
     expect(load(given, 131).warnings).toEqual([])
-    expect(load({ LEDGER_ENTRIES: '10000000' }, 4_144).warnings.join()).toContain('take 9814 MiB when full')
+    expect(load({ LEDGER_ENTRIES: '10000000' }, 4_144).warnings.join()).toContain('take 9827 MiB when full')
   })
 })
 

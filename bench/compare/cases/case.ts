@@ -32,8 +32,10 @@ export interface Loadable {
 }
 
 /** Rounds of warm servers under load. */
-export async function measureWarm(loadables: readonly Loadable[], context: CaseContext): Promise<Row[]> {
-  const { quick, rounds, seconds, progress } = context
+export async function measureWarm(
+  loadables: readonly Loadable[],
+  { quick, rounds, seconds, progress }: Pick<CaseContext, 'quick' | 'rounds' | 'seconds' | 'progress'>,
+): Promise<Row[]> {
   for (const { name, load } of quick ? [] : loadables) {
     progress(`warming up ${name}`)
     await load(warmUpSeconds)

@@ -1,8 +1,15 @@
-import { newQuoteTarget, quoteTarget } from '../../shared/backend-requests.ts'
+import { newQuotes, quoteTarget } from '../../shared/backend-requests.ts'
 import { gatewayName } from '../../shared/contender.ts'
 import { stopAll } from '../../shared/stage.ts'
 import { checkHit, checkMiss } from '../check-answers.ts'
-import { bareName, fastifyLruName, nginxName } from '../contenders/contenders.ts'
+import {
+  bareName,
+  byHandName,
+  fastifyLruName,
+  fastifyProxyName,
+  nginxName,
+  nginxPassingName,
+} from '../contenders/contenders.ts'
 import { type BenchCase, fromBackend, measureWarm, throughputColumns, withOtherBuilds } from './case.ts'
 
 const promise = { figure: 'requestsPerCpuSecond', of: gatewayName, is: 'at least' } as const
@@ -34,26 +41,25 @@ export const cachedHit: BenchCase = async (context) => {
   ]
 }
 
-/** Each load begins where the last one ended, so that no server has the quote. */
-let nextAmount = 1_000_000
-const amountsPerLoad = 10_000_000
-
 /** A new amount with each request: every quote is fetched and kept. */
 export const missedQuote: BenchCase = async (context) => {
   const placed = await context.stage.placeAll(withOtherBuilds(context, 'fetch'))
   for (const one of placed) await checkMiss(one)
   const loadables = placed.map((one) => ({
     name: one.contender.name,
-    load(seconds: number) {
-      const amount = `${nextAmount} + sent`
-      nextAmount += amountsPerLoad
-      return one.load({ ...fromBackend, target: newQuoteTarget, amount, seconds })
-    },
+    load: (seconds: number) => one.load({ ...fromBackend, ...newQuotes(), seconds }),
   }))
   const rows = await measureWarm(loadables, context)
   await stopAll(placed)
   const what = 'missed quote, requests per second of processor time'
-  const others = [fastifyLruName, nginxName, ...context.otherBuilds.map(({ name }) => name)]
+  const others = [
+    byHandName,
+    fastifyLruName,
+    fastifyProxyName,
+    nginxName,
+    nginxPassingName,
+    ...context.otherBuilds.map(({ name }) => name),
+  ]
   return [
     {
       title: 'quote that is not cached, 64 connections',

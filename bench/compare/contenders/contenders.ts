@@ -1,12 +1,16 @@
 import { join } from 'node:path'
 import { type Contender, gateway, gatewayName, jsonHeader, type Skill } from '../../shared/contender.ts'
 import { benchDirectory, installedVersion } from '../../shared/machine.ts'
-import { haproxyConfig, nginxConfig } from './configurations.ts'
+import { nginxConfig } from './nginx.ts'
 
 export const bareName = 'node:http, reads the headers'
 export const fastifyLruName = 'Fastify + LRU'
 export const undiciName = 'node:http + undici, raw'
+export const byHandName = 'node:http + undici + LRU'
+export const fastifyProxyName = '@fastify/http-proxy'
 export const nginxName = 'nginx'
+/** Without its cache. */
+export const nginxPassingName = 'nginx, passing'
 /** The upstream itself, without anything in between. */
 export const directName = 'no gateway'
 
@@ -28,35 +32,29 @@ function script(name: string, file: string, skills: readonly Skill[]): Contender
   }
 }
 
-const contenders: readonly Contender[] = [
-  gateway(gatewayName),
-  script(bareName, 'node-http.mjs', ['hit']),
-  script(fastifyLruName, 'fastify-lru.mjs', ['hit', 'fetch']),
-  script('Express + LRU + prom-client', 'express-lru.mjs', ['hit', 'fetch']),
-  script(undiciName, 'undici-raw.mjs', ['pass']),
-  script('@fastify/http-proxy', 'fastify-http-proxy.mjs', ['pass']),
-  {
-    name: nginxName,
-    skills: ['hit', 'pass', 'fetch'],
+function nginx(name: string, skills: readonly Skill[], cached: string): Contender {
+  return {
+    name,
+    skills,
     needs: 'nginx',
     hitHeaders: jsonHeader,
     launch: (setting) => ({
       command: 'nginx',
       arguments: ['-p', setting.directory, '-c', 'nginx.conf', '-e', 'stderr'],
-      files: { [join(setting.directory, 'nginx.conf')]: nginxConfig(setting) },
+      files: { [join(setting.directory, 'nginx.conf')]: nginxConfig({ ...setting, cached }) },
     }),
-  },
-  {
-    name: 'haproxy',
-    skills: ['hit', 'pass', 'fetch'],
-    needs: 'haproxy',
-    hitHeaders: jsonHeader,
-    launch: (setting) => ({
-      command: 'haproxy',
-      arguments: ['-db', '-q', '-f', join(setting.directory, 'haproxy.cfg')],
-      files: { [join(setting.directory, 'haproxy.cfg')]: haproxyConfig(setting) },
-    }),
-  },
+  }
+}
+
+const contenders: readonly Contender[] = [
+  gateway(gatewayName),
+  script(bareName, 'node-http.mjs', ['hit']),
+  script(fastifyLruName, 'fastify-lru.mjs', ['hit', 'fetch']),
+  script(undiciName, 'undici-raw.mjs', ['pass']),
+  script(byHandName, 'undici-lru.mjs', ['fetch']),
+  script(fastifyProxyName, 'fastify-http-proxy.mjs', ['pass', 'fetch']),
+  nginx(nginxName, ['hit', 'pass', 'fetch'], '/v3/pairs/'),
+  nginx(nginxPassingName, ['fetch'], '/nothing'),
 ]
 
 export const contenderNames: ReadonlySet<string> = new Set(contenders.map(({ name }) => name))

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import { idHeader } from '../clients.ts'
+import { idHeader, readJson } from '../clients.ts'
 
 export interface HonestTally {
   hitMs: number[]
@@ -144,13 +144,5 @@ export class HonestClient {
       call.on('error', broken)
       call.end(post?.text)
     })
-  }
-}
-
-function readJson(text: string): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(text) as Record<string, unknown>
-  } catch {
-    return undefined
   }
 }

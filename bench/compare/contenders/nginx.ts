@@ -1,10 +1,12 @@
-interface Ports {
+interface NginxOptions {
   port: number
   upstreamPort: number
+  /** Where the paths begin whose answers it keeps. */
+  cached: string
 }
 
 /** One worker, kept connections on both sides, no access log. With proxy_cache_lock, callers of a cold key share one call. */
-export function nginxConfig({ port, upstreamPort }: Ports): string {
+export function nginxConfig({ port, upstreamPort, cached }: NginxOptions): string {
   // Otherwise its worker would drop root's rights and could not use its directory.
   const user = process.getuid?.() === 0 ? 'user root;\n' : ''
   return `${user}daemon off;
@@ -32,7 +34,7 @@ http {
     listen 127.0.0.1:${port} backlog=4096;
     proxy_http_version 1.1;
     proxy_set_header Connection "";
-    location /v3/pairs/ {
+    location ${cached} {
       proxy_pass http://api;
       proxy_cache quotes;
       proxy_cache_key $request_uri$http_app_name;
@@ -41,34 +43,5 @@ http {
     location / { proxy_pass http://api; }
   }
 }
-`
-}
-
-/** haproxy's cache does not collapse requests. */
-export function haproxyConfig({ port, upstreamPort }: Ports): string {
-  return `global
-  nbthread 1
-  maxconn 4096
-cache quotes
-  total-max-size 64
-  max-object-size 20000
-  max-age 3600
-defaults
-  mode http
-  option http-keep-alive
-  http-reuse always
-  timeout connect 3s
-  timeout client 65s
-  timeout server 30s
-frontend clients
-  bind 127.0.0.1:${port}
-  use_backend quotes if { path_beg /v3/pairs/ }
-  default_backend plain
-backend quotes
-  http-request cache-use quotes
-  http-response cache-store quotes
-  server api 127.0.0.1:${upstreamPort}
-backend plain
-  server api 127.0.0.1:${upstreamPort}
 `
 }
