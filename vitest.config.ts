@@ -15,7 +15,6 @@ const needOwnProcess = [
   'test/process/logger-without-pretty.test.ts',
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',
-  'test/replicas/refill.test.ts',
   'test/simulation/simulation.test.ts',
 ]
 
@@ -36,12 +35,10 @@ const long = [
   'faults/past-capacity',
   'faults/process-paused',
   'faults/queue',
-  'faults/quote-further-call',
   'faults/slow-clients',
   'faults/store-faults',
   'faults/store-fleet',
   'faults/timeouts',
-  'faults/waiting-for-a-connection',
   'gateway/drain',
   'grafana/alerts',
   'journal/stream-schedules',

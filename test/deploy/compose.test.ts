@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -126,11 +126,6 @@ describe('the containers of the gateway', () => {
     const [, graceS] = /^(\d+)s$/.exec(services.quotegate?.stop_grace_period ?? '') ?? []
     expect(Number(graceS) * 1_000).toBeGreaterThan(delayMs + timeoutMs + 2_000)
   })
-
-  it('are publishable at different ports of the host', () => {
-    const published = named.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(':')[1]))
-    expect(new Set(published).size).toBe(published.length)
-  })
 })
 
 describe('Prometheus and Grafana', () => {
@@ -181,11 +176,4 @@ describe('Prometheus and Grafana', () => {
       expect(listening[hostname]).toContain(Number(port))
     }
   })
-})
-
-it('the head of compose.yaml lists every address that it publishes', () => {
-  const text = readFileSync(join(repository, 'compose.yaml'), 'utf8')
-  for (const [, port] of text.matchAll(/'(127\.0\.0\.1:\d+):\d+'/g)) {
-    expect(text).toMatch(new RegExp(`^ *#.*http://${port}\\b`, 'm'))
-  }
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const head = (line: string, ...lines: string[]) =>
   `${[`${line} HTTP/1.1`, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
@@ -103,15 +104,21 @@ describe.each([
 test.each(['POST /checkouts', 'POST /v3/orders/float', 'POST /v3/orders', 'PUT /v3/other'])(
   '%s whose client leaves while its body is read is not sent',
   async (line) => {
+    const escaped = escapedErrors()
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(head(line, `Content-Length: ${order.length}`) + order.slice(0, 5))
-    await pause(50)
-    client.socket.destroy()
+    for (const leave of ['destroy', 'resetAndDestroy'] as const) {
+      const client = new RawConnection(gateway.url)
+      client.write(head(line, `Content-Length: ${order.length}`) + order.slice(0, 5))
+      await pause(50)
+      client.socket[leave]()
+    }
     await pause(1_500)
     expect(upstream.connections.size).toBe(0)
-    expect(await gateway.metrics()).toContain('quotegate_request_bodies_held_bytes 0\n')
+    const page = await gateway.metrics()
+    expect(page).toContain('quotegate_request_bodies_held_bytes 0\n')
+    expect(page).toContain('quotegate_problems_total{type="internal-error"} 0\n')
+    expect(escaped).toEqual([])
   },
 )
 
@@ -138,7 +145,7 @@ test.each([
 )
 
 test.each(['POST /checkouts', 'POST /v3/orders/float', 'POST /v3/orders', 'PUT /v3/other'])(
-  '%s that expects 100-continue is asked for its body once',
+  '%s that expects 100-continue is asked for its body once, by the gateway: the upstream sees no Expect',
   async (line) => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
@@ -149,6 +156,7 @@ test.each(['POST /checkouts', 'POST /v3/orders/float', 'POST /v3/orders', 'PUT /
     client.write(order)
     const answer = await client.answer()
     expect([answer.status, answer.informational]).toEqual([200, [100]])
+    expect(upstream.requests[0]?.headers.expect).toBeUndefined()
     expect(upstream.requests.map(({ body }) => body.toString())).toEqual([order])
   },
 )

@@ -220,6 +220,7 @@ test.each([1, 3])(
 test('the answer to a name that does not resolve does not contain the name', async () => {
   const gateway = await gatewayTo('http://secret-host.invalid')
   const answer = await rawExchange(gateway.url, get('/checkouts'))
-  expectProblem(answer, 502, 'upstream-unreachable')
+  expect(expectProblem(answer, 502, 'upstream-unreachable').retryable).toBe(true)
+  expect(proxyStatus(answer)).toBe('quotegate; error=dns_error')
   expect(answer.body.toString() + answer.rawHeaders.join()).not.toContain('secret-host')
 })

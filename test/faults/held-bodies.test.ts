@@ -117,22 +117,6 @@ test(
   processMs,
 )
 
-test(
-  'other bodies never take the place of a slow order',
-  async () => {
-    const { gateway, counted, slow } = await small()
-    const others = slow('PUT /checkouts', 400)
-    const order = new RawConnection(gateway.url)
-    order.write(upload(orderLine, largeOrder).slice(0, come))
-    await until(() => others.some(({ received }) => received.length > 0), 'some to be refused')
-    await pause(1_500)
-    order.write(upload(orderLine, largeOrder).slice(come))
-    expect((await order.answer()).status).toBe(200)
-    expect(await counted('refused_total')).toBe(0)
-  },
-  processMs,
-)
-
 // A head and its body come as two writes from many clients. The body was whole, and went where slow ones wait.
 test(
   'a body that is whole with its first piece does not stream, though memory is short and slow bodies take their places',

@@ -4,10 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Problem } from '../../src/http/problem.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
-import { orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
-import { RawConnection } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 
@@ -56,32 +55,6 @@ describe('an order whose quote expires while it waits for a connection', () => {
     while ((await taken()) < 2) await pause(5)
     clock.set(given.expiry - 5_000)
     expect(expectProblem(await waiting, 409, 'quote-expired').expiredForMs).toBe(0)
-  })
-
-  it('keeps waiting while its quote is live, even if that is short', async () => {
-    const { clock, given, held, first, inFlight: taken, order } = await busyStage()
-    const waiting = order(termsOf(given))
-    while ((await taken()) < 2) await pause(5)
-    clock.set(given.expiry - 1)
-    await pause(100)
-    expect(await taken()).toBe(2)
-    held[0]?.writeHead(201).end()
-    await first
-    await until(() => held.length === 2, 'the order')
-    held[1]?.writeHead(201).end()
-    expect((await waiting).status).toBe(201)
-  })
-
-  it('leaves the queue when its client has left, and is never sent', async () => {
-    const { arrived, first, gateway, given, held, inFlight: taken } = await busyStage()
-    const client = new RawConnection(gateway.url)
-    client.write(post(JSON.stringify(termsOf(given))))
-    while ((await taken()) < 2) await pause(5)
-    client.socket.destroy()
-    while ((await taken()) === 2) await pause(5)
-    held[0]?.writeHead(201).end()
-    await first
-    expect(arrived()).toHaveLength(1)
   })
 })
 

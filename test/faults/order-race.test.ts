@@ -2,14 +2,12 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
-import { counted, untilCounted } from '../support/clients/quotes.ts'
+import { untilCounted } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const text = (body: object) => JSON.stringify(body)
-/** Longer than any test: a test that waits for it fails. */
-const veryLongMs = 600_000
 
 /** One connection to the provider, held by a request that it takes its time with and no total deadline ends. */
 async function busyStage(settings: Record<string, string | number> = {}) {
@@ -154,23 +152,6 @@ describe('the client of an order leaves', () => {
     },
   )
 
-  it.each(['destroy', 'resetAndDestroy'] as const)(
-    'in the middle of its body (%s): it is never sent, and does not count as a failure',
-    async (leave) => {
-      const escaped = escapedErrors()
-      const { arrived, gateway } = await orderStage({ DRAIN_TIMEOUT_MS: veryLongMs })
-      const client = new RawConnection(gateway.url)
-      client.write(post('{"a":', { headers: ['Content-Length: 100'] }))
-      await pause(100)
-      client.socket[leave]()
-      // Ends with the last connection, and not before the gateway has noticed that its client left.
-      await gateway.close()
-      expect(arrived()).toHaveLength(0)
-      expect(await counted(gateway, 'quotegate_problems_total{type="internal-error"}')).toBe(0)
-      expect(escaped).toEqual([])
-    },
-  )
-
   it.each([
     ['/v3/orders/float', [], 413, 'order-too-large'],
     ['/v3/orders', ['Via: 1.1 quotegate'], 508, 'loop-detected'],
@@ -198,18 +179,5 @@ describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
     expect(arrived()).toHaveLength(1)
     // It may have used its quote.
     expect((await quote()).id).not.toBe(given.id)
-  })
-
-  it('in the gateway was not sent: it is retryable', async () => {
-    const { arrived, decided, first, given, order, release } = await busyStage({
-      UPSTREAM_TOTAL_TIMEOUT_MS: 300,
-    })
-    const answer = await order(termsOf(given))
-    expect(expectProblem(answer, 503, 'saturated').retryable).toBe(true)
-    release()
-    await first
-    expect((await order('{"last":true}')).status).toBe(201)
-    expect(arrived().map(({ body }) => body.toString())).toEqual(['{"first":true}', '{"last":true}'])
-    expect(await decided('forwarded', 'live')).toBe(0)
   })
 })

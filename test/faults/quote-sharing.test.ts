@@ -93,10 +93,12 @@ describe('requests for the same quote at the same time', () => {
   })
 
   it('all get 504 when UPSTREAM_TOTAL_TIMEOUT_MS is over, also in the middle of a body, and the call ends', async () => {
-    const { waiting, crowd, joined, ended } = await held({ UPSTREAM_TOTAL_TIMEOUT_MS: '1000' })
+    const { timers, waiting, crowd, joined, ended } = await held({ UPSTREAM_TOTAL_TIMEOUT_MS: '1000' })
     const answers = crowd(8)
     await joined(7)
     waiting[0]?.writeHead(200, { 'Content-Length': '1000' }).write('{')
+    await pause(50)
+    await timers.pass(1_000)
     for (const { status, body } of await Promise.all(answers))
       expect([status, JSON.parse(body).type]).toEqual([504, 'urn:quotegate:problem:upstream-timeout'])
     await ended(waiting[0])

@@ -2,18 +2,15 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import {
   type Answered,
-  ask,
   asking,
   counted,
   giveQuote,
   lookups,
   notKept,
   quoteBody,
-  untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
 import { at, refuse, refusedAddress, refusedInALoop, sharedBy } from '../support/clients/refusals.ts'
-import { pause } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
 
 // One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
@@ -21,7 +18,6 @@ import { held } from '../support/gateways/held.ts'
 const others = ['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4', '198.51.100.5']
 const statuses = async (answers: Promise<Answered>[]) =>
   (await Promise.all(answers)).map(({ status }) => status)
-const ended = (outcome: string) => `quotegate_upstream_requests_total{upstream="swap",outcome="${outcome}"}`
 const given = (response: ServerResponse | undefined) => response as ServerResponse
 
 /** A refused client has begun a call, and these addresses have joined it. */
@@ -71,44 +67,11 @@ describe('the refusal of one client', () => {
     },
   )
 
-  it('goes to no other spelling of its amount, not even of the same client', async () => {
-    const { upstream, waiting, called, joined, from, beginner } = await joinedBy([], {})
-    const [alike, other] = [from(refusedAddress), from(refusedAddress, '0.10')]
-    await joined(2)
-    refuse(given(waiting[0]), 400)
-    expect(await statuses([beginner, alike])).toEqual([400, 400])
-    await called(2)
-    giveQuote(given(waiting[1]))
-    expect((await other).status).toBe(200)
-    expect(upstream.requests.map(({ target }) => target.split('amount=')[1])).toEqual(['0.1', '0.10'])
-  })
-
   it.each([302, 408, 429, 500, 503])('is not what %i is: that goes to all that wait', async (status) => {
     const { upstream, waiting, beginner, joiners } = await joinedBy(others)
     refuse(given(waiting[0]), status)
     expect(await statuses([beginner, ...joiners])).toEqual(Array(6).fill(status))
     expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('heard a second time in the further call is followed by a call of its own for each', async () => {
-    const { upstream, waiting, called, joined, from, beginner, joiners, unhandled } = await joinedBy(others)
-    refuse(given(waiting[0]))
-    expect((await beginner).status).toBe(403)
-    await called(2)
-    const late = from('198.51.100.99')
-    await joined(6)
-    refuse(given(waiting[1]), 451)
-    expect(await statuses([joiners[0] as Promise<Answered>])).toEqual([451])
-    // Four calls of their own, and one for the client that heard of no other refusal before.
-    await called(7)
-    const calledBy = waiting.slice(2).map(({ req }) => req.headers.forwarded)
-    expect(calledBy.sort()).toEqual([...others.slice(1), '198.51.100.99'].map((address) => `for=${address}`))
-    for (const response of waiting.slice(2)) giveQuote(response)
-    const answers = await Promise.all([...joiners.slice(1), late])
-    expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(200))
-    expect(new Set(answers.map(({ body }) => body)).size).toBe(5)
-    expect(upstream.requests).toHaveLength(7)
-    expect(unhandled).toEqual([])
   })
 
   it('is its own for each client of a country that is refused whole, after three calls at most', async () => {
@@ -123,39 +86,6 @@ describe('the refusal of one client', () => {
     expect(waiting).toHaveLength(6)
   })
 
-  it('heard a second time is followed by one call for all requests of a client in the same words', async () => {
-    const [first, second, third] = others as [string, string, string]
-    const { gateway, waiting, called, joined, from, beginner, joiners, unhandled } = await joinedBy([
-      first,
-      second,
-      second,
-      third,
-      third,
-      third,
-    ])
-    const again = from(third, '0.10')
-    await joined(7)
-    refuse(given(waiting[0]))
-    await beginner
-    await called(2)
-    refuse(given(waiting[1]))
-    expect((await joiners.shift())?.status).toBe(403)
-    await called(5)
-    const callOf = (address: string, amount = '0.1') =>
-      given(
-        waiting
-          .slice(2)
-          .find(({ req }) => req.headers.forwarded === `for=${address}` && req.url?.endsWith(`=${amount}`)),
-      )
-    refuse(callOf(second))
-    refuse(callOf(third), 404)
-    giveQuote(callOf(third, '0.10'))
-    expect(await statuses([...joiners, again])).toEqual([403, 403, 404, 404, 404, 200])
-    expect(waiting).toHaveLength(5)
-    expect(await counted(gateway, lookups('collapsed'))).toBe(7)
-    expect(unhandled).toEqual([])
-  })
-
   it('that asks in a loop costs the other clients of its country no quote', async () => {
     const times = { clients: 6, rounds: 6, pauseMs: 120, callMs: 40, lifeMs: 400 }
     const { refused, all, calls } = await refusedInALoop({ settings: sharedBy.header, ...times })
@@ -167,60 +97,6 @@ describe('the refusal of one client', () => {
 })
 
 describe('a further call after a refusal', () => {
-  it("ends for each waiting request when that request's own time is over", async () => {
-    const settings = { ...sharedBy.header, UPSTREAM_TOTAL_TIMEOUT_MS: '4000' }
-    const {
-      gateway,
-      waiting,
-      called,
-      ended: closed,
-      beginner,
-      joiners,
-      unhandled,
-    } = await joinedBy(others.slice(0, 2), settings)
-    await pause(1_000)
-    refuse(given(waiting[0]))
-    await beginner
-    await called(2)
-    const answers = await Promise.all(joiners)
-    expect(answers.map(({ status, body }) => [status, JSON.parse(body).type])).toEqual(
-      Array(2).fill([504, 'urn:quotegate:problem:upstream-timeout']),
-    )
-    // A second before its own time was over.
-    await closed(waiting[1])
-    expect(await counted(gateway, ended('given-up'))).toBe(1)
-    expect(await counted(gateway, ended('http_response_timeout'))).toBe(0)
-    expect(unhandled).toEqual([])
-  })
-
-  it('is given up when the last client that waits for it leaves, and so is a call of its own', async () => {
-    const { gateway, waiting, called, joined, ended: closed, beginner, from, unhandled } = await joinedBy([])
-    const leaving = [new AbortController(), new AbortController()]
-    const left: Promise<unknown>[] = []
-    for (const [index, { signal }] of leaving.entries()) {
-      const headers = at(others[index] as string)
-      const path = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
-      left.push(ask(gateway.url, { path, headers, signal }).catch(() => 'left'))
-      await joined(index + 1)
-    }
-    refuse(given(waiting[0]))
-    await beginner
-    await called(2)
-    leaving[0]?.abort()
-    await untilCounted(gateway, aborted, 1)
-    expect(waiting[1]?.socket?.destroyed).toBe(false)
-    refuse(given(waiting[1]))
-    await called(3)
-    leaving[1]?.abort()
-    await closed(waiting[2])
-    expect(await Promise.all(left)).toEqual(['left', 'left'])
-    const newcomer = from(others[0] as string)
-    await called(4)
-    giveQuote(given(waiting[3]))
-    expect((await newcomer).status).toBe(200)
-    expect(unhandled).toEqual([])
-  })
-
   it('counts for the client that makes it, and not for those that share it', async () => {
     const limits = { RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
     const { waiting, called, from, beginner, joiners } = await joinedBy(others.slice(0, 3), {
@@ -239,28 +115,6 @@ describe('a further call after a refusal', () => {
     expect((await counted).status).toBe(200)
   })
 
-  it('is made by the next client where the first has used up its rate limit', async () => {
-    const limits = { RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
-    const { gateway, waiting, called, joined, from } = await joinedBy([], { ...sharedBy.header, ...limits })
-    giveQuote(given(waiting[0]))
-    const spent = from(others[0] as string, '0.3')
-    await called(2)
-    refuse(given(waiting[1]), 500)
-    await spent
-    const beginner = from(others[4] as string, '0.2')
-    await called(3)
-    const joiners = [from(others[0] as string, '0.2')]
-    await joined(1)
-    joiners.push(from(others[1] as string, '0.2'))
-    await joined(2)
-    refuse(given(waiting[2]))
-    expect((await beginner).status).toBe(403)
-    await called(4)
-    giveQuote(given(waiting[3]))
-    expect(await statuses(joiners)).toEqual([429, 200])
-    expect(await counted(gateway, 'quotegate_rate_limited_total{route="quote"}')).toBe(1)
-  })
-
   it('that the provider answers with 429 goes to all who wait, and the client whose call it was makes no other for a while', async () => {
     const { upstream, waiting, called, from, beginner, joiners } = await joinedBy(others)
     refuse(given(waiting[0]))
@@ -273,8 +127,6 @@ describe('a further call after a refusal', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 })
-
-const aborted = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
 
 describe('a quote for another amount than was asked for', () => {
   const amountOf = (value: string) => ({ fromAmount: { assetId: 'ETH', value } })

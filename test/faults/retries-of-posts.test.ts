@@ -42,7 +42,6 @@ async function endingUpstream(stage: Stage, end: (socket: Socket) => void) {
 describe.each([
   ['/checkouts', 100],
   ['/checkouts', 1_000_000],
-  ['/v3/orders', 1_000_000],
 ])('a POST to %s with a body of %i bytes', (path, size) => {
   const request =
     `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Type: application/json\r\n` +

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, giveQuote, keepAliveAgent, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -8,8 +9,8 @@ import { killPrograms, startProgram } from '../support/gateways/program.ts'
 afterEach(killPrograms)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
-const unfinished = (line: string) =>
-  `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\nContent-Length: 500\r\n\r\n{`
+const unfinished = (line: string, rest = 'Content-Length: 500\r\n\r\n{') =>
+  `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\n${rest}`
 
 describe('CLIENT_CONNECTIONS', () => {
   test('a connection beyond the limit gets a 503 with Retry-After and is counted; a freed place is used again', async () => {
@@ -52,14 +53,21 @@ describe('bodyIdleTimeoutMs', () => {
     ['a float order', 'POST /v3/orders/float'],
     ['an order', 'POST /v3/orders'],
     ['a swap request', 'PUT /v3/other'],
-  ])('%s whose body stalls is answered with 408', async (_name, line) => {
+  ])('%s whose body stalls is answered with 408, and its connection is closed', async (_name, line) => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url, { bodyIdleTimeoutMs: 200 })
-    const client = new RawConnection(gateway.url)
-    client.write(unfinished(line))
-    const answer = await client.answer()
-    expect([answer.status, valuesOf(answer.rawHeaders, 'connection')]).toEqual([408, ['close']])
-    await client.closed()
+    for (const bytes of [
+      unfinished(line),
+      unfinished(line, 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'),
+    ]) {
+      const client = new RawConnection(gateway.url)
+      client.write(bytes)
+      const answer = await client.answer()
+      expect(expectProblem(answer, 408, 'request-timeout').retryable).toBe(true)
+      expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
+      await client.closed()
+    }
+    expect(upstream.requests.some(({ complete }) => complete)).toBe(false)
   })
 
   test.each([

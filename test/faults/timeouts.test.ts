@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
@@ -109,21 +109,6 @@ describe('a client that is slow', () => {
     }
     expectProblem(await client.answer(), 504, 'upstream-timeout')
   })
-
-  test.each(['Content-Length: 9\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'])(
-    'beyond bodyIdleTimeoutMs gets 408 and its connection is closed (%j)',
-    async (framing) => {
-      const upstream = await recordingUpstream()
-      const gateway = await gatewayTo(upstream.url, { bodyIdleTimeoutMs: 300 })
-      const client = new RawConnection(gateway.url)
-      client.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\n${framing}`)
-      const answer = await client.answer()
-      expect(expectProblem(answer, 408, 'request-timeout')).toMatchObject({ retryable: true })
-      expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
-      await client.closed()
-      expect(upstream.requests.some(({ complete }) => complete)).toBe(false)
-    },
-  )
 
   test('because the upstream does not read gets no 408', async () => {
     const upstream = await rawUpstream((socket) => socket.pause())

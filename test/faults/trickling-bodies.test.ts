@@ -63,13 +63,6 @@ describe.each([
   })
 })
 
-test('with one connection a body may stream', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
-  trickle(gateway.url, '/checkouts', 1)
-  await until(() => upstream.requests.length === 1, 'it to stream')
-})
-
 test('a body that is given up while it waits frees its place, and is never sent', async () => {
   const upstream = await recordingUpstream()
   const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, queue: 4 })

@@ -1,48 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
-const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'
-
-describe('an upstream that breaks off before its head', () => {
-  test.each(['close', 'reset'])(
-    'by a %s is a 502; a POST that it may have seen is not to be sent again',
-    async (how) => {
-      const upstream = await rawUpstream((socket) =>
-        how === 'close' ? socket.end() : socket.resetAndDestroy(),
-      )
-      const gateway = await gatewayTo(upstream.url)
-      const answer = await rawExchange(gateway.url, post)
-      expect(expectProblem(answer, 502, 'upstream-reset')).toMatchObject({ retryable: false })
-      expect(proxyStatus(answer)).toBe('quotegate; error=connection_terminated')
-      expect(upstream.received).toHaveLength(1)
-    },
-  )
-
-  test.each([
-    ['DELETE', false],
-    ['PATCH', false],
-    ['PUT', false],
-    ['GET', true],
-    ['HEAD', true],
-  ])('leaves it to the sender of a %s to send it again: retryable is %s', async (method, retryable) => {
-    const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
-    const gateway = await gatewayTo(upstream.url)
-    const answer = await rawExchange(gateway.url, get.replace('GET', method))
-    if (method === 'HEAD') expect(answer.status).toBe(502)
-    else expect(expectProblem(answer, 502, 'upstream-reset')).toMatchObject({ retryable })
-  })
-
-  test('in the middle of its head is a 502', async () => {
-    const upstream = await rawUpstream((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Le'))
-    const gateway = await gatewayTo(upstream.url)
-    const answer = await rawExchange(gateway.url, post)
-    expect(answer.status).toBe(502)
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ retryable: false })
-  })
-})
 
 describe('an upstream that breaks off within its body', () => {
   const cut: [string, string][] = [

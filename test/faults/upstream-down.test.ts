@@ -56,13 +56,6 @@ describe('an upstream that refuses connections', () => {
   })
 })
 
-test('an upstream whose name does not resolve is a 502', async () => {
-  const gateway = await gatewayTo('http://nobody.invalid')
-  const answer = await rawExchange(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
-  expect(expectProblem(answer, 502, 'upstream-unreachable')).toMatchObject({ retryable: true })
-  expect(proxyStatus(answer)).toBe('quotegate; error=dns_error')
-})
-
 test('an upstream that speaks no TLS where https is set is a 502 and no crash', async () => {
   const upstream = await rawUpstream((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'))
   const gateway = await gatewayTo(`https://127.0.0.1:${upstream.port}`, { connectTimeoutMs: 500 })

@@ -1,7 +1,6 @@
 // A process with a journal: opens the folder that it is given once its input says so, says what came of it, and holds the
-// folder until it is killed. Each further line of its input has it append so many records, and say so.
+// folder until it is killed.
 
-import { createInterface } from 'node:readline'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal } from '../../src/journal/disk.ts'
@@ -19,7 +18,7 @@ const reader: JournalReader = {
   longestLifeMs: 0,
 }
 
-async function open(): Promise<DiskJournal | undefined> {
+async function open(): Promise<void> {
   try {
     const bounds = { maxRecords: 200_000, retentionMs: 86_400_000 }
     const journal = await DiskJournal.open({
@@ -30,24 +29,10 @@ async function open(): Promise<DiskJournal | undefined> {
     })
     await journal.read(reader)
     process.stdout.write('open\n')
-    return journal
   } catch (error) {
     process.stdout.write(`${(error as Error).message}\n`)
-    return undefined
   }
 }
 
-let journal: Promise<DiskJournal | undefined> | undefined
-let next = 0
 process.stdout.write('ready\n')
-for await (const line of createInterface(process.stdin)) {
-  journal ??= open()
-  for (let left = Number(line); left > 0; left -= 1) {
-    ;(await journal)?.append({
-      kind: 'used',
-      quote: { id: `used-${next}`, expiresAtMs: Date.now() + 30_000 },
-    })
-    next += 1
-  }
-  if (Number(line) > 0) process.stdout.write(`appended ${next}\n`)
-}
+process.stdin.once('data', open)

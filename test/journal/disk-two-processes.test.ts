@@ -4,7 +4,6 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
 import { StateError } from '../../src/process/errors.ts'
 import { tryFolder } from '../../src/process/folders.ts'
 import { pause } from '../support/gateways/between.ts'
@@ -22,7 +21,7 @@ function start(folder: string) {
   })
   const program = watchProgram(child)
   const told = program.says(/open\n|STATE_DIRECTORY=.*\n/).then(([said]) => said.trim())
-  return { ...program, told, tell: (line: string | number) => child.stdin.write(`${line}\n`) }
+  return { ...program, told, tell: (line: string) => child.stdin.write(`${line}\n`) }
 }
 
 const inUse = (folder: string) =>
@@ -157,28 +156,3 @@ function guardName(folder: string): string {
   const { dev, ino } = statSync(folder)
   return `\0quotegate-${dev}-${ino}`
 }
-
-test('what a killed process appended more than 100 ms before is there, ten kills in a row', async () => {
-  const folder = newFolder()
-  const perKill = 200
-  const before = new Set<string>()
-  for (let kill = 0; kill < 10; kill += 1) {
-    const one = start(folder)
-    await one.says(/ready/)
-    one.tell('go')
-    expect(await one.told).toBe('open')
-    for (let count = 0; count < perKill; count += 10) one.tell(10)
-    await one.says(new RegExp(`appended ${perKill}\n`))
-    // On a machine that has other things to do, the 100 ms take longer.
-    await pause(400)
-    one.child.kill('SIGKILL')
-    await one.exit
-    for (let number = 0; number < perKill; number += 1) before.add(`used-${number}`)
-  }
-  const { memory, lines, journal } = await opened(folder, { clock: systemClock })
-  expect(memory.restored).toHaveLength(10 * perKill)
-  expect(new Set(idsOf(memory.restored))).toEqual(before)
-  expect(memory.doubts).toBe(1)
-  expect(journal.facts).toMatchObject({ skipped: 0, setAside: 0 })
-  expect(lines()).toEqual([])
-}, 120_000)

@@ -85,6 +85,7 @@ describe('quotes under a rate limit', () => {
       joiners.push(from(client))
       await joined(index + 1)
     }
+    await stage.timers.pass(2_000)
     expect((await beginner).status).toBe(504)
     await called(3)
     giveQuote(waiting[2] as ServerResponse)

@@ -1,380 +1,190 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Breaker, type BreakerState, type Permit } from '../../src/upstream/breakers.ts'
+import {
+  Breaker,
+  type BreakerState,
+  Breakers,
+  type Permit,
+  refusedPairs,
+} from '../../src/upstream/breakers.ts'
 
 const openMs = 5_000
 
-function breakerOf(failures: number, minFailingMs = 0) {
+const ends = { fails: 'failed', succeeds: 'succeeded', leaves: 'abandoned', begins: 'answerBegan' } as const
+
+/**
+ * Plays a story, word by word. `fails`, `succeeds` and `leaves` are each a request that is let out and ends at once. `A` is
+ * let out and stays, until `A.fails` and the like; `A.begins` is when a good answer to it begins. `refused`: no request is
+ * let out. `trial` is the next one's name: it has to be one that tries. `+999` lets so many milliseconds pass; `closed`,
+ * `open` and `half-open` are what the breaker has to be then. `3*fails` is three times the same.
+ */
+function play(story: string, { failures = 3, minFailingMs = 0 } = {}) {
   let nowMs = 1_000_000
   const states: BreakerState[] = []
-  const breaker = new Breaker('connections', {
-    failures,
-    minFailingMs,
-    openMs,
-    nowMs: () => nowMs,
-    onChange: ({ state }) => states.push(state),
-  })
-  return {
-    breaker,
-    states,
-    advance: (ms: number) => {
-      nowMs += ms
-    },
-    admitted(): Permit {
-      const permit = breaker.admit()
-      if (permit === undefined) throw new Error('no request was let out')
-      return permit
-    },
-    fail(times: number) {
-      for (let count = 0; count < times; count += 1) this.admitted().failed()
-    },
+  const onChange = ({ state }: { state: BreakerState }) => states.push(state)
+  const breaker = new Breaker('connections', { failures, minFailingMs, openMs, nowMs: () => nowMs, onChange })
+  const out = new Map<string, Permit>()
+
+  function letOut(what: string): Permit {
+    const permit = breaker.admit()
+    if (permit === undefined) throw new Error(`no request is let out for ${what} of: ${story}`)
+    return permit
   }
+  function step(word: string): void {
+    const [name = '', end] = word.split('.') as [string, keyof typeof ends | undefined]
+    if (end !== undefined) out.get(name)?.[ends[end]]()
+    else if (name in ends) letOut(word)[ends[name as keyof typeof ends]]()
+    else if (name.startsWith('+')) nowMs += Number(name)
+    else if (name === 'refused') expect(breaker.admit(), story).toBeUndefined()
+    else if (name === 'closes') breaker.close()
+    else if (/^[A-Z]$/.test(name)) {
+      const permit = letOut(word)
+      expect([story, name, permit.isTrial]).toEqual([story, name, /[T-Z]/.test(name)])
+      out.set(name, permit)
+    } else expect([story, breaker.state]).toEqual([story, name])
+  }
+  for (const word of story.split(' ')) {
+    const [, times = '1', rest = ''] = /^(?:(\d+)\*)?(.+)$/.exec(word) ?? []
+    for (let time = 0; time < Number(times); time += 1) step(rest)
+  }
+  return { breaker, states }
 }
 
+// The model in test/property/breakers.test.ts plays the same rules in any order.
 describe('a closed breaker', () => {
-  test('opens at the last of breakerFailures failures in a row, not before', () => {
-    const at = breakerOf(3)
-    at.fail(2)
-    expect(at.breaker.state).toBe('closed')
-    at.fail(1)
-    expect(at.breaker.state).toBe('open')
-  })
+  test.each([
+    ['opens at the last of breakerFailures failures in a row, not before', '2*fails closed fails open'],
+    ['resets its count after each success', '2*fails succeeds 2*fails succeeds 2*fails closed'],
+    ['takes a client that left for neither', '2*fails leaves closed fails open'],
+  ])('%s', (_rule, story) => void play(story))
 
-  test('opens only once the first failure in a row is a second old, however many there are', () => {
-    const at = breakerOf(3, 1_000)
-    at.fail(100)
-    at.advance(999)
-    at.fail(100)
-    expect(at.breaker.state).toBe('closed')
-    at.advance(1)
-    at.fail(1)
-    expect(at.breaker.state).toBe('open')
-  })
+  test.each([
+    [
+      'opens only once the first failure in a row is a second old',
+      '100*fails +999 100*fails closed +1 fails open',
+    ],
+    ['counts that second from the end of the first failure', 'fails +5000 succeeds +5000 100*fails closed'],
+    [
+      'opens with the last of failures that are rare',
+      '+60000 fails closed +60000 fails closed +60000 fails open',
+    ],
+    [
+      'is not opened by bursts with a success between',
+      '6*fails +100 succeeds +900 6*fails +100 succeeds closed',
+    ],
+  ])('%s', (_rule, story) => void play(story, { minFailingMs: 1_000 }))
 
-  test('counts that second from the end of the first failure, not from the last success', () => {
-    const at = breakerOf(3, 1_000)
-    at.fail(1)
-    at.advance(5_000)
-    at.admitted().succeeded()
-    at.advance(5_000)
-    at.fail(100)
-    expect(at.breaker.state).toBe('closed')
-  })
-
-  test('is not opened by failures that all end within a second while successes come between', () => {
-    const at = breakerOf(5, 1_000)
-    for (let burst = 0; burst < 100; burst += 1) {
-      at.fail(6)
-      at.advance(100)
-      at.admitted().succeeded()
-      at.advance(900)
-    }
-    expect(at.breaker.state).toBe('closed')
-  })
-
-  describe('while a request is unanswered that was sent longer ago than the failures took', () => {
-    function failingBeside(olderMs: number) {
-      const at = breakerOf(3, 1_000)
-      const older = at.admitted()
-      at.advance(olderMs)
-      at.fail(3)
-      at.advance(2_499)
-      at.fail(3)
-      expect(at.breaker.state).toBe('closed')
-      return { at, older }
-    }
-
-    test('waits for it until its first failure in a row is two and a half seconds old', () => {
-      const { at } = failingBeside(1)
-      at.advance(1)
-      at.fail(1)
-      expect(at.breaker.state).toBe('open')
-    })
-
-    test('opens no more if it succeeds', () => {
-      const { at, older } = failingBeside(1)
-      older.succeeded()
-      at.advance(1)
-      at.fail(3)
-      expect(at.breaker.state).toBe('closed')
-    })
-
-    test.each(['failed', 'abandoned', 'answerBegan'] as const)('waits no longer once it %s', (how) => {
-      const { at, older } = failingBeside(1)
-      older[how]()
-      at.breaker.admit()?.failed()
-      expect(at.breaker.state).toBe('open')
-    })
-  })
-
-  test('waits for no request that was sent later than one that failed as slowly', () => {
-    const at = breakerOf(3, 1_000)
-    const sent = Array.from({ length: 40 }, () => {
-      at.advance(100)
-      return at.admitted()
-    })
-    // Each fails after four seconds.
-    for (const [index, permit] of sent.entries()) {
-      permit.failed()
-      expect(at.breaker.state).toBe(index < 10 ? 'closed' : 'open')
-      at.advance(100)
-    }
-  })
-
-  test('opens with the last of breakerFailures failures that are rare', () => {
-    const at = breakerOf(3, 1_000)
-    for (const expected of ['closed', 'closed', 'open']) {
-      at.advance(60_000)
-      at.fail(1)
-      expect(at.breaker.state).toBe(expected)
-    }
-  })
-
-  test('resets its count after each success', () => {
-    const at = breakerOf(3)
-    for (let round = 0; round < 4; round += 1) {
-      at.fail(2)
-      at.admitted().succeeded()
-    }
-    expect(at.breaker.state).toBe('closed')
-  })
-
-  test('takes a client that left for neither a failure nor a success', () => {
-    const at = breakerOf(3)
-    at.fail(2)
-    at.admitted().abandoned()
-    expect(at.breaker.state).toBe('closed')
-    at.fail(1)
-    expect(at.breaker.state).toBe('open')
-  })
-
-  test('lets every request out', () => {
-    expect(breakerOf(3).breaker.retryAfterMs).toBe(0)
-  })
+  // A provider that sheds a third of its load is often slow for the rest: its first success comes later than a second.
+  const beside = 'A +1 3*fails +2499 3*fails closed'
+  test.each([
+    [
+      'waits for two and a half seconds while a request that was sent before is unanswered',
+      `${beside} +1 fails open`,
+    ],
+    ['opens no more if that request succeeds', `${beside} A.succeeds +1 2*fails closed`],
+    ['waits no longer once it fails', `${beside} A.fails open`],
+    ['waits no longer once its client leaves', `${beside} A.leaves fails open`],
+    ['waits no longer once its answer begins', `${beside} A.begins fails open`],
+    [
+      'waits for no request that was sent later',
+      'A +600 B +600 C +600 A.fails +600 B.fails D +600 C.fails open',
+    ],
+  ])('%s', (_rule, story) => void play(story, { minFailingMs: 1_000 }))
 })
 
 describe('an open breaker', () => {
-  test('lets no request out for breakerOpenMs and says how long that still is', () => {
-    const at = breakerOf(1)
-    at.fail(1)
-    at.advance(openMs - 1)
-    expect(at.breaker.admit()).toBeUndefined()
-    expect(at.breaker.retryAfterMs).toBe(1)
-  })
-
-  test('then lets out one request, and no other for breakerOpenMs unless that one has reported', () => {
-    const at = breakerOf(1)
-    at.fail(1)
-    at.advance(openMs)
-    expect(at.admitted().isTrial).toBe(true)
-    at.advance(openMs - 1)
-    expect([at.breaker.admit(), at.breaker.admit()]).toEqual([undefined, undefined])
-    at.advance(1)
-    expect(at.admitted().isTrial).toBe(true)
-    expect(at.breaker.admit()).toBeUndefined()
-    expect(at.states).toEqual(['open', 'half-open'])
-  })
-
-  test('closes when that request succeeds, and opens for the same time again when it fails', () => {
-    const at = breakerOf(3)
-    at.fail(3)
-    at.advance(openMs)
-    at.admitted().failed()
-    expect(at.breaker.retryAfterMs).toBe(openMs)
-    at.advance(openMs)
-    at.admitted().succeeded()
-    expect(at.states).toEqual(['open', 'half-open', 'open', 'half-open', 'closed'])
-    at.fail(2)
-    expect(at.breaker.state).toBe('closed')
-  })
+  test.each([
+    [
+      'lets one request out after breakerOpenMs, and another one if that has not reported for as long again',
+      'fails +4999 refused +1 T +4999 2*refused +1 U refused half-open',
+    ],
+    ['closes when that request succeeds, and counts from the beginning', 'fails +5000 T T.succeeds closed'],
+    [
+      'opens for the same time again when it fails',
+      'fails +5000 T T.fails open +4999 refused +1 T T.succeeds closed',
+    ],
+    ['lets another one out at once if the client of the trial leaves', 'fails +5000 T T.leaves U'],
+    ['is not closed by the late success of an earlier request', 'A fails A.succeeds open'],
+  ])('%s', (_rule, story) => void play(story, { failures: 1 }))
 
   test('closes as soon as a good answer to the trial begins, however long the rest of it takes', () => {
-    const at = breakerOf(2)
-    at.fail(2)
-    at.advance(openMs)
-    const trial = at.admitted()
-    trial.answerBegan()
-    expect(at.breaker.state).toBe('closed')
-    trial.failed()
-    expect(at.breaker.state).toBe('closed')
-    at.fail(1)
-    expect(at.breaker.state).toBe('open')
-  })
-
-  test('lets out another request at once if the client of the trial leaves', () => {
-    const at = breakerOf(1)
-    at.fail(1)
-    at.advance(openMs)
-    at.admitted().abandoned()
-    expect(at.admitted().isTrial).toBe(true)
-  })
-
-  test('is not closed by the late success of an earlier request', () => {
-    const at = breakerOf(1)
-    const early = at.admitted()
-    at.fail(1)
-    early.succeeded()
-    expect(at.breaker.state).toBe('open')
+    play('2*fails +5000 T T.begins closed T.fails closed fails open', { failures: 2 })
   })
 
   test('once closed again does not count the late failures of earlier requests', () => {
-    const at = breakerOf(2)
-    const early = [at.admitted(), at.admitted(), at.admitted()]
-    at.fail(2)
-    at.advance(openMs)
-    at.admitted().succeeded()
-    for (const permit of early) permit.failed()
-    expect(at.breaker.state).toBe('closed')
+    play('A B C 2*fails +5000 succeeds A.fails B.fails C.fails closed fails closed', { failures: 2 })
+  })
+
+  test('says how long it stays open, and each change once', () => {
+    expect(play('2*fails').breaker.retryAfterMs).toBe(0)
+    expect(play('3*fails +4999').breaker.retryAfterMs).toBe(1)
+    const again = play('3*fails +5000 fails')
+    expect(again.breaker.retryAfterMs).toBe(openMs)
+    expect(play('3*fails +5000 fails +5000 succeeds').states).toEqual([
+      ...['open', 'half-open', 'open', 'half-open', 'closed'],
+    ])
   })
 })
 
 describe('a trial that took longer than breakerOpenMs, so that a second one was let out', () => {
-  function twoTrials() {
-    const at = breakerOf(1)
-    at.fail(1)
-    at.advance(openMs)
-    const late = at.admitted()
-    at.advance(openMs)
-    return { at, late, second: at.admitted() }
-  }
-
-  test.each(['failed', 'abandoned'] as const)('changes nothing when it has %s', (how) => {
-    const { at, late, second } = twoTrials()
-    late[how]()
-    expect([at.breaker.state, at.breaker.admit()]).toEqual(['half-open', undefined])
-    second.succeeded()
-    expect(at.breaker.state).toBe('closed')
-  })
-
-  test.each(['succeeded', 'answerBegan'] as const)('ends the outage when it has %s', (how) => {
-    const { at, late, second } = twoTrials()
-    late[how]()
-    expect(at.breaker.state).toBe('closed')
-    second.failed()
-    expect(at.breaker.state).toBe('closed')
-  })
-
-  test('ends the outage also after the second one has failed', () => {
-    const { at, late, second } = twoTrials()
-    second.failed()
-    expect(at.breaker.retryAfterMs).toBe(openMs)
-    late.answerBegan()
-    expect(at.breaker.state).toBe('closed')
-    late.failed()
-    expect(at.breaker.state).toBe('open')
-  })
-
-  test.each(['succeeded', 'answerBegan', 'failed', 'abandoned'] as const)(
-    'changes nothing in a later outage when it has %s',
-    (how) => {
-      const { at, late, second } = twoTrials()
-      second.succeeded()
-      at.fail(1)
-      late[how]()
-      expect([at.breaker.state, at.breaker.retryAfterMs]).toEqual(['open', openMs])
-    },
-  )
+  const two = 'fails +5000 T +5000 U'
+  test.each([
+    ['changes nothing when it fails', `${two} T.fails half-open refused U.succeeds closed`],
+    ['changes nothing when its client leaves', `${two} T.leaves half-open refused U.succeeds closed`],
+    ['ends the outage when it succeeds', `${two} T.succeeds closed U.fails closed`],
+    ['ends the outage when its answer begins', `${two} T.begins closed U.fails closed`],
+    [
+      'ends the outage also after the second one has failed',
+      `${two} U.fails open T.begins closed T.fails open`,
+    ],
+    ...['succeeds', 'begins', 'fails', 'leaves'].map((end) => [
+      `${end}, and changes nothing in a later outage`,
+      `${two} U.succeeds fails +1 T.${end} open +4998 refused +1 V`,
+    ]),
+  ])('%s', (_rule, story) => void play(story ?? '', { failures: 1 }))
 })
 
 describe('closed by another request than its trial', () => {
   test('it lets all requests out, and ignores the end of its trial', () => {
-    const at = breakerOf(1)
-    at.fail(1)
-    at.advance(openMs)
-    const trial = at.admitted()
-    at.breaker.close()
-    expect(at.admitted().isTrial).toBe(false)
-    trial.failed()
-    trial.answerBegan()
-    expect(at.states).toEqual(['open', 'half-open', 'closed'])
+    const { states } = play('fails +5000 T closes A T.fails T.begins closed', { failures: 1 })
+    expect(states).toEqual(['open', 'half-open', 'closed'])
   })
 
   test('it starts to count again, as after any success', () => {
-    const at = breakerOf(2)
-    at.fail(1)
-    at.breaker.close()
-    at.fail(1)
-    expect(at.breaker.state).toBe('closed')
-    at.fail(1)
-    expect(at.breaker.state).toBe('open')
+    play('fails closes fails closed fails open', { failures: 2 })
   })
 })
 
-type Ending = 'succeeded' | 'failed' | 'abandoned'
-const step = fc.oneof(
-  fc.record({ what: fc.constant('admit' as const) }),
-  fc.record({ what: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 2 * openMs }) }),
-  fc.record({
-    what: fc.constant('end' as const),
-    which: fc.nat(),
-    how: fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'abandoned'),
-    answering: fc.boolean(),
-  }),
-)
+describe('failing pairs', () => {
+  function pairs() {
+    const limits = { failures: 2, minFailingMs: 0, openMs, nowMs: () => 1_000_000, onChange() {} }
+    const breakers = new Breakers(true, limits)
+    const fail = (pair: string) => {
+      for (let time = 0; time < 2; time += 1) breakers.admit({ quoteOf: pair })?.failed()
+    }
+    return {
+      breakers,
+      fail,
+      isRefused: (pair: string) => breakers.refusal({ quoteOf: pair })?.name === 'pair',
+    }
+  }
 
-test('in any order of events one more request tries in each breakerOpenMs, and no trial is ever lost', () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
-      const at = breakerOf(failures)
-      const out: Permit[] = []
-      let latest: Permit | undefined
-      let sinceLatestMs = 0
-      for (const event of steps) {
-        const before = at.breaker.state
-        if (event.what === 'wait') {
-          at.advance(event.ms)
-          sinceLatestMs += event.ms
-        } else if (event.what === 'admit') {
-          const isAlone = latest === undefined || !out.includes(latest) || sinceLatestMs >= openMs
-          const mayTry = before !== 'closed' && at.breaker.retryAfterMs === 0 && isAlone
-          const permit = at.breaker.admit()
-          expect(permit !== undefined).toBe(before === 'closed' || mayTry)
-          expect(permit?.isTrial ?? false).toBe(mayTry)
-          if (permit) out.push(permit)
-          if (mayTry) {
-            latest = permit
-            sinceLatestMs = 0
-          }
-        } else if (out.length > 0) {
-          const [permit] = out.splice(event.which % out.length, 1)
-          if (event.answering && !permit?.isTrial) permit?.answerBegan()
-          permit?.[event.how]()
-          const mayDecide = permit === latest || (permit?.isTrial && event.how === 'succeeded')
-          if (!mayDecide && before !== 'closed') expect(at.breaker.state).toBe(before)
-        }
-      }
-      for (const permit of out) permit.abandoned()
-      at.advance(openMs)
-      at.admitted().succeeded()
-      expect(at.breaker.state).toBe('closed')
-    }),
-    { numRuns: 2_000 },
-  )
-})
-
-test('a breaker opens exactly when breakerFailures requests have failed in a row, the first a second before the last', () => {
-  const ending = fc.record({
-    how: fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'failed', 'failed', 'abandoned'),
-    afterMs: fc.constantFrom(0, 100, 400),
+  // Five failing pairs used to stop the quotes of all.
+  test('stop no other pair, however many they are', () => {
+    const { breakers, fail, isRefused } = pairs()
+    const bad = Array.from({ length: 20 }, (_none, index) => `BAD${index}`)
+    for (const pair of bad) fail(pair)
+    expect(refusedPairs(breakers)).toEqual(expect.arrayContaining(bad))
+    expect([...bad, 'X'].map(isRefused)).toEqual([...bad.map(() => true), false])
   })
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 5 }), fc.array(ending, { maxLength: 60 }), (failures, endings) => {
-      const at = breakerOf(failures, 1_000)
-      let row: number[] = []
-      let sinceMs = 0
-      let isOpen = false
-      for (const { how, afterMs } of endings) {
-        at.advance(afterMs)
-        sinceMs += afterMs
-        at.breaker.admit()?.[how]()
-        if (how === 'succeeded') row = []
-        if (how === 'failed') row.push(sinceMs)
-        const [first = sinceMs] = row
-        isOpen ||= how === 'failed' && row.length >= failures && sinceMs - first >= 1_000
-        expect(at.breaker.state === 'closed').toBe(!isOpen)
-        if (isOpen) return
-      }
-    }),
-    { numRuns: 2_000 },
-  )
+
+  test('with long and many invented names do not fill memory', () => {
+    const { breakers, fail, isRefused } = pairs()
+    const long = `BAD${'x'.repeat(6_000)}`
+    fail(long)
+    expect([long, `${long}y`].map(isRefused)).toEqual([true, false])
+    expect(refusedPairs(breakers).map(({ length }) => length)).toEqual([64])
+    for (let count = 0; count < 1_000; count += 1) breakers.admit({ quoteOf: `P${count}` })
+    // It was asked for longest ago, so it has been forgotten.
+    expect([breakers.pairs.length, refusedPairs(breakers)]).toEqual([1_000, []])
+  })
 })

@@ -87,14 +87,6 @@ describe('an interim answer', () => {
     },
   )
 
-  test.each([100, 101])('%i is never relayed', async (status) => {
-    const received = await exchange(
-      request('GET /checkouts HTTP/1.1', 'Connection: close'),
-      say(`HTTP/1.1 ${status} No\r\n\r\n${final}`),
-    )
-    expect(statuses(received)).not.toContain(status)
-  })
-
   test('is not buffered for a client that reads nothing', async () => {
     const long = `HTTP/1.1 103 Early Hints\r\nX-Long: ${'x'.repeat(8_000)}\r\n\r\n`
     const upstream = await rawUpstream((socket) => {

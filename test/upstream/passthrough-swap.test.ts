@@ -145,22 +145,6 @@ describe('what SWAP_ settings supply', () => {
   })
 })
 
-describe('X-Request-Id on the swap side', () => {
-  test("is the caller's own, in its place, if it can be logged", async () => {
-    const got = await swapHeaders(['x-request-ID: abc-1', 'X-A: 1'])
-    expect(got.slice(0, 4)).toEqual(['x-request-ID', 'abc-1', 'X-A', '1'])
-    expect(valuesOf(got, 'x-request-id')).toEqual(['abc-1'])
-  })
-
-  test.each([[['X-A: 1']], [['X-Request-Id: with "quotes"']], [['X-Request-Id: a', 'X-Request-Id: b']]])(
-    "is replaced by the gateway's own after %j",
-    async (lines) => {
-      const ids = valuesOf(await swapHeaders(lines), 'x-request-id')
-      expect(ids).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
-    },
-  )
-})
-
 test("a swap request keeps its other headers in order, with the gateway's after them", async () => {
   const got = await swapHeaders([
     'Accept: */*',

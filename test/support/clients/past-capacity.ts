@@ -4,7 +4,7 @@ import { startGateway } from '../gateways/gateway.ts'
 import { startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { ask, giveQuote, quoteBody } from './quotes.ts'
 
-export type Load = 'quotes' | 'float orders' | 'orders' | 'quotes and float orders' | 'quotes and the rest'
+export type Load = 'quotes' | 'float orders' | 'quotes and float orders' | 'quotes and the rest'
 
 export interface PastCapacityOptions {
   load: Load
@@ -18,11 +18,7 @@ export interface PastCapacityOptions {
 
 export interface Ended {
   status: number
-  /** A float order or an order. */
-  isOrder: boolean
   isQuote: boolean
-  /** Since the first request. */
-  afterMs: number
 }
 
 export interface PastCapacity {
@@ -50,12 +46,7 @@ export async function playPastCapacity(options: PastCapacityOptions): Promise<Pa
   async function send(number: number): Promise<void> {
     const request = requestOf(options.load, number)
     const { status } = await ask(gateway.url, request)
-    ended.push({
-      status,
-      isOrder: request.method === 'POST',
-      isQuote: request.path.includes('/quotes'),
-      afterMs: performance.now() - beganAtMs,
-    })
+    ended.push({ status, isQuote: request.path.includes('/quotes') })
   }
   try {
     const all: Promise<void>[] = []
@@ -75,7 +66,6 @@ function requestOf(load: Load, number: number) {
   if (load === 'quotes and the rest' && number % 2 === 0)
     return { path: '/v3/assets', method: 'GET', headers }
   const order = { path: '/v3/orders/float', method: 'POST', headers, body: '{}' }
-  if (load === 'orders') return { ...order, path: '/v3/orders' }
   if (load === 'float orders' || (load === 'quotes and float orders' && number % 2 === 0)) return order
   // Each amount is asked for once, so that no quote comes from the cache and none is shared.
   return { path: `/v3/pairs/A_B/quotes?amount=${number + 1}`, method: 'GET', headers }

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import type { SettingValue } from '../../../src/config/problems.ts'
+import { VirtualTime } from '../machine/virtual-time.ts'
 import { type RawUpstream, startRawUpstream } from '../upstreams/raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
@@ -34,6 +36,18 @@ export async function gatewayTo(
   })
   onTestFinished(() => gateway.close())
   return gateway
+}
+
+/** A gateway whose deadlines and breakers go by a time that stands still until the test lets it pass. */
+export async function gatewayInVirtualTime(
+  upstreamUrl: string,
+  settings: Record<string, SettingValue | undefined> = {},
+): Promise<{ gateway: RunningGateway; timers: VirtualTime }> {
+  const timers = new VirtualTime()
+  const own = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, ...settings }
+  const gateway = await startGateway(own, { clock: { ...systemClock, timers } })
+  onTestFinished(() => gateway.close())
+  return { gateway, timers }
 }
 
 /** Waits for something that has no event of its own. */

@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import { ask, lookups, untilCounted } from '../clients/quotes.ts'
-import { gatewayTo, recordingUpstream, until } from './between.ts'
+import { gatewayInVirtualTime, recordingUpstream, until } from './between.ts'
 
-/** An upstream whose answers are given by the test, and a gateway in front of it. */
+/** An upstream whose answers are given by the test, and a gateway in front of it whose deadlines come when the test says so. */
 export async function held(settings: Record<string, SettingValue> = {}) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
-  const gateway = await gatewayTo(upstream.url, {
+  const { gateway, timers } = await gatewayInVirtualTime(upstream.url, {
     // A GET whose connection died is sent once more, which is another test's matter.
     retries: '0',
     // Nothing but the callers' leaving may end a call while a test looks.
@@ -26,5 +26,5 @@ export async function held(settings: Record<string, SettingValue> = {}) {
   /** Once the connection of this call has closed; undici opens another one at once, for what may come. */
   const ended = (response: ServerResponse | undefined) =>
     until(() => response?.socket == null || response.socket.destroyed, 'the upstream call to end')
-  return { upstream, gateway, waiting, crowd, called, joined, ended }
+  return { upstream, gateway, timers, waiting, crowd, called, joined, ended }
 }

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { pause } from '../gateways/between.ts'
 import type { Fleet } from '../gateways/fleet.ts'
+import { freePort } from '../machine/free-port.ts'
 import { startStoreLine } from './store-line.ts'
 import { moveSlot, untilAsked, type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from './valkey.ts'
 
@@ -158,6 +159,15 @@ export const losingStores: readonly FleetFault[] = [
       ofServer((server) => ({
         break: () => server.ask('CONFIG', 'SET', 'maxmemory', '1'),
         mend: () => server.ask('CONFIG', 'SET', 'maxmemory', '0'),
+      })),
+  },
+  {
+    name: 'READONLY after a failover',
+    lastsMs,
+    set: () =>
+      ofServer((server) => ({
+        break: async () => server.ask('REPLICAOF', '127.0.0.1', await freePort()),
+        mend: () => server.ask('REPLICAOF', 'NO', 'ONE'),
       })),
   },
   {
