@@ -38,160 +38,74 @@ describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "
 })
 
 const stopped = 'Breakers not closed, pairs stopped, clocks not known'
+const answering = 'Share of the time that store and journal answer'
+const errorBudget = [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast]
 
-/** The panel that shows what a rule judges, where its colour changes, and how the rule says so. */
-const shown: [alert: string, panel: string, threshold: number, inRule: string][] = [
-  ['QuotegateProviderErrors', 'Share of 5xx', thresholds.errorsFast, '> 14.4 * 0.001'],
-  ['QuotegateOwnErrors', 'Share of 5xx', thresholds.errorsFast, '> 14.4 * 0.001'],
-  ['QuotegateSlow', 'Share of slow quotes', thresholds.slowFast, '> 14.4 * 0.01'],
-  [
-    'QuotegateRequestsBrokenOff',
-    'Share failed or broken off',
-    thresholds.brokenOffShare,
-    `> ${thresholds.brokenOffShare}`,
-  ],
-  [
-    'QuotegateRouteFails',
-    'Share failed or broken off',
-    thresholds.routeFailedShare,
-    `> ${thresholds.routeFailedShare}`,
-  ],
-  [
-    'QuotegateClientsTurnedAway',
-    'Clients turned away in five minutes',
-    thresholds.turnedAway,
-    `> ${thresholds.turnedAway}`,
-  ],
-  [
-    'QuotegateHitRatioCollapsed',
-    'Hit ratio against the last day',
-    thresholds.hitRatioOfTheDay,
-    `< ${thresholds.hitRatioOfTheDay}`,
-  ],
-  [
-    'QuotegateNoQuotes',
-    'Calls that brought no valid quote',
-    thresholds.noQuoteShare,
-    `> ${thresholds.noQuoteShare}`,
-  ],
-  [
-    'QuotegateOrdersRefused',
-    'Share of orders refused or unknown',
-    thresholds.refusedShare,
-    `> ${thresholds.refusedShare}`,
-  ],
-  [
-    'QuotegateOrdersUnknown',
-    'Share of orders refused or unknown',
-    thresholds.unknownShare,
-    `> ${thresholds.unknownShare}`,
-  ],
-  [
-    'QuotegateClockOffset',
-    "The provider's clock less ours",
-    thresholds.clockOffsetSeconds,
-    `> ${thresholds.clockOffsetSeconds}`,
-  ],
-  ['QuotegateClockUnknown', stopped, thresholds.none + 1, `> ${thresholds.none}`],
-  ['QuotegateBreakerOpen', stopped, thresholds.none + 1, `> ${thresholds.none}`],
-  [
-    'QuotegateProviderSlow',
-    'Upstream p95 against the last day',
-    thresholds.slowerThanUsual,
-    `>= ${thresholds.slowerThanUsual}`,
-  ],
-  [
-    'QuotegateProviderLimits',
-    'Calls that brought no valid quote',
-    thresholds.quotesLimited,
-    `> ${thresholds.quotesLimited}`,
-  ],
-  ['QuotegatePairsStopped', stopped, thresholds.none + 1, `> ${thresholds.none}`],
-  [
-    'QuotegateStoreDown',
-    'Share of the time that store and journal answer',
-    thresholds.upShare,
-    `< ${thresholds.upShare}`,
-  ],
-  [
-    'QuotegateJournalNotWritten',
-    'Share of the time that store and journal answer',
-    thresholds.upShare,
-    `< ${thresholds.upShare}`,
-  ],
-  [
-    'QuotegateJournalDamaged',
-    'Journal lines skipped and files set aside',
-    thresholds.none + 1,
-    `> ${thresholds.none}`,
-  ],
-  [
-    'QuotegateRestarts',
-    'Restarts in a quarter of an hour',
-    thresholds.restarts + 1,
-    `> ${thresholds.restarts}`,
-  ],
-  [
-    'QuotegateEventLoopLag',
-    'Event loop lag, p99',
-    thresholds.eventLoopLagSeconds,
-    `> ${thresholds.eventLoopLagSeconds}`,
-  ],
-  [
-    'QuotegateMemoryFull',
-    'Memory and descriptors in use',
-    thresholds.memoryShare,
-    `> ${thresholds.memoryShare}`,
-  ],
-  [
-    'QuotegateDescriptorsFull',
-    'Memory and descriptors in use',
-    thresholds.descriptorShare,
-    `> ${thresholds.descriptorShare}`,
-  ],
+type Threshold = keyof typeof thresholds
+/** The panel that shows what a rule judges, and where its colour changes: past `none` at the next whole number. */
+const shown: [alert: string, panel: string, comparison: string, threshold: Threshold][] = [
+  ['QuotegateRequestsBrokenOff', 'Share failed or broken off', '>', 'brokenOffShare'],
+  ['QuotegateRouteFails', 'Share failed or broken off', '>', 'routeFailedShare'],
+  ['QuotegateClientsTurnedAway', 'Clients turned away in five minutes', '>', 'turnedAway'],
+  ['QuotegateHitRatioCollapsed', 'Hit ratio against the last day', '<', 'hitRatioOfTheDay'],
+  ['QuotegateNoQuotes', 'Calls that brought no valid quote', '>', 'noQuoteShare'],
+  ['QuotegateOrdersRefused', 'Share of orders refused or unknown', '>', 'refusedShare'],
+  ['QuotegateOrdersUnknown', 'Share of orders refused or unknown', '>', 'unknownShare'],
+  ['QuotegateClockOffset', "The provider's clock less ours", '>', 'clockOffsetSeconds'],
+  ['QuotegateClockUnknown', stopped, '>', 'none'],
+  ['QuotegateBreakerOpen', stopped, '>', 'none'],
+  ['QuotegateProviderSlow', 'Upstream p95 against the last day', '>=', 'slowerThanUsual'],
+  ['QuotegateProviderLimits', 'Calls that brought no valid quote', '>', 'quotesLimited'],
+  ['QuotegatePairsStopped', stopped, '>', 'none'],
+  ['QuotegateStoreDown', answering, '<', 'upShare'],
+  ['QuotegateJournalNotWritten', answering, '<', 'upShare'],
+  ['QuotegateJournalDamaged', 'Journal lines skipped and files set aside', '>', 'none'],
+  ['QuotegateRestarts', 'Restarts in a quarter of an hour', '>', 'restarts'],
+  ['QuotegateEventLoopLag', 'Event loop lag, p99', '>', 'eventLoopLagSeconds'],
+  ['QuotegateMemoryFull', 'Memory and descriptors in use', '>', 'memoryShare'],
+  ['QuotegateDescriptorsFull', 'Memory and descriptors in use', '>', 'descriptorShare'],
 ]
-
-test.each([
-  [
-    'QuotegateProviderErrors',
-    'Share of 5xx',
-    [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast],
-  ],
-  [
-    'QuotegateOwnErrors',
-    'Share of 5xx',
-    [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast],
-  ],
+const budgets: [alert: string, panel: string, fromLongToFast: number[]][] = [
+  ['QuotegateProviderErrors', 'Share of 5xx', errorBudget],
+  ['QuotegateOwnErrors', 'Share of 5xx', errorBudget],
   [
     'QuotegateSlow',
     'Share of slow quotes',
     [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast],
   ],
-])('%s has three pairs of windows, and a line for each in "%s"', (alert, title, [long, slowly, fast]) => {
-  const budget = alert === 'QuotegateSlow' ? '0.01' : '0.001'
-  const rules = alertRules.filter((rule) => rule.alert === alert)
-  expect(rules.map(({ labels }) => labels)).toEqual([
-    { severity: 'critical', window: '1h' },
-    { severity: 'warning', window: '6h' },
-    { severity: 'warning', window: '3d' },
-  ])
-  for (const [index, [pace, windows]] of [
-    ['14.4', ['[1h]', '[5m]']],
-    ['6', ['[6h]', '[30m]']],
-    ['1', ['[3d]', '[6h]']],
-  ].entries()) {
-    const expr = rules[index]?.expr ?? ''
-    expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
-    for (const window of windows ?? []) expect(expr).toContain(window)
-  }
-  const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
-  expect(steps?.map(({ value }) => value)).toEqual([null, long, slowly, fast])
-})
+]
 
-test.each(shown)('%s fires where its panel "%s" changes colour', (alert, title, threshold, inRule) => {
-  expect(alertRules.find((rule) => rule.alert === alert)?.expr).toContain(inRule)
+test.each(budgets)(
+  '%s has three pairs of windows, and a line for each in "%s"',
+  (alert, title, [long, slowly, fast]) => {
+    const budget = alert === 'QuotegateSlow' ? '0.01' : '0.001'
+    const rules = alertRules.filter((rule) => rule.alert === alert)
+    expect(rules.map(({ labels }) => labels)).toEqual([
+      { severity: 'critical', window: '1h' },
+      { severity: 'warning', window: '6h' },
+      { severity: 'warning', window: '3d' },
+    ])
+    for (const [index, [pace, windows]] of [
+      ['14.4', ['[1h]', '[5m]']],
+      ['6', ['[6h]', '[30m]']],
+      ['1', ['[3d]', '[6h]']],
+    ].entries()) {
+      const expr = rules[index]?.expr ?? ''
+      expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
+      for (const window of windows ?? []) expect(expr).toContain(window)
+    }
+    const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
+    expect(steps?.map(({ value }) => value)).toEqual([null, long, slowly, fast])
+  },
+)
+
+test.each(shown)('%s fires where its panel "%s" changes colour', (alert, title, comparison, name) => {
+  const threshold = thresholds[name]
+  const rule = alertRules.find((one) => one.alert === alert)
+  expect(rule?.expr).toContain(`${comparison} ${threshold}`)
   const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
-  expect(steps?.map(({ value }) => value)).toContain(threshold)
+  const isCount = name === 'none' || name === 'restarts'
+  expect(steps?.map(({ value }) => value)).toContain(isCount ? threshold + 1 : threshold)
 })
 
 test("QuotegateOrdersUnknown fires above its red line whatever the last day's share was", () => {
@@ -222,7 +136,7 @@ test.each(['Connections to upstreams', 'Processor, and collecting garbage', 'Mem
 )
 
 test('every panel is one that an alert or the runbook uses', () => {
-  const used = shown.map(([, title]) => title)
+  const used = [...shown, ...budgets].map(([, title]) => title)
   const others = panels.filter(({ title }) => !used.includes(title) && !runbook.includes(`*${title}*`))
   expect(others).toEqual([])
   expect(panels.length).toBeLessThanOrEqual(30)
@@ -240,5 +154,5 @@ test('every alert with a threshold has a panel that shows it', () => {
   // Whether a target answers is not a matter of degree.
   const without = ['QuotegateTargetAbsent']
   const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
-  expect(alerts.sort()).toEqual([...shown.map(([alert]) => alert), ...without].sort())
+  expect(alerts.sort()).toEqual([...[...shown, ...budgets].map(([alert]) => alert), ...without].sort())
 })

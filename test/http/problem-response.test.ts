@@ -93,16 +93,6 @@ describe('a path without a route', () => {
   })
 })
 
-describe('a method that is never relayed', () => {
-  test.each(['TRACE /v3/pairs', 'CONNECT example.com:443'])('is a 405 with Allow: %s', async (line) => {
-    const { url } = await gatewayWith()
-    const { text } = await sendRaw(url, `${line} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
-    expect(text).toMatch(/^HTTP\/1\.1 405 /)
-    expect(text).toContain('\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n')
-    expect(text).toContain('"type":"urn:quotegate:problem:method-not-allowed"')
-  })
-})
-
 describe('an upstream that fails', () => {
   test('is a 502 that can be sent again, even as a POST, while nothing listens there', async () => {
     const upstream = await upstreamThat(() => {})

@@ -6,7 +6,7 @@ import { orderStage } from '../support/clients/orders.ts'
 // A Date is cut to whole seconds, and believed to 250 ms on either side.
 const widthMs = 1_500
 
-it.each([
+const clocks = [
   { clocks: 'the clocks agree', offsetMs: 0, maxPartMs: 0, lateMs: 0, runs: 150 },
   // Our clock says for half a minute longer that a quote lives, and the later of the two counts for orders.
   {
@@ -17,7 +17,9 @@ it.each([
     runs: 50,
   },
   { clocks: 'the provider is 30 s behind', offsetMs: -30_000, maxPartMs: 999, lateMs: widthMs, runs: 50 },
-])(
+]
+
+it.each(clocks)(
   'a live quote is never refused and an expired one never forwarded, or for as long as the clocks differ and 1.5 s: $clocks',
   async ({ offsetMs, maxPartMs, lateMs, runs }) => {
     let seen = 0
