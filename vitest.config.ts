@@ -53,7 +53,6 @@ const long = [
   'promises/errors-as-documented',
   'promises/no-quote-after-its-expiry',
   'promises/one-order-for-one-key',
-  'property/order-guard',
   'property/quote-races',
   'property/two-edges',
   'regression/patience',
