@@ -127,21 +127,6 @@ describe('a request', () => {
   })
 })
 
-describe('a histogram', () => {
-  const bucket = (le: string) => `quotegate_quote_lifetime_seconds_bucket{le="${le}"}`
-
-  test('counts a value in every bucket whose bound is at least that value', async () => {
-    const metrics = fresh()
-    for (const ms of [29_999, 30_000, 30_001, 10_000_000]) metrics.events.quoteKept(ms, '', undefined)
-    const counts = await Promise.all(
-      ['25', '30', '45', '3600', '+Inf'].map((le) => reading(metrics, bucket(le))),
-    )
-    expect(counts).toEqual([0, 2, 3, 3, 4])
-    expect(await reading(metrics, 'quotegate_quote_lifetime_seconds_count')).toBe(4)
-    expect(await reading(metrics, 'quotegate_quote_lifetime_seconds_sum')).toBeCloseTo(10_090)
-  })
-})
-
 describe('a pair', () => {
   test('has its own label if METRICS_PAIRS names it, or else the label other', async () => {
     const metrics = fresh(['ETH_USDC'])

@@ -2,13 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import {
-  ask,
-  counted,
-  giveQuote,
-  quoteBody,
-  untilCounted,
-} from '../support/clients/quotes.ts'
+import { ask, counted, giveQuote, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
