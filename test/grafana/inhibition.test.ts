@@ -89,7 +89,7 @@ test.each<[string, Labels[], Labels[]]>([
     [limit, warning('NoQuotes'), warning('HitRatioCollapsed'), warning('OrdersRefused')],
     [warning('NoQuotes'), warning('HitRatioCollapsed')],
   ],
-  ['without it they are told', [warning('NoQuotes'), warning('HitRatioCollapsed')], []],
+  ['without it both notify', [warning('NoQuotes'), warning('HitRatioCollapsed')], []],
   ['a defect that fails every request of one route pages once', [ownErrors, routeFails], [routeFails]],
   [
     'a breaker of payments hides nothing of quotes',

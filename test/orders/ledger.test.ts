@@ -4,7 +4,7 @@ import { type Asked, decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
 
-/** What the ledger keeps, and for how long. Which quote decides is told by the guard's model (test/property) and test/routes. */
+/** What the ledger keeps, and for how long. The guard's model (test/property) and test/promises say which quote decides. */
 const EXPIRY = 1_763_651_841_481
 const NOTED = EXPIRY - 30_000
 const RETENTION = 86_400_000

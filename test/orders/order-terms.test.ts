@@ -183,7 +183,7 @@ describe('keys with a meaning in JavaScript', () => {
   })
 })
 
-// Where a body is no JSON: test/property/orders.test.ts, and one of each kind in test/routes/orders-bodies.test.ts.
+// Bodies that are not JSON: test/property/orders.test.ts, and one of each kind in test/routes/orders-bodies.test.ts.
 describe('a body is refused', () => {
   it('that is empty', () => expect(read('').problem).toMatch(/empty/))
 
