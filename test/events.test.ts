@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Events, eventNames, type Listener } from '../src/events.ts'
@@ -8,29 +7,7 @@ import type { Exchange } from '../src/server/exchange.ts'
 import type { Breaker } from '../src/upstream/breakers.ts'
 import { freshMetrics } from './support/observing/fresh-metrics.ts'
 
-const root = new URL('../src/', import.meta.url)
-const sources = readdirSync(root, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && file !== 'events.ts' && !file.startsWith('operations/console/'))
-  .map((file) => ({ file, text: readFileSync(new URL(file, root), 'utf8') }))
-
 describe.each(eventNames)('the event %s', (name) => {
-  test('is emitted by some room', () => {
-    const emitters = sources.filter(({ text }) => new RegExp(`\\b#?events(?:!|\\?)?\\.${name}\\(`).test(text))
-    expect(emitters.map(({ file }) => file)).not.toEqual([])
-  })
-
-  test('has a listener', () => {
-    const isMethod = new RegExp(`^ {2,8}(?:async )?${name}(?:\\(|:)`, 'm')
-    const listening = sources.filter(
-      ({ text }) => /\bListener\b|EventListener/.test(text) && isMethod.test(text),
-    )
-    expect(listening.map(({ file }) => file)).not.toEqual([])
-  })
-
-  test('has at most three arguments', () => {
-    expect(Events.prototype[name].length).toBeLessThanOrEqual(3)
-  })
-
   test('reaches each listener that has it, in their order, with what it was called with', () => {
     const heard: unknown[] = []
     const listening = (who: string): Listener => ({

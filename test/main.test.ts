@@ -111,27 +111,14 @@ describe('--check-config', () => {
     expect(stderr).not.toMatch(/sk_live|^\s+at /m)
   })
 
-  test('treats a removed setting as an error, and names the replacement', async () => {
-    const { code, stderr } = await run(['--check-config'], {
-      BREAKER_OPEN_MS: '9',
-      QUOTE_PARTITION: 'prefix',
-    })
+  test('treats a removed setting, a near-miss and a name that begins as settings do as errors, and a start warns of the last', async () => {
+    const settings = { STATE_DIR: '/var/lib/quotegate', SWAP_SERVICE_HOST: '10.0.0.1' }
+    const gone = { BREAKER_OPEN_MS: '9', QUOTE_PARTITION: 'prefix', SWAP_BASEURL: 'https://swap.example' }
+    const { code, stderr } = await run(['--check-config'], { ...settings, ...gone })
     expect(code).toBe(1)
     expect(stderr).toContain('BREAKER_OPEN_MS is not a setting any more: an open breaker')
     expect(stderr).toContain('QUOTE_PARTITION=prefix was removed and counts as ip: ')
-  })
-
-  test('treats a near-miss as an error, and asks whether the similar setting was meant', async () => {
-    const { code, stderr } = await run(['--check-config'], { SWAP_BASEURL: 'https://swap.example' })
-    expect(code).toBe(1)
     expect(stderr).toContain('SWAP_BASEURL is not a setting. Did you mean SWAP_BASE_URL?')
-  })
-
-  test('treats a name that begins as settings do as an error, and a start warns of it', async () => {
-    const settings = { STATE_DIR: '/var/lib/quotegate', SWAP_SERVICE_HOST: '10.0.0.1' }
-    const { code, stderr } = await run(['--check-config'], settings)
-    expect(code).toBe(1)
-    expect(stderr).toContain('There is a problem with the settings:')
     expect(stderr).toContain('STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?')
     const started = startProgram([], { ...settings, PORT: '0', ADMIN_PORT: '0' })
     await started.says(/quotegate is listening/)

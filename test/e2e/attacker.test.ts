@@ -17,57 +17,8 @@ function askRaw({ gateway }: Stage, lines: readonly string[], body = '') {
   return sendRaw(gateway.url, `${lines.join('\r\n')}\r\n\r\n${body}`, { waitMs: 5_000 })
 }
 
-/** Story 11: the attacker has the port and an hour. */
+/** Story 11: the attacker has the port and an hour. What it writes into a head or a body: test/regression. */
 describe('the attacker', () => {
-  const hidden = 'GET /v3/pairs?smuggled HTTP/1.1\r\nHost: gate\r\n\r\n'
-  const post = ['POST /checkouts HTTP/1.1', 'Host: gate']
-
-  test.each([
-    [
-      'two framings',
-      [...post, `Content-Length: ${hidden.length}`, 'Transfer-Encoding: chunked'],
-      `0\r\n\r\n${hidden}`,
-    ],
-    ['two lengths', [...post, 'Content-Length: 0', `Content-Length: ${hidden.length}`], hidden],
-    ['a list of lengths', [...post, `Content-Length: 0, ${hidden.length}`], hidden],
-    ['a signed length', [...post, 'Content-Length: +0'], hidden],
-    ['a coding by another name', [...post, 'Transfer-Encoding: xchunked'], `0\r\n\r\n${hidden}`],
-    [
-      'chunked over HTTP/1.0',
-      ['POST /checkouts HTTP/1.0', 'Transfer-Encoding: chunked'],
-      `0\r\n\r\n${hidden}`,
-    ],
-    ['a broken chunk', [...post, 'Transfer-Encoding: chunked'], `-1\r\n${hidden}`],
-    ['a space before the colon', [...post, `Content-Length : ${hidden.length}`], hidden],
-    ['two hosts', ['GET /v3/pairs HTTP/1.1', 'Host: gate', 'Host: other'], hidden],
-  ])(
-    'smuggles nothing by %s: a 400, a closed connection, and nothing behind it is served',
-    async (_how, head, body) => {
-      const stage = await setStage()
-      const { text, closed } = await askRaw(stage, head, body)
-      expect([statusesIn(text), closed]).toEqual([[400], true])
-      expect(stage.sandbox.requests.filter(({ target }) => target.includes('smuggled'))).toEqual([])
-      expect(await neighbourIsServed(stage)).toBe(true)
-    },
-  )
-
-  test.each([
-    '/v3/../sandbox/faults',
-    '/v3/%2e%2e/sandbox/faults',
-    '/v3/..%2fsandbox/faults',
-    '/v3/.%2E/sandbox/faults',
-    '/v3/..\\sandbox/faults',
-    '/checkouts/../sandbox/faults',
-    '/v3/pairs/%zz',
-    '/v3/pairs\x00',
-    '/v3/p\xe4rs',
-  ])('escapes from no path by %j: a 400, and no upstream sees the request', async (target) => {
-    const stage = await setStage()
-    const { text, closed } = await askRaw(stage, [`GET ${target} HTTP/1.1`, 'Host: gate'])
-    expect([statusesIn(text), closed]).toEqual([[400], true])
-    expect(stage.sandbox.requests).toEqual([])
-  })
-
   test.each(['/metrics', '/healthz', '/readyz', '/sandbox/faults', '//metrics', '/METRICS'])(
     'does not reach the operations listener or the sandbox at %s',
     async (target) => {
@@ -77,29 +28,6 @@ describe('the attacker', () => {
       expect(stage.sandbox.requests).toEqual([])
     },
   )
-
-  test.each(['//evil.example/v3/pairs', 'http://evil.example/v3/pairs', 'http://evil.example@gate/v3/pairs'])(
-    'chooses no other host by %s',
-    async (target) => {
-      const stage = await setStage()
-      await askRaw(stage, [`GET ${target} HTTP/1.1`, 'Host: evil.example', 'Connection: close'])
-      for (const { rawHeaders } of stage.sandbox.requests) {
-        expect(valuesOf(rawHeaders, 'Host')).toEqual([new URL(stage.sandbox.url).host])
-      }
-      expect(await neighbourIsServed(stage)).toBe(true)
-    },
-  )
-
-  test('cannot make the gateway call itself in a loop', async () => {
-    const stage = await setStage()
-    const { text } = await askRaw(stage, [
-      'GET /v3/pairs HTTP/1.1',
-      'Host: gate',
-      'Via: 1.1 quotegate',
-      'Connection: close',
-    ])
-    expect(statusesIn(text)).toEqual([508])
-  })
 
   test('holds 300 half-open requests, and the neighbour notices nothing', async () => {
     const stage = await setStage({ headTimeoutMs: 500 })

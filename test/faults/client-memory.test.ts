@@ -66,7 +66,7 @@ test('of large requests behind one that has no answer, few are read', async () =
 }, 120_000)
 
 // A piece that Node has read is parsed to its end, and 64 KiB hold 2,500 requests, each of them 1 KB in memory. A lone
-// client is still served (test/regression/pipelining).
+// client is still served (test/promises/nothing-behind-a-refusal).
 test('connections with thousands of tiny requests behind one that has no answer are cut if they are many', async () => {
   const bytes = unanswered + 'GET / HTTP/1.1\r\nHost:\r\n\r\n'.repeat(2_400)
   const { sockets, grownBytes } = await attacked(40, bytes)

@@ -27,30 +27,24 @@ function section(heading: string): string {
   return rest.split(/\n#{2,3} /)[0] ?? ''
 }
 
-describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (alert, rule) => {
-  test('has a severity, texts, a dashboard, and a section of its own in the runbook', () => {
+test.each(alertRules.map((rule) => [rule.alert, rule] as const))(
+  '%s has texts, a dashboard, a section of the runbook that says what to do, a case that fires it and one that does not',
+  (alert, rule) => {
     expect(rule.labels.severity).toMatch(/^(?:critical|warning)$/)
-    expect(rule.annotations.summary).toBeTruthy()
-    expect(rule.annotations.description).toMatch(/^[A-Z].{40,}\.$/)
-    expect(rule.annotations.dashboard_url).toBe(dashboardPage)
-    expect(rule.annotations.runbook_url).toBe(`${runbookPage}#${alert.toLowerCase()}`)
+    expect(rule.annotations).toMatchObject({
+      summary: expect.any(String),
+      description: expect.any(String),
+      dashboard_url: dashboardPage,
+      runbook_url: `${runbookPage}#${alert.toLowerCase()}`,
+    })
     expect(anchorsOf(runbook)).toContain(alert.toLowerCase())
-  })
-
-  test('has a runbook section with what it means, what to look at and what to do', () => {
-    expect(section(alert)).toMatch(/\*\*Means:\*\*|\*\*Look at, do:\*\*/)
-    expect(section(alert)).toMatch(/\*\*Look at/)
-    expect(section(alert)).toMatch(/\*\*Do:\*\*|, do:\*\*/)
-  })
-
-  test('has a case that fires it and one that does not', () => {
+    expect(section(alert)).toMatch(/\*\*Look at[\s\S]*do:\*\*/i)
     const cases = alertTests
       .flatMap((each) => each.alert_rule_test)
       .filter(({ alertname }) => alertname === alert)
-    expect(cases.filter(({ exp_alerts }) => exp_alerts.length > 0).length).toBeGreaterThan(0)
-    expect(cases.filter(({ exp_alerts }) => exp_alerts.length === 0).length).toBeGreaterThan(0)
-  })
-})
+    expect(new Set(cases.map(({ exp_alerts }) => exp_alerts.length > 0)).size).toBe(2)
+  },
+)
 
 test('the links of the alerts are those that npm run docs writes', () => {
   const rules = readGrafana('alerts.yml')

@@ -69,54 +69,36 @@ test('an upstream that hangs without opening a breaker pages once', () => {
   expect(notInhibited(clientsWait).map(({ alertname }) => alertname)).toEqual(['QuotegateProviderErrors'])
 })
 
-test("a breaker of one upstream hides that upstream's slowness, and not another's", () => {
-  const [slowSwap, slowPayments] = ['swap', 'payments'].map((upstream): Labels => {
-    return { alertname: 'QuotegateProviderSlow', job: 'quotegate', severity: 'warning', upstream }
-  }) as [Labels, Labels]
-  const breaker: Labels = {
-    ...{ alertname: 'QuotegateBreakerOpen', job: 'quotegate', instance: 'a', severity: 'critical' },
-    ...{ upstream: 'swap', breaker: 'connections' },
-  }
-  expect(notInhibited([breaker, slowSwap, slowPayments])).toEqual([breaker, slowPayments])
+const labelsOf = (alert: string, rest: object = {}): Labels => ({
+  ...{ alertname: `Quotegate${alert}`, job: 'quotegate' },
+  ...rest,
 })
+const breaker = (upstream: string, kind: string) =>
+  labelsOf('BreakerOpen', { instance: 'a', severity: 'critical', upstream, breaker: kind })
+const slow = (upstream: string) => labelsOf('ProviderSlow', { severity: 'warning', upstream })
+const limit = labelsOf('ProviderLimits', { instance: 'a', severity: 'warning' })
+const warning = (alert: string) => labelsOf(alert, { severity: 'warning' })
+const ownErrors = labelsOf('OwnErrors', { window: '1h', severity: 'critical' })
+const routeFails = labelsOf('RouteFails', { route: 'float-order', severity: 'critical' })
 
-test("the provider's limit of a whole application explains quotes that do not come and hits that are missing", () => {
-  const warning = { job: 'quotegate', severity: 'warning' }
-  const limit: Labels = { alertname: 'QuotegateProviderLimits', instance: 'a', ...warning }
-  const because: Labels[] = ['NoQuotes', 'HitRatioCollapsed'].map((alert) => {
-    return { alertname: `Quotegate${alert}`, ...warning }
-  })
-  const refused: Labels = { alertname: 'QuotegateOrdersRefused', ...warning }
-  expect(notInhibited([limit, ...because, refused])).toEqual([limit, refused])
-  expect(notInhibited(because)).toEqual(because)
-})
-
-test('a defect that fails every request of one route pages once', () => {
-  const critical = { job: 'quotegate', severity: 'critical' }
-  const firing: Labels[] = [
-    { alertname: 'QuotegateOwnErrors', window: '1h', ...critical },
-    { alertname: 'QuotegateRouteFails', route: 'float-order', ...critical },
-  ]
-  expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual(['QuotegateOwnErrors'])
-})
-
-test.each([
-  ['payments', 'connections'],
-  ['swap', 'orders'],
-])('a breaker of %s %s hides nothing of quotes', (upstream, breaker) => {
-  const firing: Labels[] = [
-    {
-      alertname: 'QuotegateBreakerOpen',
-      job: 'quotegate',
-      instance: 'a',
-      severity: 'critical',
-      upstream,
-      breaker,
-    },
-    { alertname: 'QuotegateNoQuotes', job: 'quotegate', severity: 'warning' },
-    { alertname: 'QuotegatePairsStopped', job: 'quotegate', instance: 'a', severity: 'warning' },
-  ]
-  expect(notInhibited(firing)).toEqual(firing)
+test.each<[string, Labels[], Labels[]]>([
+  ["a breaker hides its upstream's slowness", [breaker('swap', 'connections'), slow('swap')], [slow('swap')]],
+  ["and not another's", [breaker('swap', 'connections'), slow('payments')], []],
+  [
+    "the provider's limit explains quotes that do not come and hits that are missing",
+    [limit, warning('NoQuotes'), warning('HitRatioCollapsed'), warning('OrdersRefused')],
+    [warning('NoQuotes'), warning('HitRatioCollapsed')],
+  ],
+  ['without it both notify', [warning('NoQuotes'), warning('HitRatioCollapsed')], []],
+  ['a defect that fails every request of one route pages once', [ownErrors, routeFails], [routeFails]],
+  [
+    'a breaker of payments hides nothing of quotes',
+    [breaker('payments', 'connections'), warning('NoQuotes')],
+    [],
+  ],
+  ['nor one of orders', [breaker('swap', 'orders'), warning('NoQuotes'), warning('PairsStopped')], []],
+])('%s', (_what, firing, hidden) => {
+  expect(firing.filter((alert) => isInhibited(alert, firing))).toEqual(hidden)
 })
 
 test('a store that is down pages for the replica that sends late orders, and warns about the others', () => {

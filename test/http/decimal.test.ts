@@ -2,24 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { differsByOverAHundredth, isZero, parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
 
 describe('parseDecimal', () => {
-  it.each(['0.1', '0.10', '00.1', '.1', '1e-1', '1E-1', '10e-2', '0.01e1', '0.01e+1', '0.100e-0'])(
-    'reads %s as 0.1',
-    (text) => expect(parseDecimal(text)).toBe('0.1'),
-  )
-
-  it.each([
-    ['1', '1'],
-    ['1.', '1'],
-    ['007', '7'],
-    ['100', '100'],
-    ['1e2', '100'],
-    ['1.50e1', '15'],
-    ['12345e-3', '12.345'],
-    ['1e-7', '0.0000001'],
-    ['1e+21', '1000000000000000000000'],
-    ['1e-007', '0.0000001'],
-  ])('writes %s out as %s', (text, canonical) => expect(parseDecimal(text)).toBe(canonical))
-
   it.each(['0', '000', '0.0', '.0', '0.', '0e999', '0e-999'])('reads %s as zero', (text) => {
     const canonical = parseDecimal(text)
     expect(canonical).toBe('0')
@@ -61,11 +43,6 @@ describe('parseDecimal', () => {
     '$1',
   ])('refuses %j', (text) => expect(parseDecimal(text)).toBeUndefined())
 
-  it('distinguishes whole numbers that share a double', () => {
-    expect(parseDecimal('9007199254740993')).toBe('9007199254740993')
-    expect(parseDecimal('9007199254740992')).toBe('9007199254740992')
-  })
-
   it('takes 80 digits and refuses 81, as written', () => {
     expect(parseDecimal('9'.repeat(80))).toBe('9'.repeat(80))
     expect(parseDecimal('9'.repeat(81))).toBeUndefined()
@@ -78,12 +55,6 @@ describe('parseDecimal', () => {
     expect(parseDecimal('1e80')).toBeUndefined()
     expect(parseDecimal('1e-79')).toBe(`0.${'0'.repeat(78)}1`)
     expect(parseDecimal('1e-80')).toBeUndefined()
-  })
-
-  it('reads the longest number that it allows', () => {
-    expect(parseDecimal(`${'1'.repeat(40)}.${'1'.repeat(40)}e-000`)).toBe(
-      `${'1'.repeat(40)}.${'1'.repeat(40)}`,
-    )
   })
 
   it('refuses a huge exponent without expanding it', () => {
@@ -120,16 +91,6 @@ describe('differsByOverAHundredth', () => {
 })
 
 describe('sameAsDouble', () => {
-  it('matches the rounded form that a browser writes of a long decimal', () => {
-    expect(sameAsDouble(JSON.stringify(Number('123456789.123456789')), '123456789.123456789')).toBe(true)
-    expect(sameAsDouble('123456789.12345679', '123456789.123456789')).toBe(true)
-  })
-
-  it('matches any spelling of the shortest number', () => {
-    expect(sameAsDouble('1.2345678912345679e8', '123456789.123456789')).toBe(true)
-    expect(sameAsDouble('123456789.123456790', '123456789.123456789')).toBe(true)
-  })
-
   it('matches the same decimal exactly, however long', () => {
     expect(sameAsDouble('0.12345678901234567890123', '0.12345678901234567890123')).toBe(true)
     expect(sameAsDouble('1e-1', '0.10')).toBe(true)
@@ -140,11 +101,6 @@ describe('sameAsDouble', () => {
     expect(sameAsDouble('123456789.123456788', '123456789.123456789')).toBe(false)
     expect(sameAsDouble('0.1000000000000000055', '0.1')).toBe(false)
     expect(sameAsDouble('9007199254740993', '9007199254740992')).toBe(false)
-  })
-
-  it('distinguishes neighbouring doubles', () => {
-    expect(sameAsDouble('0.30000000000000004', '0.3')).toBe(false)
-    expect(sameAsDouble('0.1', '0.2')).toBe(false)
   })
 
   it('matches nothing that is not an amount', () => {

@@ -39,50 +39,8 @@ describe('parseForwarded reads', () => {
     expect(parseForwarded(value)).toEqual(elements)
   })
 
-  test('names in any case, and keeps the case of values', () => {
-    expect(parseForwarded('FOR=_Ab;PrOtO=HTTPS')).toEqual([{ for: '_Ab', proto: 'HTTPS' }])
-  })
-
-  test('commas, semicolons, equals signs and escapes inside a quoted string as text', () => {
-    expect(parseForwarded('host="a,b;for=6.6.6.6\\"\\\\\\c";for=192.0.2.1')).toEqual([
-      { host: 'a,b;for=6.6.6.6"\\c', for: '192.0.2.1' },
-    ])
-  })
-
-  test('an empty quoted string', () => {
-    expect(parseForwarded('host=""')).toEqual([{ host: '' }])
-  })
-
-  test('obs-text and tabs inside a quoted string', () => {
-    expect(parseForwarded('host="\t\x80\xff"')).toEqual([{ host: '\t\x80\xff' }])
-  })
-
-  test('past extensions of any name', () => {
-    const value = 'secret="a,b";for=192.0.2.1;__proto__=x;constructor=y'
-    expect(parseForwarded(value)).toEqual([{ for: '192.0.2.1' }])
-  })
-
   test('an element without a known parameter as an element that names no client', () => {
     expect(parseForwarded('for=192.0.2.1, secret=x')).toEqual([{ for: '192.0.2.1' }, {}])
-  })
-
-  test('empty list elements as nothing (RFC 9110 5.6.1.2)', () => {
-    expect(parseForwarded(' ,, for=192.0.2.1 ,\t, ;, for=192.0.2.2,')).toEqual([
-      { for: '192.0.2.1' },
-      { for: '192.0.2.2' },
-    ])
-    expect(parseForwarded('')).toEqual([])
-  })
-
-  test('empty pairs as nothing (RFC 7239 section 4)', () => {
-    expect(parseForwarded(';for=192.0.2.1;;proto=http;')).toEqual([{ for: '192.0.2.1', proto: 'http' }])
-  })
-
-  test('blanks and tabs round commas and semicolons', () => {
-    expect(parseForwarded('\tfor=192.0.2.1 ; proto=http\t,\t for="_a" ')).toEqual([
-      { for: '192.0.2.1', proto: 'http' },
-      { for: '_a' },
-    ])
   })
 
   test('an unquoted port and an unquoted IPv6 address, which many proxies write', () => {

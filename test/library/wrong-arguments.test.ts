@@ -113,24 +113,18 @@ test('createGateway() takes settings of any object that holds them', async () =>
   for (const settings of every) await (await createGateway(settings as GatewaySettings)).close()
 })
 
-test('createGateway() finds a name that is nearly a setting, whatever its value is', async () => {
+test('createGateway() says that a name is nearly a setting, and warns of one that begins as settings do', async () => {
   expect(await refused({ SWAP_URL: new URL('https://swap.example') })).toContain(
     'SWAP_URL is not a setting. Did you mean SWAP_BASE_URL?',
   )
-})
-
-test.each([
-  ['ORDER_MARGIN_MS', 500, 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
-  ['EXPIRY_MARGIN_MS', 0, 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
-  ['QUOTE_TTL_MS', 5_000, 'The settings that begin with QUOTE_ are '],
-  ['LEDGER_SIZE', 1_000, 'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.'],
-  ['STATE_DIR', new URL('file:///var/lib/quotegate'), 'Did you mean STATE_DIRECTORY?'],
-])('createGateway() warns of a name that begins as settings do: %s', async (name, value, hint) => {
   const warned: string[] = []
   const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
-  const gateway = await createGateway({ [name]: value } as GatewaySettings, { logger })
-  await gateway.close()
-  expect(warned).toEqual([expect.stringContaining(`${name} is not a setting. ${hint}`)])
+  const settings = { ORDER_MARGIN_MS: 500, STATE_DIR: new URL('file:///var/lib/quotegate') }
+  await (await createGateway(settings as GatewaySettings, { logger })).close()
+  expect(warned).toEqual([
+    'ORDER_MARGIN_MS is not a setting. Did you mean ORDER_EXPIRY_MARGIN_MS?',
+    'STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?',
+  ])
 })
 
 test('createGateway() does not warn of a HOST that it may never use: its app may be mounted in another', async () => {

@@ -114,17 +114,21 @@ describe('the operations listener', () => {
   const token = { ADMIN_TOKEN: 'a-token-of-some-length' }
   const bearer = (given: string) => ({ Authorization: `Bearer ${given}` })
   type Asked = Awaited<ReturnType<typeof askOperations>>
+  const at = async (path: string, headers = {}, settings = {}): Promise<Asked> =>
+    askOperations((await gatewayWith(settings)).operationsUrl + path, { headers })
+  const untrusted = (path: string) => () => at(path, bearer('wrong'), token)
+  const misled = (path: string) => () => at(path, { Host: 'evil.example' })
   /** Each documented answer, by path and status. */
   const provoked: Record<string, () => Promise<Asked>> = {
-    '/healthz 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/healthz`),
-    '/readyz 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/readyz`),
+    '/healthz 200': () => at('/healthz'),
+    '/readyz 200': () => at('/readyz'),
     async '/readyz 503'() {
       const gateway = await gatewayWith()
       void gateway.close({ delayMs: 60_000 })
       return askOperations(`${gateway.operationsUrl}/readyz`)
     },
-    '/metrics 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/metrics`),
-    '/openapi.json 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/openapi.json`),
+    '/metrics 200': () => at('/metrics'),
+    '/openapi.json 200': () => at('/openapi.json'),
     async '/history 200'() {
       const gateway = await gatewayWith()
       await expect
@@ -132,19 +136,15 @@ describe('the operations listener', () => {
         .toContain('"requests":[0')
       return askOperations(`${gateway.operationsUrl}/history`)
     },
-    '/history 401': async () =>
-      askOperations(`${(await gatewayWith(token)).operationsUrl}/history`, { headers: bearer('wrong') }),
-    '/history 421': async () =>
-      askOperations(`${(await gatewayWith()).operationsUrl}/history`, { headers: { Host: 'evil.example' } }),
+    '/history 401': untrusted('/history'),
+    '/history 421': misled('/history'),
     async '/status 200'() {
       const gateway = await gatewayWith()
       await askTraffic(gateway.url, { method: 'GET' })
       return askOperations(`${gateway.operationsUrl}/status`)
     },
-    '/status 401': async () =>
-      askOperations(`${(await gatewayWith(token)).operationsUrl}/status`, { headers: bearer('wrong') }),
-    '/status 421': async () =>
-      askOperations(`${(await gatewayWith()).operationsUrl}/status`, { headers: { Host: 'evil.example' } }),
+    '/status 401': untrusted('/status'),
+    '/status 421': misled('/status'),
     async '/stream 200'() {
       const { operationsUrl } = await gatewayWith()
       const viewer = await look(operationsUrl)
@@ -153,14 +153,9 @@ describe('the operations listener', () => {
       const { status, headers } = await askOperations(`${operationsUrl}/stream`, { method: 'HEAD' })
       return { status, headers, body: JSON.stringify(viewer.frames.map(({ data }) => data)) }
     },
-    '/stream 401': async () =>
-      askOperations(`${(await gatewayWith(token)).operationsUrl}/stream`, { headers: bearer('wrong') }),
-    '/stream 403': async () =>
-      askOperations(`${(await gatewayWith()).operationsUrl}/stream`, {
-        headers: { 'Sec-Fetch-Site': 'cross-site' },
-      }),
-    '/stream 421': async () =>
-      askOperations(`${(await gatewayWith()).operationsUrl}/stream`, { headers: { Host: 'evil.example' } }),
+    '/stream 401': untrusted('/stream'),
+    '/stream 403': () => at('/stream', { 'Sec-Fetch-Site': 'cross-site' }),
+    '/stream 421': misled('/stream'),
     async '/stream 503'() {
       const { operationsUrl } = await gatewayWith()
       const viewers = await Promise.all(Array.from({ length: 200 }, () => look(operationsUrl)))

@@ -4,6 +4,7 @@ import { type Asked, decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
 
+/** What the ledger keeps, and for how long. The guard's model (test/property) and test/promises say which quote decides. */
 const EXPIRY = 1_763_651_841_481
 const NOTED = EXPIRY - 30_000
 const RETENTION = 86_400_000
@@ -72,129 +73,12 @@ const at = (nowMs: number, marginMs = 0): At => ({
 const byId = order({ quoteId: 'q1' })
 const byTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
 const openTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1 })
-const stranger = order({ quoteId: 'q9', pairId: 'ETH_USDC', fromAmount: 0.2 })
-
-/** Six digits are its client's own price for 15 minutes. */
-const exactMs = 900_000
-
-describe('the decision', () => {
-  const MARGIN = 2_000
-  const orders = { id: byId, terms: byTerms, 'open terms': openTerms, none: stranger }
-
-  it.each([
-    ['id', 'long before', NOTED, 0, 'live'],
-    ['id', 'one millisecond before', EXPIRY - 1, 0, 'live'],
-    ['id', 'at', EXPIRY, 0, 'expired'],
-    ['id', 'one millisecond after', EXPIRY + 1, 0, 'expired'],
-    ['id', 'one millisecond before the margin before', EXPIRY - MARGIN - 1, MARGIN, 'live'],
-    ['id', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
-    ['id', 'just within the retention after', EXPIRY + RETENTION - 1, 0, 'expired'],
-    ['id', 'past the retention after', EXPIRY + RETENTION, 0, 'unknown'],
-    ['terms', 'long before', NOTED, 0, 'live'],
-    ['terms', 'one millisecond before', EXPIRY - 1, 0, 'live'],
-    ['terms', 'at', EXPIRY, 0, 'expired'],
-    ['terms', 'one millisecond after', EXPIRY + 1, 0, 'expired'],
-    ['terms', 'one millisecond before the margin before', EXPIRY - MARGIN - 1, MARGIN, 'live'],
-    ['terms', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
-    ['terms', 'just within 15 minutes after', EXPIRY + exactMs - 1, 0, 'expired'],
-    ['terms', '15 minutes after', EXPIRY + exactMs, 0, 'expired'],
-    ['terms', 'just within the retention after', EXPIRY + RETENTION - 1, 0, 'expired'],
-    ['terms', 'past the retention after', EXPIRY + RETENTION, 0, 'unknown'],
-    ['open terms', 'one millisecond before', EXPIRY - 1, 0, 'live'],
-    ['open terms', 'at', EXPIRY, 0, 'expired'],
-    ['open terms', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
-    ['open terms', 'past the retention after', EXPIRY + RETENTION, 0, 'unknown'],
-    ['none', 'long before', NOTED, 0, 'unknown'],
-    ['none', 'at', EXPIRY, 0, 'unknown'],
-    ['none', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'unknown'],
-  ] as const)('by %s, %s the expiry (%d, margin %d): %s', (kind, _when, nowMs, marginMs, state) => {
-    const verdict = ledgerOf([quote]).verdict(orders[kind], at(nowMs, marginMs))
-    expect(verdict.state).toBe(state)
-    const rules = {
-      id: 'id',
-      terms: nowMs < EXPIRY + exactMs ? 'exact' : 'none',
-      'open terms': state === 'live' ? 'pays' : 'none',
-      none: 'id',
-    }
-    expect(verdict.rule).toBe(rules[kind])
-    if (verdict.state === 'unknown') return
-    expect(verdict.quote).toMatchObject({ id: 'q1', expiresAtMs: EXPIRY })
-    if (verdict.state === 'expired') expect(verdict.expiredForMs).toBe(Math.max(0, nowMs - EXPIRY))
-  })
-})
-
-describe('an order that names its quote', () => {
-  const later = { ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 5_000 }
-
-  it('is judged by that quote alone, whatever its terms and its client are', () => {
-    const ledger = ledgerOf([quote, later])
-    const both = order({ quoteId: 'q1', pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
-    expect(ledger.verdict(both, at(EXPIRY))).toMatchObject({ state: 'expired', quote: { id: 'q1' } })
-    expect(ledger.verdict(byId, { ...at(NOTED), application: 'another' })).toMatchObject({ state: 'live' })
-    expect(ledger.verdict(byId, { ...at(NOTED), application: undefined })).toMatchObject({ state: 'live' })
-  })
-
-  it('that was never seen here is unknown, unless the id may be a number of its client', () => {
-    const foreign = { pairId: 'ETH_USDC', fromAmount: '0.1', toAmount: '289.645' }
-    const ledger = ledgerOf([quote])
-    for (const named of [{ quoteId: 'q9' }, { quote: { id: 'q9' }, id: 'q8' }])
-      expect(ledger.verdict(order({ ...foreign, ...named }), at(EXPIRY))).toEqual({
-        state: 'unknown',
-        rule: 'id',
-      })
-    expect(ledger.verdict(order({ ...foreign, id: 'q9' }), at(EXPIRY))).toMatchObject({
-      state: 'expired',
-      rule: 'exact',
-    })
-  })
-
-  it('and another quote is live if one of the two is live', () => {
-    const both = order({ quoteId: 'q1', id: 'q2' })
-    const ledger = ledgerOf([later, quote])
-    expect(ledger.verdict(both, at(EXPIRY + 4_999))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
-    expect(ledger.verdict(both, at(EXPIRY + 5_000))).toMatchObject({ state: 'expired', quote: { id: 'q2' } })
-  })
-})
 
 describe('the terms', () => {
-  const stateOf = (json: object | string, options = at(NOTED)) =>
-    ledgerOf([{ ...quote, partition: 'another' }]).verdict(order(json), options).state
-
-  it.each([
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":"0.10","toAmount":"289.6450"}',
-    '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"1e-1"},"toAmount":{"value":289.645}}',
-    '{"pairId":"ETH_USDC","fromAmount":1e-1}',
-    '{"pairId":"eth_usdc","fromAmount":0.1}',
-  ])('%s are those of the quote', (json) => expect(stateOf(json)).toBe('live'))
-
-  it.each([
-    '{"fromAmount":0.1,"toAmount":289.645}',
-    '{"pairId":"ETH_USDC","toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":289.645,"toAmount":0.1}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
-    '{"pairId":"ETH_USDC","fromAmount":-0.1}',
-  ])('%s are not', (json) => expect(stateOf(json)).toBe('unknown'))
-
-  it.each(['another', '', undefined])('are not those of application %j', (application) => {
-    expect(stateOf({ pairId: 'ETH_USDC', fromAmount: 0.1 }, { ...at(NOTED), application })).toBe('unknown')
-  })
-
   it('do not merge with their neighbours', () => {
     const odd = { ...quote, pairId: 'A', application: 'B 1' }
     const asked = order({ pairId: 'A B', fromAmount: 0.1, toAmount: 289.645 })
     expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '1' }).state).toBe('unknown')
-  })
-
-  it('are found by the rounded numbers that a browser writes, and strings are compared exactly', () => {
-    const fromValue = '123456789.123456789'
-    const toValue = '0.123456789012345678901'
-    const ledger = ledgerOf([{ ...quote, fromValue, requestedAmount: fromValue, toValue }])
-    const numbers = { pairId: 'ETH_USDC', fromAmount: Number(fromValue), toAmount: Number(toValue) }
-    expect(ledger.verdict(order(numbers), at(EXPIRY)).state).toBe('expired')
-    expect(ledger.verdict(order({ ...numbers, fromAmount: fromValue }), at(EXPIRY)).state).toBe('expired')
-    const asText = order({ ...numbers, toAmount: String(Number(toValue)) })
-    expect(ledger.verdict(asText, at(EXPIRY))).toMatchObject({ rule: 'fallen' })
   })
 
   it('distinguish amounts that share a double, if the order does', () => {
@@ -223,36 +107,6 @@ describe('the terms', () => {
       ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount: 0.1, [named]: amount }), at(EXPIRY))
     expect(verdictOn(even)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
     expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
-  })
-
-  it("find a quote by the requested amount, and by the amount in the upstream's answer", () => {
-    const ledger = ledgerOf([{ ...quote, requestedAmount: '0.10000001' }])
-    for (const fromAmount of ['0.10000001', '0.1', 0.10000001]) {
-      expect(
-        ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount, toAmount: 289.645 }), at(NOTED)).state,
-      ).toBe('live')
-    }
-  })
-
-  it.each(['earlier first', 'later first'])(
-    'that are equal mean the quote that expires last (%s)',
-    (turn) => {
-      const later = { ...quote, id: 'q2', expiresAtMs: EXPIRY + 1 }
-      const ledger = ledgerOf(turn === 'earlier first' ? [quote, later] : [later, quote])
-      expect(ledger.verdict(byTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
-      expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
-    },
-  )
-
-  it('without a to amount find the live one among a thousand to amounts', () => {
-    const many = Array.from({ length: 1_000 }, (_, index) => {
-      return { ...quote, id: `m${index}`, toValue: `${index + 1}`, expiresAtMs: EXPIRY - index }
-    })
-    expect(ledgerOf(many).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({
-      state: 'live',
-      quote: { id: 'm0' },
-    })
-    expect(ledgerOf(many.reverse()).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live' })
   })
 
   it('that share a double are bounded: the last 64 amounts are found', () => {
@@ -286,30 +140,12 @@ describe('a quote that is noted again', () => {
     expect(ledger.verdict(byTerms, at(EXPIRY + 9)).state).toBe('live')
   })
 
-  it('is refused from the earlier of the two ends that its answers gave', () => {
-    const { ledger, verdict } = ledgerOf([])
-    for (const lateMs of [5_000, 1_000, 3_000])
-      ledger.note({ ...quote, refusedFromMs: EXPIRY + lateMs, wallAheadMs: 0 })
-    expect(ledger.size).toBe(1)
-    expect(verdict(byId, at(EXPIRY + 999)).state).toBe('live')
-    expect(verdict(byId, at(EXPIRY + 1_000)).state).toBe('expired')
-  })
-
   it('keeps the time when it was first noted', () => {
     const ledger = ledgerOf([
       { ...quote, notedAtMs: NOTED },
       { ...quote, notedAtMs: NOTED + 5 },
     ])
     expect(ledger.verdict(byId, at(NOTED + 5))).toMatchObject({ quote: { notedAtMs: NOTED } })
-  })
-
-  it('counts as the last to expire of its terms once its expiry is the latest', () => {
-    const ledger = ledgerOf([
-      quote,
-      { ...quote, id: 'q2', expiresAtMs: EXPIRY + 5 },
-      { ...quote, expiresAtMs: EXPIRY + 9 },
-    ])
-    expect(ledger.verdict(byTerms, at(EXPIRY + 8))).toMatchObject({ state: 'live', quote: { id: 'q1' } })
   })
 
   it('with other terms under its old id is found by both', () => {
@@ -319,26 +155,6 @@ describe('a quote that is noted again', () => {
     expect(ledger.verdict(others, at(EXPIRY)).state).toBe('live')
     expect(ledger.verdict(byId, at(EXPIRY)).state).toBe('live')
   })
-
-  it('long after it expired is found by its terms again', () => {
-    const ledger = ledgerOf([quote])
-    const nowMs = EXPIRY + LONG
-    ledger.note({ ...quote, id: 'other', expiresAtMs: nowMs + 1 }, nowMs)
-    ledger.note({ ...quote, expiresAtMs: nowMs + 30_000 }, nowMs)
-    expect(ledger.verdict(byTerms, at(nowMs + 29_999))).toMatchObject({
-      state: 'live',
-      quote: { cacheKey: 'key 1' },
-    })
-  })
-})
-
-it('an unreadable quote is not forgotten because of a quote that can be read, older or newer', () => {
-  const ledger = ledgerOf([])
-  ledger.noteUnreadable(EXPIRY - 1_000)
-  ledger.note({ ...quote, notedAtMs: EXPIRY - 1_001 }, EXPIRY - 500)
-  expect(ledger.verdict(byTerms, at(EXPIRY))).toEqual({ state: 'unknown', rule: 'unreadable' })
-  ledger.note({ ...quote, id: 'q2', notedAtMs: EXPIRY - 999 }, EXPIRY - 500)
-  expect(ledger.verdict(byTerms, at(EXPIRY))).toEqual({ state: 'unknown', rule: 'unreadable' })
 })
 
 it('a quote that had expired when it came says nothing of how long an unreadable one lives', () => {
@@ -371,21 +187,6 @@ it.each([1_000, -1_000])(
     expect(ledger.verdict(byTerms, at(EXPIRY + 1_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
   },
 )
-
-it('an order is for the live quote with its amount although an unreadable one came too', () => {
-  const ledger = ledgerOf([quote])
-  ledger.note({ ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 30_000 }, EXPIRY)
-  ledger.noteUnreadable(EXPIRY + 1)
-  const other = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
-  expect(ledger.verdict(other, at(EXPIRY + 2))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
-  expect(ledger.verdict(byTerms, at(EXPIRY + 2))).toEqual({ state: 'unknown', rule: 'unreadable' })
-})
-
-it('an id that several clients have is found by the one that ends last, whichever client got it again', () => {
-  const ledger = ledgerOf([quote, { ...quote, partition: 'another', expiresAtMs: EXPIRY + 1_000 }])
-  ledger.note({ ...quote, expiresAtMs: EXPIRY + 20_000 }, NOTED)
-  expect(ledger.verdict(byId, at(EXPIRY + 5_000))).toMatchObject({ state: 'live' })
-})
 
 describe('the bounds', () => {
   const numbered = (count: number, expiresAtMs: (index: number) => number) =>

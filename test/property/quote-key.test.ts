@@ -47,20 +47,6 @@ it('gives two requests one key exactly if their keyed parts are equal', () => {
   )
 })
 
-it('never gives one key to two of many requests', () => {
-  const keys = new QuoteKeys('fixed')
-  const identityOf = new Map<string, string>()
-  fc.assert(
-    fc.property(request, (candidate) => {
-      const key = keys.of(candidate)
-      const known = identityOf.get(key) ?? identity(candidate)
-      identityOf.set(key, known)
-      expect(known).toBe(identity(candidate))
-    }),
-    { numRuns: 10_000 },
-  )
-})
-
 it('gives another key if a character moves from one part to the next', () => {
   const keys = new QuoteKeys()
   fc.assert(

@@ -6,7 +6,7 @@ import { createTestClock, deferred, endAt, quoteBody } from '../support/clients/
 
 const lifeMs = 30_000
 
-/** The route with calls that the test answers. */
+/** The route with calls that the test answers. Who shares which call, leaves it or fails with it: test/property/further-call. */
 function setUp(options: Omit<StageOptions, 'clock'> = {}) {
   const clock = createTestClock()
   const looked: Lookup[] = []
@@ -35,60 +35,7 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
 const mine = { headers: ['Vary', '*'] }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('a quote in memory', () => {
-  it.each([
-    [0, lifeMs - 1, lifeMs],
-    [5_000, lifeMs - 5_001, lifeMs - 4_999],
-  ])(
-    'with %d ms of least validity is served after %d ms, and no more after %d ms',
-    async (minValidityMs, last, over) => {
-      const { clock, calls, quote, get, told } = setUp({ quotes: { minValidityMs } })
-      const startMs = clock.nowMs()
-      const asked = get()
-      calls[0]?.answer(quote('one'))
-      expect(await told(asked)).toEqual(['fetched', 'one'])
-      clock.set(startMs + last)
-      expect(await told(get())).toEqual(['hit', 'one'])
-      expect(calls).toHaveLength(1)
-      clock.set(startMs + over)
-      get()
-      expect(calls).toHaveLength(2)
-    },
-  )
-
-  it('is found under its own key alone', async () => {
-    const { calls, quote, get, told } = setUp()
-    const [one, other] = [get('1'), get('1.001')]
-    expect(calls).toHaveLength(2)
-    calls[1]?.answer(quote('for other'))
-    calls[0]?.answer(quote('for one'))
-    await Promise.all([one.answer, other.answer])
-    expect(await told(get('1'))).toEqual(['hit', 'for one'])
-    expect(await told(get('1.001'))).toEqual(['hit', 'for other'])
-  })
-})
-
 describe('a call', () => {
-  it('is removed from the table at once when the last waiting client leaves', async () => {
-    const { calls, quote, get, told } = setUp()
-    const [first, second] = [get(), get()]
-    first.leave()
-    expect(calls[0]?.isGivenUp).toBe(false)
-    second.leave()
-    expect(calls[0]?.isGivenUp).toBe(true)
-    // In the same tick: the call has been given up, but has not yet failed.
-    const newcomer = get()
-    expect(calls).toHaveLength(2)
-    await expect(first.answer).rejects.toThrow('waits no longer')
-    const joined = get()
-    calls[1]?.answer(quote('new'))
-    expect(await told(newcomer)).toEqual(['fetched', 'new'])
-    // The end of the old call has not taken the new one out of the table.
-    expect(await told(joined)).toEqual(['collapsed', 'new'])
-    expect(calls).toHaveLength(2)
-    await expect(second.answer).rejects.toThrow('waits no longer')
-  })
-
   it('that has been answered is not given up any more', async () => {
     const { calls, quote, get } = setUp()
     const asked = get()
@@ -96,31 +43,6 @@ describe('a call', () => {
     await asked.answer
     asked.leave()
     expect(calls[0]?.isGivenUp).toBe(false)
-  })
-
-  it('that fails, fails for all who wait, is not kept, and does not block the next call', async () => {
-    const { calls, quote, get, told } = setUp()
-    const all = [get(), get(), get()]
-    calls[0]?.fail(new Error('down'))
-    for (const { answer } of all) await expect(answer).rejects.toThrow('down')
-    const next = get()
-    calls[1]?.answer(quote('up'))
-    expect(await told(next)).toEqual(['fetched', 'up'])
-  })
-
-  it('whose answer must not be shared gives it to the first waiting client; the others call again', async () => {
-    const { calls, quote, get, told, looked, notKept } = setUp()
-    const [leaver, first, second] = [get(), get(), get()]
-    leaver.leave()
-    await expect(leaver.answer).rejects.toThrow('waits no longer')
-    calls[0]?.answer(quote('mine'), mine)
-    expect(await told(first)).toEqual(['bypass', 'mine'])
-    expect(calls).toHaveLength(2)
-    calls[1]?.answer(quote('own'), mine)
-    expect(await told(second)).toEqual(['bypass', 'own'])
-    expect(notKept).toEqual(['vary', 'vary'])
-    // One count a request.
-    expect(looked).toEqual(['miss', 'collapsed', 'collapsed'])
   })
 
   it('that a client makes again for itself keeps what may be kept after all', async () => {

@@ -1,14 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
-import {
-  counted,
-  createTestClock,
-  giveQuote,
-  lookups,
-  quoteBody,
-  quotePath,
-} from '../support/clients/quotes.ts'
+import { counted, giveQuote, lookups, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
@@ -48,7 +41,6 @@ async function knownTo(url: string, bytes: string = head('1')): Promise<RawConne
 }
 
 const howOf = ({ rawHeaders }: ParsedAnswer) => valuesOf(rawHeaders, 'cache-status')[0]?.split('; ')[1]
-const idOf = ({ body }: ParsedAnswer): string => JSON.parse(body.toString()).id
 /** All of an answer that is the same for the same quote within a second or two. */
 const lasting = ({ status, rawHeaders, body }: ParsedAnswer) => ({
   status,
@@ -73,21 +65,6 @@ test('a hit is answered like the hit before it', async () => {
   expect(await counted(gateway, 'quotegate_http_requests_in_flight')).toBe(0)
 })
 
-test('a quote that is not in memory is fetched, as on any other connection', async () => {
-  const { gateway, upstream } = await started()
-  const connection = await knownTo(gateway.url, head('1', 'X-Request-Id: callers-own\r\n'))
-  const more = 'X-Request-Id: callers-own\r\n'
-  expect(howOf(await asked(connection, head('2', more)))).toBe('fwd=uri-miss')
-  expect(upstream.requests.map(({ target }) => target)).toEqual([
-    `${quotePath}?amount=1`,
-    `${quotePath}?amount=2`,
-  ])
-  expect(upstream.requests[1]?.headers).toMatchObject({ 'app-name': 'wallet', 'x-request-id': 'callers-own' })
-  const hit = await asked(connection, head('2', more))
-  expect(howOf(hit)).toBe('hit')
-  expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual(['callers-own'])
-})
-
 test('a refusal is the same as elsewhere', async () => {
   const { gateway } = await started()
   const connection = await knownTo(gateway.url)
@@ -100,19 +77,6 @@ test('a refusal is the same as elsewhere', async () => {
   expect((await asked(connection, head(`1${'&'.repeat(9_000)}`))).status).toBe(414)
   const dotted = await asked(await knownTo(gateway.url), head('1').replace('/v3', '/v3/..'))
   expect(dotted.status).toBe(400)
-})
-
-test('a quote is served no longer than it lives', async () => {
-  const clock = createTestClock()
-  const { gateway, upstream } = await started({}, { clock })
-  const connection = await knownTo(gateway.url)
-  const first = await asked(connection, head('1'))
-  clock.set(clock.nowMs() + 29_999)
-  expect(idOf(await asked(connection, head('1')))).toBe(idOf(first))
-  clock.set(clock.nowMs() + 1)
-  const next = await asked(connection, head('1'))
-  expect(idOf(next)).not.toBe(idOf(first))
-  expect(upstream.requests).toHaveLength(2)
 })
 
 test('other header lines are another request', async () => {

@@ -1,89 +1,16 @@
 import type { ServerResponse } from 'node:http'
-import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import {
-  ask,
-  counted,
-  createTestClock,
-  giveQuote,
-  quoteBody,
-  quotePath,
-  untilCounted,
-} from '../support/clients/quotes.ts'
+import { ask, counted, giveQuote, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
-const unreadable = (body: string) => body.replace(/"expiry":(\d+)/, '"expiry":"$1"')
 const order = (url: string, body: object = terms) =>
   rawExchange(url, post(JSON.stringify(body), { headers: ['App-Name: wallet'] }))
-
-// An edge in front of a provider whose clock is wrong answers for it with the right time, and all that was known of
-// the provider's clock was gone: a quote of 4 s was served for 34.
-it.each([30_000, -30_000])(
-  'a refusal by an edge does not set the clock of a provider that is %d ms ahead',
-  async (aheadMs) => {
-    const clock = createTestClock()
-    const upstream = await recordingUpstream(({ target }, response) => {
-      if (target.includes('amount=9')) {
-        response.sendDate = false
-        response.writeHead(503, { Date: new Date(clock.nowMs()).toUTCString() })
-        response.end()
-        return
-      }
-      const nowMs = clock.nowMs() + aheadMs
-      giveQuote(response, quoteBody({ expiry: nowMs + 4_000 }), ['Date', new Date(nowMs).toUTCString()])
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    const first = await ask(gateway.url)
-    expect((await ask(gateway.url, { path: `${quotePath}?amount=9` })).status).toBe(503)
-    // 1 s: the provider does not answer POSTs with a quote; what matters is that this is not a 409.
-    if (aheadMs < 0) expect((await order(gateway.url, terms)).status).toBe(200)
-    clock.advance(5_000)
-    expect(idOf(await ask(gateway.url))).not.toBe(idOf(first))
-  },
-)
-
-// It told its time when its body was there: earlier than what had been learned since, so our clock seemed to have been set
-// back, all that was known of the provider's was forgotten for one wide interval, and 5 s were served past the expiry.
-it('an answer with a slow body does not override newer answers about the clock', async () => {
-  const clock = createTestClock()
-  const dateNow = () => new Date(clock.nowMs() + 5_000).toUTCString()
-  let finishSlow = () => {}
-  let slowHasHead = false
-  const upstream = await recordingUpstream(({ target }, response) => {
-    const body = quoteBody({ expiry: clock.nowMs() + 9_000 })
-    if (!target.includes('amount=9')) {
-      giveQuote(response, body, ['Date', dateNow()])
-      return
-    }
-    const date = dateNow()
-    // Seven seconds until its head: by these alone the two clocks may be equal.
-    clock.advance(7_000)
-    response.sendDate = false
-    response.writeHead(200, { 'Content-Type': 'application/json', Date: date })
-    response.write(' ')
-    finishSlow = () => response.end(body)
-    slowHasHead = true
-  })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
-  await ask(gateway.url, { path: `${quotePath}?amount=3` })
-  const slow = ask(gateway.url, { path: `${quotePath}?amount=9` })
-  await until(() => slowHasHead, 'the head of the slow answer')
-  await pause(100)
-  clock.advance(500)
-  const first = await ask(gateway.url)
-  finishSlow()
-  await slow
-  clock.advance(6_000)
-  expect(idOf(await ask(gateway.url))).not.toBe(idOf(first))
-})
 
 describe('replicas', { tags: ['redis-server'] }, () => {
   // Reads are answered still, and one that only reads never noticed.
@@ -298,77 +225,6 @@ it('a quote that was ordered while a refresh fetched it again is not served agai
   await eventually('the refresh to be over', async () => idOf(await ask(gateway.url)) === 'another')
 })
 
-describe('a quote that cannot be read here', () => {
-  it.each([
-    ['coded', (body: string) => [gzipSync(body), ['Content-Encoding', 'gzip']] as const],
-    [
-      'whose expiry is a text',
-      (body: string) => [body.replace(/"expiry":(\d+)/, '"expiry":"$1"'), []] as const,
-    ],
-  ])('%s is not mistaken for an older quote of equal terms', async (_what, change) => {
-    const clock = createTestClock()
-    let changed = false
-    const upstream = await recordingUpstream(({ method }, response) => {
-      if (method === 'POST') return void response.writeHead(201).end('{}')
-      const body = quoteBody({ expiry: clock.nowMs() + 30_000 })
-      const [bytes, headers] = changed ? change(body) : ([body, []] as const)
-      giveQuote(response, bytes, ['Date', new Date(clock.nowMs()).toUTCString(), ...headers])
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    await ask(gateway.url)
-    clock.advance(30_000)
-    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
-    changed = true
-    await ask(gateway.url)
-    expect((await order(gateway.url, terms)).status).toBe(201)
-    // And a later one that can be read decides again.
-    changed = false
-    clock.advance(1_000)
-    await ask(gateway.url)
-    clock.advance(30_000)
-    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
-  })
-
-  it('because a proxy has changed it (203) is not mistaken for an older quote either', async () => {
-    const clock = createTestClock()
-    const upstream = await recordingUpstream(({ method }, response) => {
-      if (method === 'POST') return void response.writeHead(201).end('{}')
-      const body = quoteBody({ expiry: clock.nowMs() + 30_000 })
-      if (upstream.requests.length > 1) response.writeHead(203).end(body)
-      else giveQuote(response, body, ['Date', new Date(clock.nowMs()).toUTCString()])
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    await ask(gateway.url)
-    clock.advance(40_000)
-    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
-    await ask(gateway.url)
-    expect((await order(gateway.url, terms)).status).toBe(201)
-  })
-
-  it('may be meant by an order that states the amount as the provider rounded it', async () => {
-    const clock = createTestClock()
-    let changed = false
-    const upstream = await recordingUpstream(({ method }, response) => {
-      if (method === 'POST') return void response.writeHead(201).end('{}')
-      const body = quoteBody({
-        fromAmount: { assetId: 'ETH', value: '0.12' },
-        expiry: clock.nowMs() + 30_000,
-      })
-      giveQuote(response, changed ? unreadable(body) : body, ['Date', new Date(clock.nowMs()).toUTCString()])
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    const path = `${quotePath}?amount=0.123`
-    await ask(gateway.url, { path })
-    clock.advance(30_000)
-    changed = true
-    await ask(gateway.url, { path })
-    expect((await order(gateway.url, { ...terms, fromAmount: 0.12 })).status).toBe(201)
-  })
-})
-
 it('SWAP_AUTHORIZATION and SWAP_APP_VERSION are sent on quotes whatever QUOTE_KEY_HEADERS lists', async () => {
   const { quote, upstream } = await orderStage({
     QUOTE_KEY_HEADERS: 'app-name',
@@ -430,73 +286,4 @@ it('a clock that is set ahead refuses no live order before the provider has answ
   time.nowMs += 21_100
   time.steadyMs += 21_100
   expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
-})
-
-// Less than has passed since the provider's last answer, so that our clock alone never shows less than it did.
-it.each([true, false])(
-  'a clock that is set back serves no expired quote; with a Date: %s',
-  async (hasDate) => {
-    const time = { nowMs: Date.now(), steadyMs: 0 }
-    const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
-    const pass = (ms: number) => {
-      time.nowMs += ms
-      time.steadyMs += ms
-    }
-    const startedAtMs = time.nowMs
-    const providerMs = () => startedAtMs + time.steadyMs
-    const upstream = await recordingUpstream((_request, response) => {
-      response.sendDate = false
-      if (hasDate) response.setHeader('Date', new Date(providerMs()).toUTCString())
-      giveQuote(response, quoteBody({ expiry: providerMs() + 100_000 }))
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    await ask(gateway.url)
-    pass(90_000)
-    time.nowMs -= 60_000
-    pass(15_000)
-    await ask(gateway.url)
-    expect(upstream.requests.length).toBe(2)
-  },
-)
-
-it('a clock that is set ahead refuses no live order of a provider that never tells the time', async () => {
-  const time = { nowMs: Date.now(), steadyMs: 0 }
-  const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
-  const upstream = await recordingUpstream(({ method }, response) => {
-    response.sendDate = false
-    if (method === 'POST') response.writeHead(201).end('{}')
-    else giveQuote(response, quoteBody({ expiry: Date.now() + 60_000 }))
-  })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
-  await ask(gateway.url)
-  time.nowMs += 120_000
-  expect((await order(gateway.url, terms)).status).toBe(201)
-})
-
-describe('while our clock has been set ahead', () => {
-  const asked = `${quotePath}?amount=7`
-  it.each([
-    ['without a Date', () => []],
-    ['out of a cache', () => ['Date', new Date().toUTCString(), 'Age', '3']],
-    ['that was under way', () => ['Date', new Date().toUTCString()]],
-  ])('an answer %s does not end the doubt', async (what, headers) => {
-    const time = { nowMs: Date.now(), steadyMs: 0 }
-    const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
-    const upstream = await recordingUpstream(({ method, target }, response) => {
-      if (method === 'POST') return void response.writeHead(201).end('{}')
-      const isOther = target.includes('amount=7')
-      if (isOther && what === 'that was under way') time.nowMs += 60_000
-      const body = quoteBody({ expiry: Date.now() + 20_000, ...(isOther ? { pairId: 'OTHER' } : {}) })
-      response.sendDate = !isOther
-      response.writeHead(200, isOther ? headers() : []).end(body)
-    })
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-    onTestFinished(() => gateway.close())
-    await ask(gateway.url)
-    if (what !== 'that was under way') time.nowMs += 60_000
-    await ask(gateway.url, { path: asked })
-    expect((await order(gateway.url)).status).toBe(201)
-  })
 })

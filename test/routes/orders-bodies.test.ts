@@ -105,34 +105,19 @@ describe('an order that cannot be read', () => {
   const utf16 = Buffer.from(plain, 'utf16le')
 
   it.each<[what: string, body: string | Buffer, detail: RegExp]>([
+    // One of each kind: test/orders/order-terms.test.ts has the rest.
     ['is empty', '', /empty/],
-    ['is blank', ' \n', /not valid JSON/],
     ['is text', 'pairId=ETH_USDC&fromAmount=0.1', /not valid JSON/],
     ['breaks off', plain.slice(0, -1), /not valid JSON/],
-    ['goes on behind its end', `${plain}}`, /not valid JSON/],
     ['is two orders', `${plain}\n${plain}`, /not valid JSON/],
-    ['holds a comment', '{"pairId":"ETH_USDC"/* 0.1 */}', /not valid JSON/],
-    ['ends with a comma', '{"pairId":"ETH_USDC",}', /not valid JSON/],
-    ['is quoted with apostrophes', "{'pairId':'ETH_USDC'}", /not valid JSON/],
-    ['holds NaN', '{"fromAmount":NaN}', /not valid JSON/],
-    ['holds Infinity', '{"fromAmount":-Infinity}', /not valid JSON/],
-    ['holds a hexadecimal number', '{"fromAmount":0x10}', /not valid JSON/],
-    ['holds a number with leading zeros', '{"fromAmount":00.1}', /not valid JSON/],
-    ['holds a line break in a string', '{"a":"\n"}', /not valid JSON/],
     ['is an array', `[${plain}]`, /not a JSON object/],
     ['is null', 'null', /not a JSON object/],
-    ['is a number', '0.1', /not a JSON object/],
-    ['is a string', JSON.stringify(plain), /not a JSON object/],
-    ['has a key twice', '{"fromAmount":0.1,"fromAmount":0.2}', /same key twice/],
-    ['has a key twice with the same value', '{"fromAmount":0.1,"fromAmount":0.1}', /same key twice/],
     ['has a key twice in two spellings', '{"fromAmount":0.1,"from\\u0041mount":0.2}', /same key twice/],
     ['has a key twice further in', '{"a":[{"id":1,"id":2}]}', /same key twice/],
     ['is 33 levels deep', levels(33), /32 levels/],
-    ['is as deep as it is long', '['.repeat(60_000), /32 levels/],
     ['begins with a byte order mark', `\ufeff${plain}`, /byte order mark/],
     ['is not UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), /UTF-8/],
     ['is UTF-16', utf16, /not valid JSON/],
-    ['is UTF-16 with its mark', Buffer.concat([Buffer.from('\xff\xfe', 'latin1'), utf16]), /UTF-8/],
   ])('because it %s, is refused, and the connection stays open', async (_what, body, detail) => {
     const { arrived, gateway } = await orderStage()
     const client = new RawConnection(gateway.url)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { orderStage, termsOf } from '../support/clients/orders.ts'
+import { orderStage } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 
 /** Whether a body is an order for the one quote that was given: live before its expiry, expired after. */
@@ -27,14 +27,8 @@ async function isFor(
 describe('an order for 0.1 ETH at 289.645 USDC', () => {
   it.each([
     '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"}',
     '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"0.1"},"toAmount":{"assetId":"USDC","value":"289.645"}}',
-    '{"pairId":"ETH_USDC","fromAmount":{"value":0.1},"toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":0.10,"toAmount":289.6450}',
     '{"pairId":"ETH_USDC","fromAmount":1e-1,"toAmount":2.89645E+2}',
-    '{"pairId":"ETH_USDC","fromAmount":"1e-1","toAmount":"289645e-3"}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":null}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":{"assetId":"USDC"}}',
     '{"\\u0070airId":"ETH\\u005fUSDC","from\\u0041mount":"\\u0030.1"}',
     '{"pairId":"ETH_USDC","fromAmount":" 0.1","toAmount":"+289.645 "}',
@@ -42,8 +36,6 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     '{"pairId":"ETH_USDC","fromAmount":0.1,"id":"mine"}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":-289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":1e400}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":null,"quote":"q","id":["<id>"]}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"__proto__":{"toAmount":"7"}}',
   ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
@@ -59,20 +51,14 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
 
   it.each([
     '{"pairId":"ETH_USDC","fromAmount":0.2,"toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":1e400,"toAmount":289.645}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
     '{"pairId":"ETH_USDC","fromAmount":-0.1}',
-    '{"pairId":"ETH_USDC","fromAmount":true}',
-    '{"pairId":"ETH_USDC","fromAmount":["0.1"]}',
     '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
-    '{"pairId":"ETH_USDC","toAmount":289.645}',
     '{"pairId":"ETH_EURC","fromAmount":0.1}',
-    '{"pairId":["ETH_USDC"],"fromAmount":0.1}',
     '{"fromAmount":0.1,"toAmount":289.645}',
     '{"__proto__":{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"<id>"}}',
     '{"QuoteId":"<id>","quote.id":"<id>","quote":["<id>"]}',
     '{"quoteId":{"id":"<id>"}}',
-    '{}',
   ])('is not seen in %s', async (body) => expect(await isFor(body)).toBe(false))
 
   it('is found by the fields of ORDER_QUOTE_ID_FIELDS and by no other', async () => {
@@ -135,19 +121,6 @@ describe('amounts', () => {
 
   it('between the two match neither', async () => {
     expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
-  })
-
-  it('are distinguished by the to amount where an order states it', async () => {
-    const { clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
-    provider.lifeMs = 1_000
-    const first = await quote()
-    provider.lifeMs = 30_000
-    provider.quote = { toAmount: { assetId: 'USDC', value: '290' } }
-    const second = await quote()
-    clock.advance(1_000)
-    expectProblem(await order(termsOf(first)), 409, 'quote-expired')
-    expect((await order(termsOf(second))).status).toBe(201)
-    expect((await order({ ...termsOf(first), toAmount: undefined })).status).toBe(201)
   })
 
   // All of these share a double with 0.1, and so a place in the index.

@@ -94,39 +94,29 @@ describe('a path that upstream routers may fold to that of a quote', () => {
     ])
   })
 
-  it.each(spelled)('%s is noted: a late order for its quote is refused', async (path) => {
-    const { arrived, clock, order, provider, quote } = await orderStage()
-    provider.quote = { pairId: 'DAI_USDC' }
-    const given = await quote('0.1', { path: `${path}?amount=0.1` })
-    clock.set(given.expiry)
-    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
-    expect(arrived()).toHaveLength(0)
-  })
-
-  it.each(spelled)('%s is forgotten once an order used its quote', async (path) => {
-    const { order, provider, quote } = await orderStage()
-    provider.quote = { pairId: 'DAI_USDC' }
-    const target = `${path}?amount=0.1`
-    const given = await quote('0.1', { path: target })
-    expect((await quote('0.1', { path: target })).id).toBe(given.id)
-    expect((await order(termsOf(given))).status).toBe(201)
-    expect((await quote('0.1', { path: target })).id).not.toBe(given.id)
-  })
-
   it.each(spelled)('%s counts as the pair that it means', async (path) => {
     const { gateway } = await gatewayOf({ METRICS_PAIRS: 'DAI_USDC' })
     await ask(gateway.url, { path: `${path}?amount=1` })
     expect(await counted(gateway, 'quotegate_quote_calls_total{pair="DAI_USDC"}')).toBe(1)
   })
 
-  it.each(spelled)('%s: an answer that cannot be read is noted for the pair that it means', async (path) => {
-    const { clock, order, provider, quote } = await orderStage()
-    provider.quote = { pairId: 'DAI_USDC' }
-    const given = await quote('0.1', { path: `${path}?amount=0.1` })
-    clock.set(given.expiry)
-    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
-    provider.quote = { pairId: 'DAI_USDC', expiry: undefined }
-    await quote('0.1', { path: `${path}?amount=0.1` })
-    expect((await order(termsOf(given))).status).toBe(201)
-  })
+  it.each(spelled)(
+    '%s is noted for the pair that it means: used, over, and with an answer that cannot be read',
+    async (path) => {
+      const { arrived, clock, order, provider, quote } = await orderStage()
+      provider.quote = { pairId: 'DAI_USDC' }
+      const asked = () => quote('0.1', { path: `${path}?amount=0.1` })
+      const used = await asked()
+      expect((await asked()).id).toBe(used.id)
+      expect((await order(termsOf(used))).status).toBe(201)
+      const given = await asked()
+      expect(given.id).not.toBe(used.id)
+      clock.set(given.expiry)
+      expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+      provider.quote = { pairId: 'DAI_USDC', expiry: undefined }
+      await asked()
+      expect((await order(termsOf(given))).status).toBe(201)
+      expect(arrived()).toHaveLength(2)
+    },
+  )
 })

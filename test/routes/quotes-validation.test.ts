@@ -72,50 +72,27 @@ describe('App-Name', () => {
 describe('an amount', () => {
   const digits = (count: number) => '9'.repeat(count)
 
+  // One of each kind: test/quotes/target.test.ts and test/http/decimal.test.ts have the rest.
   it.each([
     ...[
       '',
-      '?',
-      '?x=1',
-      '?Amount=1',
-      '?amounts=1',
       '?amount',
       '?amount=',
-      '?amount=&amount=',
-      '?amount%00=1',
+      '?Amount=1',
+      '?amount=1&%61mount=2',
+      '?amount[]=1',
+      '?amount=1&amount[x]=2',
     ],
-    ...['?amount=1&amount=1', '?amount=1&%61mount=2', '?amount=1&amount', '?amount=1&x=2&amount=3'],
-    ...['?amount[]=1', '?amount[0]=1', '?amount%5B%5D=1', '?amount=1&amount[]=2', '?amount=1&amount[x]=2'],
-    ...['?amount=0', '?amount=0.0', '?amount=00', '?amount=0e5', '?amount=-0', '?amount=-1', '?amount=-0.1'],
-    ...['?amount=NaN', '?amount=Infinity', '?amount=-Infinity', '?amount=inf', '?amount=null'],
-    ...['?amount=0x10', '?amount=0b1', '?amount=0o7', '?amount=1n', '?amount=1_000', '?amount=%2B1'],
     ...[
+      '?amount=0',
+      '?amount=-1',
+      '?amount=NaN',
+      '?amount=0x10',
       '?amount=1,5',
-      '?amount=1,000',
-      '?amount=1%2C5',
-      '?amount=1.2.3',
-      '?amount=.',
-      '?amount=e5',
-      '?amount=1e',
-    ],
-    ...[
       '?amount=%201',
-      '?amount=1%20',
-      '?amount=1+',
       '?amount=+1',
-      '?amount=1%09',
-      '?amount=1%0A',
-      '?amount=1%00',
     ],
-    ...['?amount=%D9%A1', '?amount=%EF%BC%91', '?amount=%B2', '?amount=%2531', '?amount=%zz', '?amount=1%2'],
-    ...[
-      '?amount=1e999999',
-      '?amount=1e1000',
-      '?amount=1e80',
-      '?amount=1e-80',
-      '?amount=1e99999999999999999999',
-    ],
-    ...[`?amount=${digits(81)}`, `?amount=0.${digits(80)}`, `?amount=${digits(5_000)}`, '?amount=1;amount=2'],
+    ...['?amount=1%00', '?amount=%D9%A1', '?amount=%zz', '?amount=1e999999', `?amount=${digits(81)}`],
   ])('in %j is refused with 400 that names it, and the upstream sees nothing', async (query) => {
     const answer = await raw(query)
     expect(answer.status).toBe(400)

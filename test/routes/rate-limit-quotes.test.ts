@@ -46,20 +46,6 @@ describe('quotes under a rate limit', () => {
     expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(429)
   })
 
-  it('count once for a crowd that requests the same quote', async () => {
-    const { gateway, upstream } = await limited(1)
-    const waiting: ServerResponse[] = []
-    upstream.answer((_request, response) => waiting.push(response))
-    const crowd = Array.from({ length: 64 }, () => asking(gateway.url, '1'))
-    await untilCounted(gateway, lookups('collapsed'), 63)
-    await until(() => waiting.length > 0, 'the upstream call')
-    giveQuote(waiting[0] as ServerResponse)
-    const answers = await Promise.all(crowd)
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(64)
-    expect(answers.filter((answer) => left(answer) !== undefined)).toHaveLength(1)
-    expect(upstream.requests).toHaveLength(1)
-  })
-
   it('count a further call for the request that joined first; if that is refused, for the next', async () => {
     const stage = await held({
       UPSTREAM_HEADERS_TIMEOUT_MS: '2000',

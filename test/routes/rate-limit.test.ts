@@ -20,7 +20,6 @@ async function limited(settings: Record<string, string | number> = {}) {
   return { upstream, gateway }
 }
 
-const from = (address: string) => ['App-Name', 'wallet', 'Forwarded', `for="${address}"`]
 const passing = (url: string, headers?: readonly string[]) =>
   ask(url, { path: '/v3/assets', ...(headers ? { headers } : {}) })
 const statuses = (answers: Answered[]) => answers.map(({ status }) => status)
@@ -124,53 +123,43 @@ describe('what a client is answered', () => {
 describe('what counts as one client', () => {
   const one = { RATE_LIMIT_PER_MINUTE: 1 }
 
-  it('by default an App-Name, from any address', async () => {
-    const { gateway } = await limited(one)
-    const answers = await inTurn([
-      () => passing(gateway.url, ['App-Name', 'wallet', 'Forwarded', 'for=203.0.113.7']),
-      () => passing(gateway.url, ['app-name', 'wallet', 'Forwarded', 'for=203.0.113.8']),
-      () => passing(gateway.url, ['App-Name', 'other', 'Forwarded', 'for=203.0.113.7']),
-    ])
-    expect(statuses(answers)).toEqual([200, 429, 200])
-  })
+  const app = (name: string, address?: string) =>
+    address === undefined ? ['App-Name', name] : ['App-Name', name, 'Forwarded', `for="${address}"`]
+  const long = 'n'.repeat(4_000)
+  const byAddress = { RATE_LIMIT_BY: 'client-ip' }
 
-  it('is SWAP_APP_NAME without an App-Name', async () => {
-    const { gateway } = await limited({ ...one, SWAP_APP_NAME: 'house' })
-    const answers = await inTurn([
-      () => passing(gateway.url, []),
-      () => passing(gateway.url, ['App-Name', 'house']),
-      () => passing(gateway.url, ['App-Name', 'wallet']),
-    ])
-    expect(statuses(answers)).toEqual([200, 429, 200])
-  })
-
-  it('is distinguished by all of a long App-Name', async () => {
-    const { gateway } = await limited(one)
-    const long = 'n'.repeat(4_000)
-    const answers = await inTurn([
-      () => passing(gateway.url, ['App-Name', `${long}a`]),
-      () => passing(gateway.url, ['App-Name', `${long}b`]),
-      () => passing(gateway.url, ['App-Name', `${long}a`]),
-    ])
-    expect(statuses(answers)).toEqual([200, 200, 429])
-  })
-
-  it('by client-ip an address, in any spelling and with any App-Name', async () => {
-    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
-    const answers = await inTurn([
-      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for="[2001:db8::1]"']),
-      () => passing(gateway.url, ['App-Name', 'b', 'Forwarded', 'for="[2001:DB8:0::1]"']),
-      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
-    ])
-    expect(statuses(answers)).toEqual([200, 429, 200])
-  })
-
-  it('by client-ip an address that an untrusted header cannot change', async () => {
-    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip', TRUST_PROXY: '192.0.2.1' })
-    const answers = await inTurn(
-      ['203.0.113.7', '203.0.113.8'].map((a) => () => passing(gateway.url, from(a))),
-    )
-    expect(statuses(answers)).toEqual([200, 429])
+  it.each<[string, Record<string, string>, string[][], number[]]>([
+    [
+      'by default an App-Name, from any address',
+      {},
+      [app('a', '203.0.113.7'), app('a', '203.0.113.8')],
+      [200, 429],
+    ],
+    ['by default not another App-Name', {}, [app('a', '203.0.113.7'), app('b', '203.0.113.7')], [200, 200]],
+    ['SWAP_APP_NAME without one', { SWAP_APP_NAME: 'house' }, [[], app('house'), app('a')], [200, 429, 200]],
+    ['all of a long App-Name', {}, [app(`${long}a`), app(`${long}b`), app(`${long}a`)], [200, 200, 429]],
+    [
+      'by client-ip an address, in any spelling and with any App-Name',
+      byAddress,
+      [app('a', '[2001:db8::1]'), app('b', '[2001:DB8:0::1]'), app('a', '203.0.113.7')],
+      [200, 429, 200],
+    ],
+    [
+      'by client-ip an address that an untrusted header cannot change',
+      { ...byAddress, TRUST_PROXY: '192.0.2.1' },
+      [app('a', '203.0.113.7'), app('a', '203.0.113.8')],
+      [200, 429],
+    ],
+    [
+      'by both an App-Name at an address',
+      { RATE_LIMIT_BY: 'both' },
+      [app('a', '203.0.113.7'), app('b', '203.0.113.7'), app('a', '203.0.113.8'), app('a', '203.0.113.7')],
+      [200, 200, 200, 429],
+    ],
+  ])('is %s', async (_who, settings, requests, expected) => {
+    const { gateway } = await limited({ ...one, ...settings })
+    const answers = await inTurn(requests.map((headers) => () => passing(gateway.url, headers)))
+    expect(statuses(answers)).toEqual(expected)
   })
 
   it('by client-ip all clients with unknown addresses, together', async () => {
@@ -189,17 +178,6 @@ describe('what counts as one client', () => {
         }).on('error', reject)
       })
     expect([await overSocket('a'), await overSocket('b')]).toEqual([200, 429])
-  })
-
-  it('by both an App-Name at an address', async () => {
-    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'both' })
-    const answers = await inTurn([
-      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
-      () => passing(gateway.url, ['App-Name', 'b', 'Forwarded', 'for=203.0.113.7']),
-      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.8']),
-      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
-    ])
-    expect(statuses(answers)).toEqual([200, 200, 200, 429])
   })
 })
 

@@ -17,17 +17,12 @@ export interface ParsedQuery {
   selectors: readonly Selector[]
   /** Labels that results are grouped by. */
   grouping: readonly string[]
-  /** The left sides of comparisons: what is looked at, whether or not it is past a threshold. */
-  compared: readonly string[]
 }
-
-const comparisons = new Set(['Gtr', 'Lss', 'Gte', 'Lte', 'Eql', 'EqlSingle', 'Neq'])
 
 export function parseQuery(query: string): ParsedQuery {
   const errors: string[] = []
   const selectors: Selector[] = []
   const grouping: string[] = []
-  const compared: string[] = []
   const text = ({ from, to }: { from: number; to: number }) => query.slice(from, to)
   parser.parse(query).iterate({
     enter(node) {
@@ -51,12 +46,7 @@ export function parseQuery(query: string): ParsedQuery {
           }),
         })
       }
-      if (node.name === 'BinaryExpr') {
-        const { firstChild } = node.node
-        const operator = firstChild?.nextSibling
-        if (firstChild && operator && comparisons.has(operator.name)) compared.push(text(firstChild))
-      }
     },
   })
-  return { errors, selectors, grouping, compared }
+  return { errors, selectors, grouping }
 }

@@ -24,7 +24,7 @@ const from = (address: string, ...more: string[]) => [
 ]
 const trusting = { TRUST_PROXY: 'loopback' }
 
-describe('by ip, the default', () => {
+describe('no quote is served to a partition that it was not fetched for: by ip, the default', () => {
   it('shares a quote between the requests of one address, however it is written, and with no other', async () => {
     const { letters, upstream } = await sharing(trusting, [
       from('203.0.113.7'),

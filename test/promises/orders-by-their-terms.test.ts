@@ -43,7 +43,7 @@ async function stageOf(settings = {}): Promise<Stage> {
   }
 }
 
-describe('an order for an amount as a page shows it', () => {
+describe('six rules match orders with quotes: an order for an amount as a page shows it', () => {
   const shown = ['0.034512', '"0.034512"', '0.034513', '0.03451235', '0.0345123457', '0.034512345678901234']
   it.each([...shown, '3.4512e-2', '0.0345120'])('is refused once its quote is over: %s', async (toAmount) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()

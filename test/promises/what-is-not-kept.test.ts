@@ -37,7 +37,7 @@ async function answering({ status = 200, body, headers = [] }: Given, settings =
 
 const { expiry: _expiry, ...withoutExpiry } = JSON.parse(quoteBody())
 
-describe('what is not a quote', () => {
+describe('an answer that is not a quote for what was asked, or lives for over a day, is relayed and not kept: it', () => {
   const cases: [reason: string, what: string, given: () => Given][] = [
     ['status', 'a refusal', () => ({ status: 403, body: '{"code":"RESTRICTED_GEOLOCATION"}' })],
     ['status', 'a quote with another status', () => ({ status: 203, body: quoteBody() })],

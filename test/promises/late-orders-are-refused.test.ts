@@ -9,11 +9,10 @@ const retentionMs = 120_000
 const orders: Record<string, (quote: GivenQuote) => object> = {
   'its id': ({ id }) => ({ quoteId: id }),
   'its terms': termsOf,
-  'its terms less the to amount': (quote) => ({ ...termsOf(quote), toAmount: undefined }),
   nothing: (quote) => ({ ...termsOf(quote), fromAmount: 7, quoteId: 'never-seen' }),
 }
 
-const byIdOrTerms = ['its id', 'its terms', 'its terms less the to amount']
+const byIdOrTerms = ['its id', 'its terms']
 /** When, by which order, with which margin: what is said of it then. */
 const moments: [by: string[], afterMs: number, marginMs: number, becomes: 'live' | 'expired' | 'unknown'][] =
   [
@@ -39,7 +38,7 @@ const table = moments.flatMap(([by, afterMs, margin, becomes]) =>
   ),
 )
 
-describe('an order that names a quote by', () => {
+describe('an order for a quote that has expired is refused, one for a live quote is sent: named by', () => {
   it.each(table)(
     '%s, %d ms after its expiry, with a margin of %d ms, to %s clients: the quote is %s',
     async (kind, sinceExpiryMs, margin, unknownQuote, becomes) => {

@@ -24,7 +24,7 @@ const headersOf = (count: number) => Array.from({ length: count }, (_, index) =>
 
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
 // on as another client's, or without an owner.
-describe('the number of headers', () => {
+describe('a request head has at most 200 headers', () => {
   it.each([198, 199, 200])(
     'brings every one of %d headers to the upstream, the last Authorization too',
     async (count) => {
@@ -42,7 +42,7 @@ describe('the number of headers', () => {
 })
 
 // An unlimited head is memory for the asking; one that is cut is another request.
-describe('the size of a head', () => {
+describe('a request head has at most 16 KiB', () => {
   // Cookies and signed tokens of 8 KiB and more are a fact; nginx's default of 8k is a common complaint.
   it('passes a value of 9 KB whole', async () => {
     const value = 'a'.repeat(9_000)
@@ -71,7 +71,7 @@ describe('the size of a head', () => {
 })
 
 // A target that is refused as a large head sends its reader to the wrong place: it was the query.
-describe('the length of a target', () => {
+describe('a target has at most 8 KiB', () => {
   it('passes 8192 bytes', async () => {
     const target = '/checkouts/'.padEnd(8_192, 'a')
     await attack(gateway.url, headOf('Connection: close\r\n', target))

@@ -40,7 +40,7 @@ async function click(
   return isSent
 }
 
-describe('keys in memory', () => {
+describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', () => {
   /** Returns a list of what the events said became of keys. */
   const withEvents = () => {
     const said: string[] = []
@@ -126,7 +126,7 @@ class Store {
   }
 }
 
-describe('a key in the store that replicas share', () => {
+describe('in the shared store a displaced key is still found: a key there', () => {
   const replica = (store: Store) => keysWith(new SharedOrderKeys(store as never, keptForMs))
   const atOnce = () => {
     vi.useFakeTimers()
@@ -180,7 +180,7 @@ describe('a key in the store that replicas share', () => {
   })
 })
 
-describe('a key in a folder', () => {
+describe('with the folder keys outlive the process: a key in a folder', () => {
   const inFolder = (directory: string) => {
     const trouble = new DiskTrouble(fakedClock, new Events())
     const file = new KeyFile({ directory, clock: fakedClock, log: silentLogger(), trouble })

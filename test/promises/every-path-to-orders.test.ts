@@ -3,47 +3,27 @@ import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 
-describe('every path to the orders is judged:', () => {
+describe('every path that a router may take for the orders is judged, and sent as it was received:', () => {
+  // One of each kind: test/routes/area.test.ts makes the others.
   it.each([
     '/v3/orders/float',
     '/v3/orders/float/',
     '/v3//orders/float',
     '/v3/orders//float//',
     '/v3/orders/Float',
-    '/v3/ORDERS/FLOAT',
-    '/v3/orders/%66loat',
     '/v3/%6F%72ders/%66%6c%6F%61%74%2F',
-    '/v3/orders%2Ffloat',
-    '/v3/orders/float;jsessionid=1',
     '/v3/orders;a=b/float',
-    '/v3/orders/float.json',
     '/v3/orders/Float%2Exml/',
-    '/v3/orders/float.json.gz',
-    '/v3/orders/float%00',
     '/v3/orders/Float/%00/1.png',
-    '/v3/orders/float/.JSON%2f.x/',
-    '/v3/orders/float%2ejson;v=1.abcdefgh',
     '/v3/orders/float.v1',
-    '/v3/orders/float.mp4',
-    '/v3/orders/float.json5',
     '/v3/orders/float.',
-    '/v3/orders/float%20',
-    '/v3/orders/float%09',
-    '/v3/orders/float%0a',
-    '/v3/orders%5cfloat',
-    '/v3/orders/float%5C',
-    '/v3/orders/float.json.',
     '/v3/orders/float%20.json',
-    '/v3/orders/float%7F',
+    '/v3/orders%5cfloat',
     '/v3/orders/float+',
-    '/v3/orders/float%C2%A0',
     '/v3/orders/%e3%80%80float%ef%bb%bf',
-    '/v3/orders/float%E2%80%8B.json/',
     '/v3/orders/float%3Fx=1',
     '/v3/orders/float/%23/x',
-    '/v3/orders/float;x=1.json/',
     '/v3/orders/float?x=1',
-    '/v3/orders/float?',
     '/v3/orders/float/?pairId=OTHER&%zz',
   ])('%s is judged, and sent unchanged', async (path) => {
     const { arrived, clock, order, quote } = await orderStage()

@@ -6,7 +6,7 @@ import { deferred } from '../support/clients/quotes.ts'
 
 const isHit = ({ cacheStatus }: { cacheStatus: string }) => /; hit;/.test(cacheStatus)
 
-describe('a quote that an order used', () => {
+describe('a quote that an accepted order used is served no more: it', () => {
   it.each([200, 201, 202, 204, 299])('is not served again after a %d', async (status) => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(status).end()

@@ -61,7 +61,7 @@ const typeOf = (answer: Answered) => JSON.parse(answer.body).type
 const limited = 'urn:quotegate:problem:provider-limit'
 const seconds = (answer: Answered) => Number(answer.headers['retry-after'])
 
-describe('a 429 of the provider to a quote', () => {
+describe('a limit that the provider sets is met by each address once, and again after its Retry-After: a 429', () => {
   it('is relayed; then the provider is not asked until its Retry-After is over', async () => {
     const { clock, provider, upstream, gateway, fresh } = await stage()
     provider.limit = ['Retry-After', '3', 'X-Limit', 'theirs']

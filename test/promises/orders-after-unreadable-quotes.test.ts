@@ -104,7 +104,7 @@ describe('an answer that cannot be read, to a client without an address,', () =>
   })
 })
 
-describe('an answer that its client may mistake for a quote', () => {
+describe('no older quote refuses the order of a client that was given what cannot be read: an answer', () => {
   it.each<[string, Give]>([
     ['without an expiry', changed(({ expiry: _, ...quote }) => quote)],
     ['whose expiry is in seconds', changed((quote) => ({ ...quote, expiry: 1_763_651_841 }))],

@@ -14,7 +14,7 @@ async function expectKnown({ arrived, clock, order }: OrderStage, given: GivenQu
   expect(arrived()).toHaveLength(before)
 }
 
-describe('an order is judged by a quote that was', () => {
+describe('an order is judged by every quote that a client was given: one that was', () => {
   it('fetched', async () => {
     const stage = await orderStage()
     await expectKnown(stage, await stage.quote())
@@ -87,7 +87,7 @@ describe('an order is judged by a quote that was', () => {
   })
 })
 
-describe('the ledger', () => {
+describe('a full ledger drops what was noted first, even if it is live: the ledger', () => {
   it('forgets what was noted first once LEDGER_ENTRIES are exceeded', async () => {
     const stage = await orderStage({ LEDGER_ENTRIES: 2, ORDER_UNKNOWN_QUOTE: 'refuse' })
     const given: GivenQuote[] = []

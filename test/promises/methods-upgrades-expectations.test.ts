@@ -24,7 +24,7 @@ const seen = () => gateway.received.map(({ method, target }) => `${method} ${tar
 const everyMethod = ['GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
 
 // TRACE shows a browser's secrets to scripts, CONNECT makes an open proxy of a gateway.
-describe('methods that are never relayed', () => {
+describe('TRACE and CONNECT get 405', () => {
   it.each(['', 'Max-Forwards: 0\r\n'])(
     'answers TRACE with 405 and keeps the connection (%j)',
     async (headers) => {
@@ -85,7 +85,7 @@ describe('OPTIONS', () => {
 })
 
 // A protocol that is switched underneath the gateway is a tunnel past every rule of it (h2c smuggling).
-describe('an upgrade', () => {
+describe('Upgrade is not offered: an upgrade', () => {
   const upgrades = [
     ['websocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZQ==\r\n'],
     ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'],
@@ -140,7 +140,7 @@ describe('an upgrade', () => {
 
 // A client that waits for a 100 that never comes sends no body; one that is asked for a body which is then
 // refused has sent it for nothing.
-describe('an expectation', () => {
+describe('Expect: 100-continue is answered here, any other expectation gets 417: an expectation', () => {
   it('of 100-continue is met before the body is sent', async () => {
     const { answers, informational } = await attack(gateway.url, [
       request('POST', '/checkouts/c', 'Expect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n'),

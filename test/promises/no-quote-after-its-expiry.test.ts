@@ -51,7 +51,7 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
   return { clock, wall, provider, upstream, gateway, log, how, expiries, offsetSeconds }
 }
 
-describe('a cached quote', () => {
+describe('no quote is served after its expiry, by our clock: a cached quote', () => {
   it('is served until one millisecond before its expiry, and fetched again at it', async () => {
     const { clock, how, gateway } = await timed()
     const startMs = clock.nowMs()
@@ -117,7 +117,7 @@ describe('a cached quote', () => {
   })
 })
 
-describe("the provider's clock", () => {
+describe("no quote is served after its expiry, by the Date of its answer: the provider's clock", () => {
   it.each([30_000, -30_000, 3_600_000, -3_600_000])(
     'decides when it is %d ms ahead: no quote is served past its true expiry, and at most 1.5 s are lost',
     async (offsetMs) => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type ProblemSlug, problemTypes } from '../../src/http/problem.ts'
-import { type ParsedAnswer, valuesOf } from '../support/clients/raw-connection.ts'
-import { notProvoked, provocations } from './provocations.ts'
+import { notProvoked, provocations } from '../openapi/provocations.ts'
 import {
   callsOf,
   type Documented,
@@ -10,7 +9,8 @@ import {
   onTraffic,
   resolve,
   slugsOf,
-} from './support.ts'
+} from '../openapi/support.ts'
+import { type ParsedAnswer, valuesOf } from '../support/clients/raw-connection.ts'
 
 type Body = Record<string, unknown>
 
@@ -72,23 +72,26 @@ function isAsDocumented(answer: ParsedAnswer, slug: ProblemSlug, documented: Doc
   return problem.body === undefined ? answer.status === problemTypes[slug].status : problem.slug === slug
 }
 
-describe.each(Object.keys(provocations) as ProblemSlug[])('%s', (slug) => {
-  test('is answered as documented by the operations that document it, and by no other', async () => {
-    const provoke = await provocations[slug]?.()
-    const answered = await Promise.all(
-      onTraffic.map(async (documented) => {
-        const answers = await Promise.all(callsOf(documented).map((call) => provoke?.(call)))
-        return answers.some((answer) => answer && isAsDocumented(answer, slug, documented))
-          ? [documented.operation.operationId]
-          : []
-      }),
-    )
-    const documentedBy = onTraffic
-      .filter(({ responses }) => slugsOf(Object.values(responses)).has(slug))
-      .map(({ operation }) => operation.operationId)
-    expect(answered.flat()).toEqual(documentedBy)
-  })
-})
+describe.each(Object.keys(provocations) as ProblemSlug[])(
+  'every error that quotegate itself sends: %s',
+  (slug) => {
+    test('is answered as documented by the operations that document it, and by no other', async () => {
+      const provoke = await provocations[slug]?.()
+      const answered = await Promise.all(
+        onTraffic.map(async (documented) => {
+          const answers = await Promise.all(callsOf(documented).map((call) => provoke?.(call)))
+          return answers.some((answer) => answer && isAsDocumented(answer, slug, documented))
+            ? [documented.operation.operationId]
+            : []
+        }),
+      )
+      const documentedBy = onTraffic
+        .filter(({ responses }) => slugsOf(Object.values(responses)).has(slug))
+        .map(({ operation }) => operation.operationId)
+      expect(answered.flat()).toEqual(documentedBy)
+    })
+  },
+)
 
 test('every problem is either provoked here or listed with the reason why not', () => {
   const told = [...Object.keys(provocations), ...Object.keys(notProvoked)]

@@ -69,7 +69,7 @@ it('answers two thousand requests sent at once, each of them once and in order',
 })
 
 // What follows a malformed request may be the rest of its body.
-describe('serves nothing that follows a refusal of framing, target, host or limits', () => {
+describe('a request that two servers could read differently is refused, and nothing behind it is served', () => {
   it.each([
     ['two hosts', 'GET /checkouts/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
     [
@@ -92,7 +92,7 @@ describe('serves nothing that follows a refusal of framing, target, host or limi
 })
 
 // The client matches answers to requests by counting: a refusal that overtakes an answer becomes that answer.
-describe('a malformed request behind a good one', () => {
+describe('a malformed request behind a valid one', () => {
   it('is refused after the answer to the good one, and never instead of it', async () => {
     const { answers } = await attack(
       gateway.url,
