@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/clock.ts'
 
-/** Asks Node anew each time, so that it follows the fake timers of a test. */
+/** Asks Node each time, so that it follows the fake timers of a test. */
 export const fakedClock: Clock = {
   nowMs: () => Date.now(),
   steadyMs: () => performance.now(),
