@@ -338,7 +338,7 @@ async function stageOf(notes: number): Promise<Stage> {
   return stage
 }
 
-describe('what a model of the stream found, whose every short history was once searched,', () => {
+describe('what the model found (test/property/stream-model.test.ts),', () => {
   it('what a dead replica noted is at a replica that starts after a loss, once that is caught up', async () => {
     const stage = await stageOf(1)
     stage.restart(0)

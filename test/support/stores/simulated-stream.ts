@@ -9,6 +9,7 @@ import {
 import { silentLogger } from '../../../src/process/logger.ts'
 import { Availability } from '../../../src/replicas/availability.ts'
 import type { ValkeyClient } from '../../../src/replicas/client.ts'
+import { fakedClock } from '../machine/faked-clock.ts'
 
 interface Stored {
   id: string
@@ -150,6 +151,7 @@ export class SimulatedLink implements StreamStore {
       timeoutMs,
       log,
       greet,
+      timers: fakedClock.timers,
     })
     stream.links.add(this)
   }
