@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/clock.ts'
 
 /** Asks Node each time, so that it follows the fake timers of a test. */
-export const fakedClock: Clock = {
+export const fakedClock = {
   nowMs: () => Date.now(),
   steadyMs: () => performance.now(),
   timers: {
@@ -10,4 +10,4 @@ export const fakedClock: Clock = {
     setInterval: (onTime, ms) => setInterval(onTime, ms),
     clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
   },
-}
+} satisfies Clock
