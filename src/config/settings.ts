@@ -304,7 +304,10 @@ export function fixedDefault(name: SettingName): string | undefined {
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
 
-/** The value as the environment would have it; empty if there is none. */
+/**
+ * The value as the environment would have it; empty if there is none.
+ * @internal
+ */
 export function textOf(value: SettingValues[SettingName]): string {
   if (typeof value !== 'object') return String(value ?? '')
   if ('path' in value) return value.path

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { QuoteStage, type StagedCall } from '../support/clients/quote-stage.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
+import { fakedClock } from '../support/machine/faked-clock.ts'
 
 const totalMs = 1_000
 const minLeftMs = 50
@@ -136,7 +137,10 @@ afterEach(() => void vi.useRealTimers())
 
 /** The real route, whose provider ends calls as the steps say. */
 function createStage() {
-  const stage = new QuoteStage({ clock: createTestClock(), totalTimeoutMs: totalMs })
+  const stage = new QuoteStage({
+    clock: { ...createTestClock(), timers: fakedClock.timers },
+    totalTimeoutMs: totalMs,
+  })
   const { calls } = stage
   const fates: string[] = []
   const leaves: (() => void)[] = []

@@ -38,7 +38,7 @@ describe.each(['the traffic server', 'a server that the gateway is mounted in'])
     const beganMs = performance.now()
     const { answers } = await attack(url, `POST ${path} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n\r\n`)
     expect(answers.map(({ status }) => status)).toEqual([400])
-    expect(performance.now() - beganMs).toBeLessThan(1_000)
+    expect(performance.now() - beganMs).toBeLessThan(2_000)
   })
 
   test.each(['1.0', '1.1'])('a refused GET of HTTP/%s that closes is answered at once', async (version) => {
@@ -46,7 +46,7 @@ describe.each(['the traffic server', 'a server that the gateway is mounted in'])
     const head = `GET /nothing HTTP/${version}\r\nHost: gateway\r\nConnection: close\r\n\r\n`
     const { answers } = await attack(url, head)
     expect(answers.map(({ status }) => status)).toEqual([404])
-    expect(performance.now() - beganMs).toBeLessThan(1_000)
+    expect(performance.now() - beganMs).toBeLessThan(2_000)
   })
 
   test('a connection lives on behind a refusal, an OPTIONS and a hit', async () => {
