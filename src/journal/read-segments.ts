@@ -13,7 +13,8 @@ interface ReadingOptions {
   isOver(): boolean
 }
 
-const pieceBytes = 65_536
+/** So large that waiting for the disk takes little of a start. */
+const pieceBytes = 262_144
 /** After so long the event loop is left free, also in the middle of a piece. */
 const sliceMs = 5
 /** A character of a record takes up to four bytes. */

@@ -4,7 +4,7 @@ import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
 import { fold, hash, Terms } from './entries.ts'
-import { Few } from './last-to-end.ts'
+import { Few, maxFew } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /**
@@ -24,15 +24,14 @@ export class AllTerms {
     const { pairId, application, fromValue, requestedAmount } = quote
     const folded = fold(pairId)
     const fromHash = this.#hashOf(folded, application, fromValue)
-    const known = this.#byFrom
-      .of(fromHash)
-      .find(
-        (terms) =>
-          terms.requestedAmount === requestedAmount &&
-          terms.fromValue === fromValue &&
-          terms.application === application &&
-          fold(terms.pairId) === folded,
-      )
+    const known = this.#byFrom.first(
+      fromHash,
+      (terms) =>
+        terms.requestedAmount === requestedAmount &&
+        terms.fromValue === fromValue &&
+        terms.application === application &&
+        (terms.pairId === pairId || fold(terms.pairId) === folded),
+    )
     if (known !== undefined) return known
     const terms = new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
     this.#file(fromHash, fromValue, terms)
@@ -44,7 +43,7 @@ export class AllTerms {
   #file(at: number, amount: string, terms: Terms): void {
     // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
     const mayGo = (known: Terms) => known.requestedAmount !== parseDecimal(String(Number(amount)))
-    this.#byFrom.add(at, terms, { mayGo })
+    this.#byFrom.add(at, terms, maxFew, mayGo)
   }
 
   /** Those of just its amount first: the others only have the same nearest double. */

@@ -37,7 +37,6 @@ export class Entry implements NotedQuote, Price {
   readonly partition: string | undefined
   readonly toValue: string
   readonly double: number
-  readonly hash: number
   readonly expiresAtMs: number
   readonly wallAheadMs: number
   cacheKey: string
@@ -53,7 +52,6 @@ export class Entry implements NotedQuote, Price {
     this.partition = quote.partition
     this.toValue = quote.toValue
     this.double = Number(quote.toValue)
-    this.hash = hash(terms.hash, doubleText(quote.toValue))
     this.expiresAtMs = quote.expiresAtMs
     this.wallAheadMs = quote.wallAheadMs
     this.cacheKey = quote.cacheKey
@@ -75,6 +73,10 @@ export class Entry implements NotedQuote, Price {
 
   get requestedAmount(): string {
     return this.terms.requestedAmount
+  }
+
+  get hash(): number {
+    return hash(this.terms.hash, doubleText(this.toValue))
   }
 
   get decimal(): string {
@@ -219,7 +221,8 @@ export class Terms {
     this.#only = undefined
     this.#all.delete(quote.toValue)
     this.#all.set(quote.toValue, quote)
-    const [oldest] = this.#all.size > maxPrices ? this.#all.values() : []
+    if (this.#all.size <= maxPrices) return undefined
+    const [oldest] = this.#all.values()
     if (oldest !== undefined) this.#all.delete(oldest.toValue)
     return oldest
   }

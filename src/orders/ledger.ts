@@ -230,14 +230,14 @@ export class Ledger {
   }
 
   #find(quote: NotedQuote): Entry | undefined {
-    return this.#byId.of(quote.id).find((entry) => entry.is(quote))
+    return this.#byId.first(quote.id, (entry) => entry.is(quote))
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
     const entry = new Entry(this.#byTerms.of(quote), quote)
     entry.terms.quotes += 1
     this.#list.push(entry)
-    if (entry.id !== '') this.#byId.add(entry.id, entry, { most: maxOfOneId })
+    if (entry.id !== '') this.#byId.add(entry.id, entry, maxOfOneId)
     this.#file(entry, now)
     return entry
   }
