@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import type { TestRecord } from '../../test/support/machine/skipped-tests.ts'
 
 // Runs the tests that a run skipped because a program was missing, and no other:
-// run-skipped.ts <record of that run> [options of vitest]
-const [, , record = '', ...options] = process.argv
+// run-skipped.ts <record of that run> [<start of a path whose tests are left out>]
+const [, , record = '', leftOut] = process.argv
 const { skipped } = JSON.parse(readFileSync(record, 'utf8')) as TestRecord
-const forPrograms = skipped.filter(({ missing }) => missing.length > 0)
+const isLeftOut = (file: string) => leftOut !== undefined && file.startsWith(leftOut)
+const forPrograms = skipped.filter(({ file, missing }) => missing.length > 0 && !isLeftOut(file))
 const programs = new Set(forPrograms.flatMap(({ missing }) => missing))
 // The files are named so that no other is loaded.
 const files = new Set(forPrograms.map(({ file }) => file))
@@ -17,7 +18,6 @@ const vitest = [
   ...files,
   '--tags-filter',
   [...programs].join(' or '),
-  ...options,
 ]
 const { status } = spawnSync(process.execPath, vitest, { stdio: 'inherit' })
 process.exitCode = status ?? 1
