@@ -52,7 +52,7 @@ export const everyWay: BenchCase = async (context) => {
   for (const [index, { name, build }] of builds.entries()) {
     const settings = {
       '': {},
-      // An order takes its quote out of the cache, and the hits beside it would be none.
+      // An order uses its quote up: where one was sent, a quote request for the same amount is no hit any more.
       orders: {},
       'a folder': { STATE_DIRECTORY: join(folder, String(index)) },
       'a store': { VALKEY_URL: store.url, VALKEY_KEY_PREFIX: `build-${index}:` },
@@ -61,7 +61,7 @@ export const everyWay: BenchCase = async (context) => {
     for (const [how, own] of Object.entries(settings)) {
       const one = await stage.place(gateway(`${name} ${how}`, { settings: own, build }))
       await checkPassThrough(one.contender.name, one.port)
-      await checkOrder(one)
+      if (how !== '') await checkOrder(one)
       gateways.set(how, one)
       placed.push(one)
     }
