@@ -48,13 +48,16 @@ export class OrdersByApplication {
   }
 }
 
+const none = { orders: 0, expired: 0, unknown: 0, reported: 0, leastLateMs: null, mostLateMs: null }
+
 function sumsOf(order: CountedOrder): Sums {
-  const counted = (state: CountedOrder['state']) => Number(order.state === state)
-  const lateMs = 'lateMs' in order ? order.lateMs : null
-  return {
-    ...{ orders: 1, expired: counted('expired'), unknown: counted('unknown'), reported: counted('reported') },
-    ...{ leastLateMs: lateMs, mostLateMs: lateMs },
+  const sums: Sums = { ...none, orders: 1 }
+  if (order.state !== 'sent') sums[order.state] = 1
+  if ('lateMs' in order) {
+    sums.leastLateMs = order.lateMs
+    sums.mostLateMs = order.lateMs
   }
+  return sums
 }
 
 function add(to: Map<string | null, Sums>, application: string | null, one: Sums): void {
