@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/problems.ts'
 import type { Events } from '../events.ts'
@@ -87,7 +87,7 @@ export async function storeIfSet(
 ) {
   if (store === undefined) return undefined
   const { Valkey } = await import('../replicas/valkey.ts')
-  return new Valkey({ ...store, log, events, timers: timersOf(clock) })
+  return new Valkey({ ...store, log, events, timers: clock.timers })
 }
 
 /** Throws a StateError where the folder cannot be used. */
@@ -156,7 +156,7 @@ export async function keyKeepersIfSet(
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
-    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, timersOf(clock)))
+    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
   }
   return keepers
 }
@@ -200,7 +200,7 @@ export function createUpstreams(
   parts: Pick<UpstreamOptions, 'connect' | 'events'> & { clock: Clock; sandbox: Sandbox | undefined },
 ): Upstreams {
   const { clock, connect, events, sandbox } = parts
-  const timers = timersOf(clock)
+  const timers = clock.timers
   const upstreams = forEachUpstream((name) => {
     const { baseUrl, tls } = config.upstreams[name]
     if (baseUrl === undefined) return undefined

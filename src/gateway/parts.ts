@@ -1,6 +1,6 @@
 import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
-import { systemClock, timersOf } from '../clock.ts'
+import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { Events } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
@@ -57,7 +57,7 @@ interface MakingParts {
 /** Makes each part out of those before it. */
 export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
   const { config } = loaded
-  const clock = overrides.clock ?? systemClock
+  const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
   opened(() => summedLog.flush())
   const basic = { loaded, config, clock, log, version }
@@ -130,7 +130,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     events,
-    timers: timersOf(clock),
+    timers: clock.timers,
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.

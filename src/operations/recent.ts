@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
@@ -89,7 +89,7 @@ export class Recent implements Listener {
   }
 
   #hasRoom(kind: 'failed' | 'succeeded'): boolean {
-    const number = Math.floor(steadyMsOf(this.#clock) / 1_000)
+    const number = Math.floor(this.#clock.steadyMs() / 1_000)
     if (number !== this.#second.number) this.#second = { number, succeeded: 0, failed: 0 }
     this.#second[kind] += 1
     return this.#second[kind] <= maxPerSecond
@@ -100,7 +100,7 @@ export class Recent implements Listener {
     const at = this.#clock.nowMs()
     const application = short(this.#applicationOf(exchange.request.rawHeaders) ?? '')
     const sent = decision === 'reported-expired'
-    this.#byApplication.count(application, countedAs(decision, order), steadyMsOf(this.#clock))
+    this.#byApplication.count(application, countedAs(decision, order), this.#clock.steadyMs())
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
@@ -135,7 +135,7 @@ export class Recent implements Listener {
 
   /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
-    return this.#byApplication.refused(steadyMsOf(this.#clock))
+    return this.#byApplication.refused(this.#clock.steadyMs())
   }
 
   /** How much has happened until now. */

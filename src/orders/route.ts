@@ -1,6 +1,6 @@
 import type { Clients } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
@@ -93,7 +93,7 @@ export class FloatOrderRoute {
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = timersOf(clock).steadyMs()
+    const readAtMs = clock.timers.steadyMs()
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()

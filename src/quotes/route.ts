@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type Clock, lookAt, type Now, timersOf } from '../clock.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events, Lookup, NotKeptReason } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
@@ -111,7 +111,7 @@ export class QuoteRoute {
   async #answerAfterCall(exchange: Exchange, ask: Ask, firstLookup: Lookup): Promise<void> {
     const { cache, clock, config, events } = this.#parts
     const leftMs = config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
-    const client = new WaitingClient(exchange.response, leftMs, timersOf(clock))
+    const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     /** The request is counted as what it finds first. */
     let lookup: Lookup | undefined = firstLookup
     /** Of its call, in the table of those under way. Undefined: no other client joins it. */

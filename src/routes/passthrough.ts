@@ -1,4 +1,4 @@
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { hasBody } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
@@ -74,7 +74,7 @@ export class PassThroughRoute {
         kind,
         headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
-        connectByMs: isSwap ? timersOf(this.#parts.clock).steadyMs() + this.#swapWaitMs : undefined,
+        connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
         ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
         times,

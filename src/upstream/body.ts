@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   hasBody,
@@ -11,7 +11,6 @@ import {
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import { isAlreadyRead, RequestBody, type SentBody, stalled } from './request-body.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */

@@ -1,9 +1,8 @@
 import { type Dispatcher, errors } from 'undici'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import { type EndedCall, type Permit, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
 import type { Caller, Connection, Connections, Lane } from './connections.ts'
 import {

@@ -19,7 +19,7 @@ test.each([
 })
 
 test('an order that waits is judged again once both of our clocks are past the end of its quote', () => {
-  const stepped = { nowMs: () => clock.nowMs() + 300, steadyMs: () => clock.nowMs() }
+  const stepped = { ...clock, nowMs: () => clock.nowMs() + 300 }
   const verdict = { state: 'live', rule: 'id', quote: quoteWith(400) } as const
   expect(msUntilNextJudgement(verdict, 0, lookAt(stepped))).toBe(400)
 })
