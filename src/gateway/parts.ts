@@ -84,10 +84,10 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     ...metrics.listeners,
     ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
     ...(config.log.access !== 'off' ? [new OrderLog(forLogs)] : []),
-    new EventLog(forLogs),
     history,
     recent,
     outages,
+    new EventLog(forLogs),
     addressNotes,
     clockDifference,
     reach,
@@ -137,7 +137,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
   const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
   const ledger = new Ledger({ ...config.ledger, clock, dropped })
-  const cache = new QuoteCache({ config, clock, events })
+  const cache = new QuoteCache({ config, events })
   const providerLimit = new ProviderLimit({ clock, events })
   const sharedQuotes: QuotesOfAll | undefined =
     sharedStore &&

@@ -133,6 +133,11 @@ export function addLength(headers: string[], { status, body }: { status: number;
   headers.push('Content-Length', String(body.length))
 }
 
+/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
+export function ownRequestId(received: readonly string[], id: string): readonly string[] {
+  return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
+}
+
 /** Several lines of one header as one text: no header line holds a line break. */
 export const lineBreak = '\n'
 

@@ -2,8 +2,14 @@ import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { answerInOneWrite, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
 import { dateLine } from '../http/date.ts'
-import { addLength, endToEndHeaders, headerValues, isCaching, repeatableHeaders } from '../http/headers.ts'
-import { ownRequestId } from '../http/ids.ts'
+import {
+  addLength,
+  endToEndHeaders,
+  headerValues,
+  isCaching,
+  ownRequestId,
+  repeatableHeaders,
+} from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { wireName } from '../server/swap-headers.ts'
@@ -80,12 +86,12 @@ export class QuoteWriter {
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
           : `quotegate; fwd=uri-miss; stored; ttl=${ttl}`
+      const own = ownHeaders(ttl, detail === undefined ? status : bypass)
       // A shared quote came with another client's exchange, whose request id and trace are not for this client.
       const received =
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
       if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
-      headers = withVary(received, this.#chosenBy)
-      headers.push(...ownHeaders(ttl, detail === undefined ? status : bypass))
+      headers = [...withVary(received, this.#chosenBy), ...own]
     }
     headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))

@@ -5,6 +5,7 @@ import type { Events } from '../events.ts'
 import { readHttpDate } from '../http/date.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { briefText } from '../process/text.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 export interface Caller {
@@ -61,7 +62,8 @@ export class ProviderLimit {
   /** The provider answered 429. `retryAfterMs`: what its Retry-After says; undefined: nothing that can be read. */
   begin(caller: Caller, retryAfterMs = 0): void {
     const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
-    const { application, address = 'unknown' } = caller
+    const { address = 'unknown' } = caller
+    const application = briefText(caller.application)
     const leftMs = this.leftMs(caller)
     const untilMs = this.#clock.steadyMs() + Math.max(leftMs, forMs)
     this.#byCaller.set(this.#keyOf(caller), { application, address, untilMs })

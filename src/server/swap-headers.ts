@@ -1,8 +1,15 @@
 import type { Clients } from '../client/client-address.ts'
 import { refuseSecondAppName } from '../client/partition.ts'
 import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
-import { droppingNames, endToEndHeaders, headerLines, headerValues, namesQuotegate } from '../http/headers.ts'
-import { formatTraceparent, newSpanId, ownRequestId, traceIdOf } from '../http/ids.ts'
+import {
+  droppingNames,
+  endToEndHeaders,
+  headerLines,
+  headerValues,
+  namesQuotegate,
+  ownRequestId,
+} from '../http/headers.ts'
+import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import type { Exchange } from './exchange.ts'
@@ -66,7 +73,8 @@ export class SwapHeaders {
 
   of(exchange: Exchange): string[] {
     const { rawHeaders, method } = exchange.request
-    refuseLoop(headerLines(rawHeaders, 'via'))
+    const via = headerLines(rawHeaders, 'via')
+    if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
     for (const { lowerCaseName, name, value } of this.#supplied)
       if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
@@ -96,16 +104,15 @@ function withFewerForwards(method: string | undefined, headers: string[]): strin
 export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request
   const lines: string[] = []
-  const copy = (name: string) => {
-    for (const value of headerValues(rawHeaders, name)) lines.push(name, value)
-  }
-  if (!exchange.isTracing) copy('traceparent')
+  if (!exchange.isTracing)
+    for (const value of headerValues(rawHeaders, 'traceparent')) lines.push('traceparent', value)
   else if (exchange.span === undefined) {
     const traceId = exchange.traceId ?? ''
     lines.push('traceparent', formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }))
   }
   // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
-  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined) copy('tracestate')
+  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined)
+    for (const value of headerValues(rawHeaders, 'tracestate')) lines.push('tracestate', value)
   return lines
 }
 

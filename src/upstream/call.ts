@@ -232,7 +232,8 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
         body: body as Buffer | RequestBody | null,
       }
       connection.dispatch(sent, this)
-      if (!this.#began && !this.#isTold) this.#watch()
+      // On an open connection it goes out in this turn of the event loop.
+      if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
     })
   }
 

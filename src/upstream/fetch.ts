@@ -107,6 +107,7 @@ class Answer implements Receiver {
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
     const { clock, sender } = this.#options
+    const isForeign = hasForeignTransferCoding(rawHeaders)
     const head: WholeAnswer = {
       status,
       reason: reasonBytes(reason),
@@ -118,8 +119,7 @@ class Answer implements Receiver {
       receivedSteadyMs: clock.steadyMs(),
     }
     sender?.answerBegan(head)
-    if (hasForeignTransferCoding(rawHeaders))
-      throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
+    if (isForeign) throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
     this.#head = head
   }
 
