@@ -36,8 +36,6 @@ export interface Mark {
  */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** App-Name as the swap upstream sees it. */
-  readonly #applicationOf: (rawHeaders: readonly string[]) => string | undefined
   #isWatched = false
   #ended = 0
   #number = 0
@@ -58,9 +56,8 @@ export class Recent implements Listener {
   reportedTotal = 0
   readonly #byApplication = new OrdersByApplication()
 
-  constructor(clock: Clock, applicationOf: (rawHeaders: readonly string[]) => string | undefined) {
+  constructor(clock: Clock) {
     this.#clock = clock
-    this.#applicationOf = applicationOf
   }
 
   /** Whether a console is open. */
@@ -98,7 +95,7 @@ export class Recent implements Listener {
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
     const at = this.#clock.nowMs()
-    const application = short(this.#applicationOf(exchange.request.rawHeaders) ?? '')
+    const { application } = order
     const sent = decision === 'reported-expired'
     this.#byApplication.count(application, countedAs(decision, order), this.#clock.steadyMs())
     if (!sent && !decision.startsWith('refused')) return

@@ -152,9 +152,9 @@ export class FloatOrderRoute {
   ): Promise<FloatOrder> {
     const { config, journals, ledger, markOf } = this.#parts
     const orderer = {
-      application: briefText(application ?? ''),
-      partition: markOf(partition),
       isAddress: isAddress(partition),
+      partition: markOf(partition),
+      application: briefText(application ?? ''),
     }
     const othersKnown = await journals.caughtUp()
     return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
@@ -191,11 +191,13 @@ export class FloatOrderRoute {
     if (exchange.response.destroyed)
       throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
     const now = this.#parts.ledger.now()
-    if (order.hasToBeJudgedAgain(now)) {
-      order.judgeAgain(now)
+    let liveForMs = order.liveForMs(now)
+    if (liveForMs <= 0 || order.hasWaited) {
+      order.judge(now)
       this.#refuseUnlessSent(order, exchange)
+      liveForMs = order.liveForMs(now)
     }
-    return msUntilNextJudgement(order.verdict, this.#parts.config.orders.expiryMarginMs, now)
+    return msUntilNextJudgement(liveForMs)
   }
 
   /** The answer is read to its end even if the client leaves: a quote that was used must be forgotten. */

@@ -51,7 +51,8 @@ const dropsNeverForwarded = droppingNames(neverForwarded)
 
 /** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
-  return withFewerForwards(request.method, endToEndHeaders(request.rawHeaders, dropsNeverForwarded))
+  const headers = endToEndHeaders(request.rawHeaders, dropsNeverForwarded)
+  return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
 /** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
@@ -73,6 +74,8 @@ export class SwapHeaders {
 
   of(exchange: Exchange): string[] {
     const { rawHeaders, method } = exchange.request
+    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
+    const { address } = this.#clients.identify(exchange)
     const via = headerLines(rawHeaders, 'via')
     if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
@@ -80,16 +83,14 @@ export class SwapHeaders {
       if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
     headers.push(...ownRequestId(headers, exchange.id))
-    headers.push('Forwarded', formatForwarded(this.#clients.identify(exchange).address))
+    headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
-    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
-    return withFewerForwards(method, headers)
+    return method === 'OPTIONS' ? withFewerForwards(headers) : headers
   }
 }
 
 // RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
-function withFewerForwards(method: string | undefined, headers: string[]): string[] {
-  if (method !== 'OPTIONS') return headers
+function withFewerForwards(headers: string[]): string[] {
   return headers.map((part, index) =>
     index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'max-forwards' && /^[1-9]\d{0,8}$/.test(part)
       ? String(Number(part) - 1)

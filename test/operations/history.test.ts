@@ -198,7 +198,7 @@ test('requests that are not sent count as failed', async () => {
 })
 
 test('the last two hundred events are kept', () => {
-  const recent = new Recent(completeClock({ nowMs: () => 1_000 }), () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
   for (let number = 1; number <= 1_000; number += 1) recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
   const kept = recent.eventsAfter(0)
   expect(kept).toHaveLength(200)
@@ -207,7 +207,7 @@ test('the last two hundred events are kept', () => {
 })
 
 test('an event that says the same of a later moment takes the place of the one before', () => {
-  const recent = new Recent(completeClock({ nowMs: () => 1_000 }), () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
   recent.addEvent('warn', '1 pair')
   const second = recent.addEvent('warn', '2 pairs')
   recent.addEvent('note', 'other')

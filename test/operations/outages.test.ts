@@ -67,7 +67,7 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   let aheadMs = 0
   let isDown = true
   const clock = completeClock({ nowMs: () => Date.now() + aheadMs })
-  const recent = new Recent(clock, () => undefined)
+  const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const down = (sinceMs?: number) => ({
     ...({ name: 'a part', concerned: 'none', count: () => 0 } as const),

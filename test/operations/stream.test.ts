@@ -200,7 +200,7 @@ test('lists nothing and records no request while no console is open: only the co
   let listed = 0
   let counted = 0
   const clock = completeClock({ nowMs: () => 1_000_000 })
-  const recent = new Recent(clock, () => undefined)
+  const recent = new Recent(clock)
   const parts = {
     clock,
     recent,
@@ -304,7 +304,7 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
 
 test('a viewer that stopped reading for some seconds misses nothing but what the lists have no room for', () => {
   const clock = completeClock({ nowMs: () => 1_000 })
-  const recent = new Recent(clock, () => undefined)
+  const recent = new Recent(clock)
   const shown = { hello: () => ({}), tick: (_level: unknown, passed: object) => passed }
   const live = new LiveStream(shown as never, recent)
   const [slow, fast] = [0, 1].map(() =>
@@ -339,7 +339,7 @@ type FakeResponse = EventEmitter &
 
 test('of a flood every request is counted, and some are described', () => {
   let atMs = 1_000
-  const recent = new Recent(completeClock({ nowMs: () => atMs }), () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => atMs }))
   const exchange = {
     ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
     request: { rawHeaders: [], socket: {} },
