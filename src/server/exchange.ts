@@ -101,8 +101,7 @@ export class Exchange {
 
   /** Where the time went, of a request that took so long. */
   timeSpent(durationMs: number): TimeSpent {
-    const { startedAtMs, times, missed: waitedForOther } = this
-    return timeSpent({ startedAtMs, durationMs, times, waitedForOther })
+    return timeSpent(this, durationMs)
   }
 }
 
@@ -128,18 +127,13 @@ interface TimeSpent {
   readonly ownMs: number | null
 }
 
-interface TimedRequest {
-  startedAtMs: number
-  durationMs: number
-  /** Undefined: the request did not ask its upstream itself. */
-  times: UpstreamTimes | undefined
-  /** It waited for a call that another request had begun. */
-  waitedForOther: boolean
-}
-
-export function timeSpent({ startedAtMs, durationMs, times, waitedForOther }: TimedRequest): TimeSpent {
+export function timeSpent(
+  { startedAtMs, times, missed }: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>,
+  durationMs: number,
+): TimeSpent {
   if (times === undefined) {
-    const ownMs = waitedForOther ? null : durationMs
+    // A miss that made no call waited for that of another request.
+    const ownMs = missed ? null : durationMs
     return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
   }
   const endedAtMs = startedAtMs + durationMs
