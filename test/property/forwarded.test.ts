@@ -187,7 +187,7 @@ describe('addresses', () => {
           (address.includes(':') ? `[${address}]` : address) + (port === undefined ? '' : `:${port}`)
         expect(nodeAddress(node)).toBe(address)
         expect(parseForwarded(`for="${node}"`)).toEqual([node])
-        expect(parseForwarded(`for=${node}`)).toEqual([{ for: node }])
+        expect(parseForwarded(`for=${node}`)).toEqual([node])
       }),
     )
   })
