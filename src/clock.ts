@@ -1,5 +1,5 @@
-/** The time, as everything that judges an expiry asks for it; tests hand in their own. */
-export interface Clock {
+/** A clock as an application hands it in. */
+export interface GatewayClock {
   /** Wall time in milliseconds since the epoch: what an `expiry` is compared with. */
   nowMs(): number
   /** Milliseconds that go on evenly when the wall clock is set. Without it, a step of that may go unnoticed. */
@@ -10,6 +10,9 @@ export interface Clock {
    */
   readonly timers?: Timers
 }
+
+/** The time, as everything that judges an expiry asks for it. */
+export type Clock = Required<GatewayClock>
 
 /** Timers, and the time that deadlines are counted by. Those of a test do not wait. */
 export interface Timers {
@@ -35,8 +38,6 @@ export interface Now {
 
 const steadyMs = performance.now.bind(performance)
 
-export const systemClock: Clock = { nowMs: Date.now, steadyMs }
-
 export const systemTimers: Timers = {
   steadyMs,
   setTimeout,
@@ -44,8 +45,49 @@ export const systemTimers: Timers = {
   clear: clearTimeout as Timers['clear'],
 }
 
-export function timersOf(clock: Clock): Timers {
-  return clock.timers ?? systemTimers
+export const systemClock: Clock = { nowMs: Date.now, steadyMs, timers: systemTimers }
+
+/** One without a steady time counts by its wall time. */
+export function completeClock(given: GatewayClock = systemClock): Clock {
+  if (given === systemClock) return systemClock
+  return {
+    nowMs: () => given.nowMs(),
+    steadyMs: () => given.steadyMs?.() ?? given.nowMs(),
+    timers: given.timers ?? systemTimers,
+  }
+}
+
+/**
+ * A timer that does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a
+ * pause the timer is due at once, though what it waits for may lie in a socket already, unread. So when its time is
+ * over it lets the event loop read first, and calls back only if it was not cleared or refreshed meanwhile.
+ */
+export class PatientTimer {
+  readonly #timers: Timers
+  readonly #timer: Timer
+  #lastLook: NodeJS.Immediate | undefined
+
+  constructor(ms: number, onTime: () => void, timers = systemTimers) {
+    this.#timers = timers
+    this.#timer = timers.setTimeout(() => {
+      this.#lastLook = setImmediate(() => {
+        // Node never unlinks one that has run from its neighbours and their arguments.
+        this.#lastLook = undefined
+        onTime()
+      })
+    }, ms)
+  }
+
+  /** Begins the time again. */
+  refresh(): void {
+    clearImmediate(this.#lastLook)
+    this.#timer.refresh()
+  }
+
+  clear(): void {
+    clearImmediate(this.#lastLook)
+    this.#timers.clear(this.#timer)
+  }
 }
 
 /** `isUnref`: it does not keep the process running. */
@@ -56,14 +98,8 @@ export function pause(ms: number, timers: Timers, { isUnref = false } = {}): Pro
   })
 }
 
-/** The steady clock's time. A clock without one counts by its wall time: `nowMs`, if that was just read. */
-export function steadyMsOf(clock: Clock, nowMs?: number): number {
-  return clock.steadyMs?.() ?? nowMs ?? clock.nowMs()
-}
-
 export function lookAt(clock: Clock): Now {
-  const nowMs = clock.nowMs()
-  return { nowMs, steadyMs: steadyMsOf(clock, nowMs) }
+  return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
 }
 
 /** From when orders for a quote are refused, on both of our clocks (`quotes/ends.ts` computes it). */

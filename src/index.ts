@@ -1,5 +1,5 @@
 /** What `import … from 'quotegate'` gives. Everything else is internal and may change. */
-export type { Clock } from './clock.ts'
+export type { GatewayClock as Clock } from './clock.ts'
 export { type SettingProblem, SettingsError, type SettingValue } from './config/problems.ts'
 export { createGateway } from './gateway/gateway.ts'
 export type { Gateway, GatewayOverrides, GatewaySettings, RateLimiter, Taken } from './gateway/types.ts'

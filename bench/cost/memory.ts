@@ -2,7 +2,7 @@
 // node --expose-gc --import tsx bench/cost/memory.ts [entries, 200000]
 
 import { randomUUID } from 'node:crypto'
-import { systemClock } from '../../src/clock.ts'
+import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { latin1Headers } from '../../src/http/headers.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
@@ -16,6 +16,7 @@ const entries = Number(process.argv[2] ?? 200_000)
 const { gc } = globalThis as { gc?: () => void }
 if (gc === undefined) throw new Error('run with --expose-gc')
 const clock = systemClock
+const at = lookAt(clock)
 
 function memory(): { heapUsed: number; external: number } {
   for (let count = 0; count < 2; count += 1) gc?.()
@@ -41,7 +42,7 @@ const quotes = {
   refreshAheadMs: 0,
 }
 const config = { quotes }
-const reader = new AnswerReader({ config, clock, events })
+const reader = new AnswerReader({ config, events })
 const expiresAtMs = clock.nowMs() + 3_600_000
 
 const keyOf = (number: number) =>
@@ -77,19 +78,19 @@ function storedQuote(number: number): StoredQuote {
     sentSteadyMs: performance.now(),
     receivedSteadyMs: performance.now(),
   }
-  const { stored, notKept } = reader.read(answer, String(number))
+  const { stored, notKept } = reader.read(answer, String(number), at)
   if (stored === undefined) throw new Error(`a quote was not kept: ${notKept}`)
   return stored
 }
 
 function measureCache(): string[] {
-  const cache = new QuoteCache({ config, clock, events })
+  const cache = new QuoteCache({ config, events })
   /** The first quotes bring code and tables into memory, which are not theirs. */
   const uncounted = 500
-  for (let number = 1; number <= uncounted; number += 1) cache.keep(keyOf(number), storedQuote(number))
+  for (let number = 1; number <= uncounted; number += 1) cache.keep(keyOf(number), storedQuote(number), at)
   const before = memory()
   for (let number = uncounted + 1; number <= entries; number += 1)
-    cache.keep(keyOf(number), storedQuote(number))
+    cache.keep(keyOf(number), storedQuote(number), at)
   const bytes = bytesEach(entries - uncounted, before)
   if (cache.entries !== entries) throw new Error(`${cache.entries} quotes are kept, not ${entries}`)
   return ['cache', ...bytes]

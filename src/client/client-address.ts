@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { claimsClientAddress, namesClientAddress, shortestClientAddressHeader } from '../http/forwarded.ts'
+import { claimingHeader, otherHeader } from '../http/forwarded.ts'
 import { memoize } from '../http/headers.ts'
 import {
   type AddressBlock,
@@ -128,29 +128,6 @@ function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): R
   return received
 }
 
-function claimingHeader(rawHeaders: readonly string[]): string | undefined {
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name === undefined || name.length < shortestClientAddressHeader) continue
-    if (claimsClientAddress(name.toLowerCase())) return name
-  }
-  return undefined
-}
-
-/**
- * A header with an address. Of several, the one into which most proxies write: its name is the advice to the operator.
- */
-function otherHeader(rawHeaders: readonly string[]): string | undefined {
-  let first: string | undefined
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? ''
-    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
-    if (name.toLowerCase() === 'x-forwarded-for') return name
-    first ??= name
-  }
-  return first
-}
-
 /** Why a trusted proxy's header names no client. */
 type NoClientReason = 'malformed-header' | 'no-client-named'
 
@@ -203,9 +180,9 @@ function reasonOf(hop: Hop): NoClientReason {
 /** Each line is read by itself, so that a quote opened in one cannot reach into the next, which another hop wrote. */
 function* forwardedHops(lines: readonly string[]): Generator<Hop> {
   for (const line of lines.toReversed()) {
-    const elements = parseForwarded(line)
-    if (elements === undefined) yield* piecewise(line)
-    else for (const element of elements.reverse()) yield { node: element.for }
+    const nodes = parseForwarded(line)
+    if (nodes === undefined) yield* piecewise(line)
+    else for (const node of nodes.reverse()) yield { node }
   }
 }
 
@@ -215,9 +192,9 @@ function* forwardedHops(lines: readonly string[]): Generator<Hop> {
  */
 function* piecewise(line: string): Generator<Hop> {
   for (const piece of line.split(',').reverse()) {
-    const elements = parseForwarded(piece)
-    if (elements === undefined) yield 'malformed'
-    else for (const element of elements) yield { node: element.for }
+    const nodes = parseForwarded(piece)
+    if (nodes === undefined) yield 'malformed'
+    else for (const node of nodes) yield { node }
   }
 }
 

@@ -1,16 +1,9 @@
 import { isIPv4 } from 'node:net'
 import { plainAddress } from '../http/ip-address.ts'
 
-/** One element of a `Forwarded` field: what one hop says. Values are unquoted; extensions are left out. */
-export interface ForwardedElement {
-  for?: string
-  by?: string
-  host?: string
-  proto?: string
-}
-
 /**
- * Reads a `Forwarded` field by RFC 7239 section 4; undefined: malformed.
+ * Reads a `Forwarded` field by RFC 7239 section 4: the `for` of each element, unquoted, or undefined if that hop names
+ * none. Undefined: malformed.
  *
  * Read from the left, because a quoted string may hold commas and only the text before it tells where it begins. So
  * one mistake makes the whole value unreadable.
@@ -19,17 +12,17 @@ export interface ForwardedElement {
  * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
  * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
  */
-export function parseForwarded(value: string): ForwardedElement[] | undefined {
+export function parseForwarded(value: string): (string | undefined)[] | undefined {
   const scanner: Scanner = { text: value, position: 0 }
-  const elements: ForwardedElement[] = []
+  const nodes: (string | undefined)[] = []
   do {
     const parameters = readElement(scanner)
     if (parameters === undefined) return undefined
     // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
     // element may lack every pair as well (`;`): such an element says no more than an empty one.
-    if (parameters.size > 0) elements.push(knownParameters(parameters))
+    if (parameters.size > 0) nodes.push(parameters.get('for'))
   } while (take(scanner, ','))
-  return scanner.position === value.length ? elements : undefined
+  return scanner.position === value.length ? nodes : undefined
 }
 
 /**
@@ -87,15 +80,6 @@ function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined 
     skipBlanks(scanner)
   } while (take(scanner, ';'))
   return parameters ?? noParameters
-}
-
-function knownParameters(parameters: ReadonlyMap<string, string>): ForwardedElement {
-  const element: ForwardedElement = {}
-  for (const name of ['for', 'by', 'host', 'proto'] as const) {
-    const value = parameters.get(name)
-    if (value !== undefined) element[name] = value
-  }
-  return element
 }
 
 /** RFC 9110 section 5.6.4. Starts at the opening quote. Undefined: not closed, or a character no string may hold. */

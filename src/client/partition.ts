@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { createHeaderPicker, headerLines, lineBreak, memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { briefText, flatText } from '../process/text.ts'
+import { flatText } from '../process/text.ts'
 
 export interface PartitionClient {
   /** One IP address in canonical form; `undefined` if it is not known. */
@@ -84,11 +84,4 @@ export function createApplicationOf(defaultName: string | undefined): Applicatio
 export function refuseSecondAppName(appName: string | undefined): void {
   if (!appName?.includes(lineBreak)) return
   throw new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
-}
-
-/** The application of a quote request: App-Name is always one of its keyed headers. */
-export function applicationAmong(
-  keyedHeaders: readonly (readonly [name: string, value: string | undefined])[],
-): string {
-  return briefText(keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '')
 }

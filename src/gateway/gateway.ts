@@ -1,4 +1,3 @@
-import { timersOf } from '../clock.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
@@ -119,7 +118,7 @@ async function build(
     config,
     log,
     traffic: createTrafficServer({
-      ...{ listener, messages, events, timers: timersOf(parts.clock) },
+      ...{ listener, messages, events, timers: parts.clock.timers },
       headTimeoutMs: config.requests.headTimeoutMs,
       maxConnections: maxConnections(config.requests.connections, log),
     }),

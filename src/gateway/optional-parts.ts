@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/problems.ts'
 import type { Events } from '../events.ts'
@@ -16,12 +16,22 @@ import type { Tracing } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { createRateLimit, type RateLimit } from '../server/rate-limit.ts'
+import { RateLimit } from '../server/rate-limit.ts'
 import { Upstream, type UpstreamOptions } from '../upstream/upstream.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
-export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
+/** What each of them may need. */
+interface Basics {
+  readonly config: Config
+  readonly clock: Clock
+  readonly events: Events
+  readonly log: Logger
+  readonly clients: Clients
+  readonly applicationOf: ApplicationOf
+}
+
+export async function sandboxIfNeeded({ config, clock }: Basics): Promise<Sandbox | undefined> {
   const needed = Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')
   if (!needed) return undefined
   const { startSandbox } = await import('../sandbox/sandbox.ts')
@@ -29,8 +39,8 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
 }
 
 export async function tracingIfSet(
-  { traces }: Config,
-  { events, log, clients }: { events: Events; log: SummedLog; clients: Clients },
+  { config: { traces }, events, clients }: Basics,
+  summedLog: SummedLog,
 ): Promise<Tracing | undefined> {
   if (traces === undefined) return undefined
   const { OtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
@@ -48,58 +58,44 @@ export async function tracingIfSet(
     isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
     dropped(spans, reason) {
       events.spansDropped(spans)
-      log.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
+      summedLog.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
     },
   })
 }
 
+/** `limiter`: the embedder's own. */
 export async function rateLimitIfSet(
-  { rateLimit: { perMinute, by } }: Config,
-  parts: {
-    events: Events
-    clients: Clients
-    applicationOf: ApplicationOf
-    sharedStore: SharedStore | undefined
-    /** The embedder's own. */
-    limiter: RateLimiter | undefined
-    log: Logger
-  },
+  basics: Basics,
+  { sharedStore, limiter }: { sharedStore: SharedStore | undefined; limiter: RateLimiter | undefined },
 ): Promise<RateLimit | undefined> {
-  const { sharedStore, limiter } = parts
+  const { perMinute, by } = basics.config.rateLimit
   if (perMinute === 0) {
-    if (limiter !== undefined) parts.log.warn({}, idleRateLimiter)
+    if (limiter !== undefined) basics.log.warn({}, idleRateLimiter)
     return undefined
   }
   const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
   const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
   const shared = sharedStore && createSharedRateLimiter({ sharedStore, fallback: inMemory })
-  return createRateLimit({ ...parts, limiter: limiter ?? shared ?? inMemory, by })
+  return new RateLimit({ ...basics, limiter: limiter ?? shared ?? inMemory, by })
 }
 
 const idleRateLimiter =
   'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
   'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
-export async function storeIfSet(
-  { store }: Config,
-  { clock, events, log }: { clock: Clock; events: Events; log: Logger },
-) {
-  if (store === undefined) return undefined
+export async function storeIfSet({ config, clock, events, log }: Basics) {
+  if (config.store === undefined) return undefined
   const { Valkey } = await import('../replicas/valkey.ts')
-  return new Valkey({ ...store, log, events, timers: timersOf(clock) })
+  return new Valkey({ ...config.store, log, events, timers: clock.timers })
 }
 
 /** Throws a StateError where the folder cannot be used. */
 export async function journalsIfSet(
-  { state, upstreams, production, store, ledger }: Config,
-  {
-    clock,
-    log,
-    events,
-    sharedStore,
-  }: { clock: Clock; log: Logger; events: Events; sharedStore: SharedStore | undefined },
+  { config, clock, log, events }: Basics,
+  sharedStore: SharedStore | undefined,
 ): Promise<Journals> {
+  const { state, upstreams, production, store, ledger } = config
   if (state === undefined && production && store === undefined)
     log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
   const swapBaseUrl = upstreams.swap.baseUrl ?? ''
@@ -111,43 +107,23 @@ export async function journalsIfSet(
   async function diskAt(directory: string): Promise<DiskJournal> {
     const { DiskJournal } = await import('../journal/disk.ts')
     const { entries: maxRecords, retentionMs } = ledger
-    return DiskJournal.open({
-      directory,
-      swapBaseUrl,
-      salt: sharedStore?.salt,
-      maxRecords,
-      retentionMs,
-      clock,
-      log,
-      events,
-    })
+    const salt = sharedStore?.salt
+    return DiskJournal.open({ directory, swapBaseUrl, salt, maxRecords, retentionMs, clock, log, events })
   }
 
   async function streamOver(shared: SharedStore): Promise<StreamJournal> {
     const { StreamJournal } = await import('../journal/stream.ts')
     const key = `${shared.keyPrefix}journal:${hash('sha256', swapBaseUrl, 'base64url').slice(0, 22)}`
+    const { entries: maxEntries } = ledger
     const timeoutMs = store?.timeoutMs ?? 0
-    return new StreamJournal({
-      store: shared,
-      key,
-      maxEntries: ledger.entries,
-      timeoutMs,
-      clock,
-      log,
-      events,
-    })
+    return new StreamJournal({ store: shared, key, maxEntries, timeoutMs, clock, log, events })
   }
 }
 
 /** Where the keys of orders outlive the process, and where other replicas find them. */
 export async function keyKeepersIfSet(
-  { state }: Config,
-  {
-    clock,
-    log,
-    journals,
-    sharedStore,
-  }: { clock: Clock; log: Logger; journals: Journals; sharedStore: SharedStore | undefined },
+  { config: { state }, clock, log }: Basics,
+  { journals, sharedStore }: { journals: Journals; sharedStore: SharedStore | undefined },
 ): Promise<readonly KeyKeeper[]> {
   const keepers: KeyKeeper[] = []
   if (state !== undefined && journals.disk !== undefined) {
@@ -156,7 +132,7 @@ export async function keyKeepersIfSet(
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
-    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, timersOf(clock)))
+    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
   }
   return keepers
 }
@@ -196,11 +172,9 @@ export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & {
 
 /** Every upstream of the table that has a base URL. */
 export function createUpstreams(
-  config: Config,
-  parts: Pick<UpstreamOptions, 'connect' | 'events'> & { clock: Clock; sandbox: Sandbox | undefined },
+  { config, clock: { timers }, events }: Basics,
+  { connect, sandbox }: Pick<UpstreamOptions, 'connect'> & { sandbox: Sandbox | undefined },
 ): Upstreams {
-  const { clock, connect, events, sandbox } = parts
-  const timers = timersOf(clock)
   const upstreams = forEachUpstream((name) => {
     const { baseUrl, tls } = config.upstreams[name]
     if (baseUrl === undefined) return undefined

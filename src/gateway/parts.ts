@@ -1,6 +1,6 @@
 import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
-import { systemClock, timersOf } from '../clock.ts'
+import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { Events } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
@@ -57,7 +57,7 @@ interface MakingParts {
 /** Makes each part out of those before it. */
 export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
   const { config } = loaded
-  const clock = overrides.clock ?? systemClock
+  const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
   opened(() => summedLog.flush())
   const basic = { loaded, config, clock, log, version }
@@ -69,7 +69,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
-  const recent = new Recent(clock, applicationOf)
+  const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const addressNotes = new AddressNotes({
     log,
@@ -84,10 +84,10 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     ...metrics.listeners,
     ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
     ...(config.log.access !== 'off' ? [new OrderLog(forLogs)] : []),
-    new EventLog(forLogs),
     history,
     recent,
     outages,
+    new EventLog(forLogs),
     addressNotes,
     clockDifference,
     reach,
@@ -95,33 +95,26 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const listening = { events, metrics, history, recent, outages, addressNotes }
 
   // What has to be closed, in the other order.
-  const tracing = await tracingIfSet(config, { events, log: summedLog, clients })
+  const basics = { config, clock, events, log, clients, applicationOf }
+  const tracing = await tracingIfSet(basics, summedLog)
   opened((leftMs) => tracing?.close(leftMs))
   const { network } = overrides
-  const sharedStore = network?.sharedStore ?? (await storeIfSet(config, { clock, events, log }))
+  const sharedStore = network?.sharedStore ?? (await storeIfSet(basics))
   opened(() => sharedStore?.close())
-  const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
+  const journals = await journalsIfSet(basics, sharedStore)
   opened(() => journals.close())
   // Once the upstreams are closed, each order has its outcome.
   let keys: OrderKeys | undefined
   opened(() => keys?.close())
-  const sandbox = await sandboxIfNeeded(config, clock)
+  const sandbox = await sandboxIfNeeded(basics)
   opened(() => sandbox?.close())
-  const upstreams = createUpstreams(config, { clock, connect: network?.connect, events, sandbox })
+  const upstreams = createUpstreams(basics, { connect: network?.connect, sandbox })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
   const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
 
   // What the ways of requests share.
   const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
-  const { rateLimiter: limiter } = overrides
-  const rateLimit = await rateLimitIfSet(config, {
-    events,
-    clients,
-    applicationOf,
-    sharedStore,
-    limiter,
-    log,
-  })
+  const rateLimit = await rateLimitIfSet(basics, { sharedStore, limiter: overrides.rateLimiter })
   const supplied = suppliedHeaders(config.swap)
   // CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us.
   const forUsAlone = new Set([config.client.ipHeader, ...config.quotes.partition.placeHeaders])
@@ -130,14 +123,14 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     events,
-    timers: timersOf(clock),
+    timers: clock.timers,
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
   const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
   const ledger = new Ledger({ ...config.ledger, clock, dropped })
-  const cache = new QuoteCache({ config, clock, events })
+  const cache = new QuoteCache({ config, events })
   const providerLimit = new ProviderLimit({ clock, events })
   const sharedQuotes: QuotesOfAll | undefined =
     sharedStore &&
@@ -152,7 +145,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     })
   keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
-    keepers: await keyKeepersIfSet(config, { clock, log, journals, sharedStore }),
+    keepers: await keyKeepersIfSet(basics, { journals, sharedStore }),
     orderMs: config.upstream.totalTimeoutMs,
     clock,
     events,

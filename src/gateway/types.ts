@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import type { RateLimiter } from '../client/rate-limiter.ts'
-import type { Clock } from '../clock.ts'
+import type { GatewayClock } from '../clock.ts'
 import type { Limits } from '../config/limits.ts'
 import type { SettingValue } from '../config/problems.ts'
 import type { SecretFileSetting, SettingName } from '../config/settings.ts'
@@ -40,7 +40,7 @@ export type GatewaySettings = {
 
 export interface GatewayOverrides {
   /** The clock of the gateway and of the built-in sandbox. */
-  clock?: Clock
+  clock?: GatewayClock
   /** Nothing is logged unless one is given. */
   logger?: GatewayLogger
   /** Counts for RATE_LIMIT_PER_MINUTE, which has to be set too, in place of this process's memory. */

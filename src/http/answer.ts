@@ -6,7 +6,7 @@ import {
   validateHeaderValue,
 } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { PatientTimer } from '../process/patient-timer.ts'
+import { PatientTimer } from '../clock.ts'
 import { dateLine } from './date.ts'
 import { headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'

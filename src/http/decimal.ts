@@ -46,9 +46,10 @@ function writeOut(digits: string, pointIndex: number): string | undefined {
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
 }
 
-/** Whether a canonical decimal differs from another one by more than a hundredth of that one. */
-export function differsByOverAHundredth(canonical: string, from: string): boolean {
-  if (canonical === from) return false
+/** Whether a text is a decimal that differs from a canonical one by more than a hundredth of that one. */
+export function differsByOverAHundredth(text: string, from: string): boolean {
+  const canonical = parseDecimal(text)
+  if (canonical === undefined || canonical === from) return false
   const scale = Math.max(decimalsOf(canonical), decimalsOf(from))
   const [value, base] = [scaled(canonical, scale), scaled(from, scale)]
   const difference = value > base ? value - base : base - value
@@ -78,6 +79,11 @@ export function productOf(one: string, other: string, maxDecimals: number): stri
 
 export function isZero(canonical: string): boolean {
   return canonical === '0'
+}
+
+export function isPositiveDecimal(text: string): boolean {
+  const canonical = parseDecimal(text)
+  return canonical !== undefined && !isZero(canonical)
 }
 
 /**

@@ -1,5 +1,3 @@
-import type { Socket } from 'node:net'
-
 /** What went wrong with an upstream, by the error types of Proxy-Status (RFC 9209 2.3). */
 export type UpstreamFault =
   | 'connection_refused'
@@ -66,15 +64,6 @@ export class UpstreamFailure extends Error {
 
 /** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
 export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'pair'
-
-/**
- * Whether a client is gone whose connection may still look open. If it reset its connection before its address
- * was read, the address is lost. Its request, if served, would share no quote and slip past the provider's
- * geolocation. A Unix socket has no address at either end.
- */
-export function hasLeft(socket: Socket): boolean {
-  return socket.destroyed || (socket.remoteAddress === undefined && socket.localAddress !== undefined)
-}
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {

@@ -26,16 +26,40 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
 )
 
 /** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
-export function namesClientAddress(name: string): boolean {
+function namesClientAddress(name: string): boolean {
   const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
   return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
 }
 
 /** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
-export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 
 export const claimsClientAddress = memoize((lowerCaseName) => {
   // CGI and WSGI servers do not tell "_" from "-" in a header name.
   const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })
+
+/** The first header that claims a client's address, as spelled. */
+export function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name === undefined || name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) return name
+  }
+  return undefined
+}
+
+/**
+ * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is the advice to the operator.
+ */
+export function otherHeader(rawHeaders: readonly string[]): string | undefined {
+  let first: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
+    if (name.toLowerCase() === 'x-forwarded-for') return name
+    first ??= name
+  }
+  return first
+}

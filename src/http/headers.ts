@@ -133,6 +133,28 @@ export function addLength(headers: string[], { status, body }: { status: number;
   headers.push('Content-Length', String(body.length))
 }
 
+/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
+export function ownRequestId(received: readonly string[], id: string): readonly string[] {
+  return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
+}
+
+/**
+ * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
+ * twice. `Vary: *` stays as it is, because it says more than any name.
+ */
+export function withVary(headers: readonly string[], names: readonly string[]): string[] {
+  const lines = headerValues(headers, 'vary')
+  if (lines.length === 0) return [...headers, 'Vary', names.join(', ')]
+  const received = lines
+    .flatMap((line) => line.split(','))
+    .map((member) => member.trim())
+    .filter((member) => member !== '')
+  if (received.includes('*')) return [...headers]
+  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
+  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+  return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
+}
+
 /** Several lines of one header as one text: no header line holds a line break. */
 export const lineBreak = '\n'
 

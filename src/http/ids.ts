@@ -23,11 +23,6 @@ export function createRequestIds(): () => string {
   }
 }
 
-/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
-export function ownRequestId(received: readonly string[], id: string): readonly string[] {
-  return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
-}
-
 /** Whose trace a request belongs to, as its caller says. */
 interface TraceParent {
   readonly traceId: string

@@ -1,4 +1,4 @@
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 
 /** keys: the keys of orders were written (`journal/key-file.ts`). */
@@ -27,7 +27,7 @@ export class DiskTrouble {
 
   /** Returns whether the step was done. */
   async watch(operation: DiskOperation, step: Promise<void>): Promise<boolean> {
-    const timers = timersOf(this.#clock)
+    const timers = this.#clock.timers
     const hangs = timers.setTimeout(() => this.#begin(operation, patienceMs), patienceMs).unref()
     try {
       await step

@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, type Timer, type Timers, timersOf } from '../clock.ts'
+import { type Clock, lookAt, type Now, type Timer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
@@ -73,7 +73,7 @@ export class DiskJournal implements Journal {
 
   private constructor(options: DiskOptions, lock: FolderLock, found: FoundFolder) {
     this.#options = options
-    this.#timers = timersOf(options.clock)
+    this.#timers = options.clock.timers
     this.#lock = lock
     this.trouble = new DiskTrouble(options.clock, options.events)
     this.#segments = new Segments(options, this.trouble, found)

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Timer, type Timers, timersOf } from '../clock.ts'
+import type { Clock, Timer, Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
@@ -54,7 +54,7 @@ export class KeyFile {
 
   constructor(options: KeyFileOptions) {
     this.#options = options
-    this.#timers = timersOf(options.clock)
+    this.#timers = options.clock.timers
     this.#path = join(options.directory, 'keys.ndjson')
   }
 

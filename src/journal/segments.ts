@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Ending, lookAt, type Now, orderLeftMs, type Timer, timersOf } from '../clock.ts'
+import { type Clock, type Ending, lookAt, type Now, orderLeftMs, type Timer } from '../clock.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 import type { JournalRecord } from './journal.ts'
 
@@ -162,7 +162,7 @@ export class Segments {
     return (
       segment.records + records > Math.max(maxRecords / 4, records) ||
       segment.bytes + bytes > maxSegmentBytes ||
-      lookAt(clock).steadyMs - sinceSteadyMs > maxMs
+      clock.steadyMs() - sinceSteadyMs > maxMs
     )
   }
 
@@ -184,7 +184,7 @@ export class Segments {
     const segment = { number, path, bytes: this.#head.length, records: 0, lastEnd: undefined }
     this.#nextNumber += 1
     this.#all.push(segment)
-    this.#current = { segment, file, sinceSteadyMs: lookAt(clock).steadyMs }
+    this.#current = { segment, file, sinceSteadyMs: clock.steadyMs() }
     this.#isFolderSynced = false
     this.removeOldest()
   }
@@ -212,13 +212,11 @@ export class Segments {
 
   #scheduleSync(afterMs = syncAfterMs): void {
     if (this.#syncing !== undefined || this.#isClosed) return
-    this.#syncTimer ??= timersOf(this.#options.clock)
-      .setTimeout(() => this.#sync(), afterMs)
-      .unref()
+    this.#syncTimer ??= this.#options.clock.timers.setTimeout(() => this.#sync(), afterMs).unref()
   }
 
   #sync(): Promise<void> {
-    timersOf(this.#options.clock).clear(this.#syncTimer)
+    this.#options.clock.timers.clear(this.#syncTimer)
     this.#syncTimer = undefined
     const writtenUpToMs = this.#writtenUpToMs
     this.#syncing ??= this.#trouble.watch('sync', this.#syncAll()).then((isSynced) => {
@@ -284,7 +282,7 @@ export class Segments {
   /** Syncs what was written. */
   async close(): Promise<void> {
     this.#isClosed = true
-    timersOf(this.#options.clock).clear(this.#syncTimer)
+    this.#options.clock.timers.clear(this.#syncTimer)
     await this.#syncing
     await this.#sync()
     if (this.#current !== undefined) this.#unsynced.add(this.#current)

@@ -1,5 +1,4 @@
-import { type Clock, lookAt, orderLeftMs, type Timers, timersOf } from '../clock.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
+import { type Clock, lookAt, orderLeftMs, PatientTimer, type Timers } from '../clock.ts'
 import { currentSpan, inSpan, type Span } from '../process/span.ts'
 import type { Caution } from './caution.ts'
 import type { JournalRecord } from './journal.ts'
@@ -49,7 +48,7 @@ export class StreamWriter {
 
   constructor(options: StreamWriterOptions) {
     this.#options = options
-    this.#timers = timersOf(options.clock)
+    this.#timers = options.clock.timers
   }
 
   get queued(): number {

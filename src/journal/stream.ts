@@ -1,8 +1,7 @@
-import { type Clock, lookAt, type Now, pause, type Timer, type Timers, timersOf } from '../clock.ts'
+import { type Clock, lookAt, type Now, PatientTimer, pause, type Timer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import { inSpan } from '../process/span.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
@@ -82,7 +81,7 @@ export class StreamJournal implements Journal {
 
   constructor(options: StreamJournalOptions) {
     this.#options = options
-    this.#timers = timersOf(options.clock)
+    this.#timers = options.clock.timers
     this.#caution = new Caution(options.timeoutMs, this.#timers)
     this.#writer = new StreamWriter({
       ...options,

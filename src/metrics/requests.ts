@@ -59,10 +59,14 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
     Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
   // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
   const countLatency = ({ outcome, times }: RequestExchange, durationMs: number) => {
-    const providerMs = times?.wholeMs
-    if (outcome?.how === 'hit') latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
-    else if (providerMs !== undefined)
-      latencies[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
+    if (outcome?.how === 'hit') {
+      latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
+      return
+    }
+    const { sentAtMs, beganAtMs, settledAtMs } = times ?? {}
+    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined) return
+    const allowedMs = settledAtMs - sentAtMs + missOverheadMs
+    latencies[durationMs <= allowedMs ? 'miss met' : 'miss missed'].inc()
   }
 
   // A request finds its tally in three steps; to put the key together would take three times as long.

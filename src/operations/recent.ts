@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
@@ -36,8 +36,6 @@ export interface Mark {
  */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** App-Name as the swap upstream sees it. */
-  readonly #applicationOf: (rawHeaders: readonly string[]) => string | undefined
   #isWatched = false
   #ended = 0
   #number = 0
@@ -58,9 +56,8 @@ export class Recent implements Listener {
   reportedTotal = 0
   readonly #byApplication = new OrdersByApplication()
 
-  constructor(clock: Clock, applicationOf: (rawHeaders: readonly string[]) => string | undefined) {
+  constructor(clock: Clock) {
     this.#clock = clock
-    this.#applicationOf = applicationOf
   }
 
   /** Whether a console is open. */
@@ -89,7 +86,7 @@ export class Recent implements Listener {
   }
 
   #hasRoom(kind: 'failed' | 'succeeded'): boolean {
-    const number = Math.floor(steadyMsOf(this.#clock) / 1_000)
+    const number = Math.floor(this.#clock.steadyMs() / 1_000)
     if (number !== this.#second.number) this.#second = { number, succeeded: 0, failed: 0 }
     this.#second[kind] += 1
     return this.#second[kind] <= maxPerSecond
@@ -98,9 +95,9 @@ export class Recent implements Listener {
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
     const at = this.#clock.nowMs()
-    const application = short(this.#applicationOf(exchange.request.rawHeaders) ?? '')
+    const { application } = order
     const sent = decision === 'reported-expired'
-    this.#byApplication.count(application, countedAs(decision, order), steadyMsOf(this.#clock))
+    this.#byApplication.count(application, countedAs(decision, order), this.#clock.steadyMs())
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
@@ -135,7 +132,7 @@ export class Recent implements Listener {
 
   /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
-    return this.#byApplication.refused(steadyMsOf(this.#clock))
+    return this.#byApplication.refused(this.#clock.steadyMs())
   }
 
   /** How much has happened until now. */

@@ -29,30 +29,35 @@ export class FloatOrder {
   readonly #asked: Asked
   readonly #ledger: Ledger
   /** With the quote that is used or was too old, if one was known. */
-  verdict: Verdict
-  #judgedAt: Now
-  #judgedAtMs: number
+  verdict!: Verdict
+  /** The quote that the order uses when it is sent. */
+  quote: NotedQuote | undefined
+  /** Of that quote. */
+  quoteAgeMs: number | undefined
+  #judgedAtMs = 0
 
   constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
     this.terms = terms
     this.#asked = asked
     this.#ledger = ledger
-    this.#judgedAtMs = ledger.timers.steadyMs()
-    this.#judgedAt = ledger.now()
-    this.verdict = decide(ledger, terms, asked, this.#judgedAt)
+    this.judge(ledger.now())
   }
 
-  judgeAgain(now: Now): void {
+  judge(now: Now): void {
     this.#judgedAtMs = this.#ledger.timers.steadyMs()
-    this.#judgedAt = now
     this.verdict = decide(this.#ledger, this.terms, this.#asked, now)
+    this.quote = 'quote' in this.verdict ? this.verdict.quote : undefined
+    this.quoteAgeMs = this.quote && Math.max(0, now.nowMs - this.quote.notedAtMs)
   }
 
-  /** Whether the verdict may be another one now: the order has waited, or its live quote has come to its end. */
-  hasToBeJudgedAgain(now: Now): boolean {
-    if (this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs) return true
-    const { verdict } = this
-    return verdict.state === 'live' && orderLeftMs(verdict.quote, now) <= this.#asked.marginMs
+  /** Whether it may have waited for a connection since it was judged. */
+  get hasWaited(): boolean {
+    return this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
+  }
+
+  /** For how long a live quote lets it be sent; without end if no live quote does. */
+  liveForMs(now: Now): number {
+    return liveForMs(this.verdict, this.#asked.marginMs, now)
   }
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */
@@ -61,19 +66,14 @@ export class FloatOrder {
     return !this.#asked.othersKnown || rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
   }
 
-  /** The quote that the order uses when it is sent. */
-  get quote(): NotedQuote | undefined {
-    return 'quote' in this.verdict ? this.verdict.quote : undefined
+  /** App-Name as the provider sees it. */
+  get application(): string {
+    return this.#asked.application ?? ''
   }
 
   /** The digest of the client's partition. */
   get partition(): string | undefined {
     return this.#asked.partition
-  }
-
-  /** Of that quote. */
-  get quoteAgeMs(): number | undefined {
-    return this.quote && Math.max(0, this.#judgedAt.nowMs - this.quote.notedAtMs)
   }
 
   /** The verdict in words. */
@@ -108,11 +108,13 @@ const maxMs = 1_000
 /** The clock may be read at the very end of a quote, a moment before the guard reads it. */
 const atTheEndMs = 1
 
+export function liveForMs(verdict: Verdict, marginMs: number, now: Now): number {
+  return verdict.state === 'live' ? orderLeftMs(verdict.quote, now) - marginMs : Number.POSITIVE_INFINITY
+}
+
 /** When to judge a waiting order again that may be sent now: at the instant at which its quote is over, or sooner. */
-export function msUntilNextJudgement(verdict: Verdict, marginMs: number, now: Now): number {
-  if (verdict.state !== 'live') return maxMs
-  const leftMs = orderLeftMs(verdict.quote, now) - marginMs
-  return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(leftMs)))
+export function msUntilNextJudgement(liveForMs: number): number {
+  return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(liveForMs)))
 }
 
 const how: Readonly<Record<GuardRule, string>> = {

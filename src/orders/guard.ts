@@ -217,10 +217,11 @@ class Sight {
     const digits = stated?.digits ?? 0
     const found = digits >= digitsOfOneQuote ? [ownExact, exact] : [ownExact]
     return found.filter((quote): quote is Entry => {
-      if (quote === undefined || !this.counts(quote, digits >= digitsOfOneQuote ? 'certain' : 'doubtful'))
-        return false
-      if (this.isLive(quote) || digits >= digitsOfOneQuote) return true
-      return digits >= digitsOfOwnQuote && this.asked.isAddress && this.isRecent(quote)
+      if (quote === undefined) return false
+      if (this.isLive(quote)) return true
+      if (digits >= digitsOfOneQuote) return this.counts(quote, 'certain')
+      const mayRefuse = digits >= digitsOfOwnQuote && this.asked.isAddress
+      return mayRefuse && this.isRecent(quote) && this.counts(quote, 'doubtful')
     })
   }
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type Clock, lookAt } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
@@ -183,7 +183,7 @@ export class OrderKeys {
   }
 
   get #steadyMs(): number {
-    return lookAt(this.#options.clock).steadyMs
+    return this.#options.clock.steadyMs()
   }
 
   #find(id: string): Known | undefined {

@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Listener } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 
@@ -20,16 +20,16 @@ export class LedgerReach implements Listener {
     this.#entries = entries
     this.#clock = clock
     this.#log = log
-    this.#startedAtMs = steadyMsOf(clock)
+    this.#startedAtMs = clock.steadyMs()
   }
 
   get ms(): number {
-    return Math.max(0, steadyMsOf(this.#clock) - (this.#droppedEndMs ?? this.#startedAtMs))
+    return Math.max(0, this.#clock.steadyMs() - (this.#droppedEndMs ?? this.#startedAtMs))
   }
 
   /** A quote was dropped to make room, so long after its end. */
   quoteForgotten(expiredForMs: number): void {
-    const nowMs = steadyMsOf(this.#clock)
+    const nowMs = this.#clock.steadyMs()
     this.#droppedEndMs = Math.max(this.#droppedEndMs ?? this.#startedAtMs, nowMs - expiredForMs)
     if (expiredForMs >= wantedMs || nowMs - this.#warnedAtMs < warnEveryMs) return
     this.#warnedAtMs = nowMs

@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, orderLeftMs, type Timers, timersOf } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { AllTerms } from './all-terms.ts'
@@ -72,7 +72,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options
-    this.timers = timersOf(options.clock)
+    this.timers = options.clock.timers
   }
 
   get size(): number {

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { applicationAmong } from '../client/partition.ts'
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { parseDecimal } from '../http/decimal.ts'
@@ -59,12 +58,12 @@ export class Notes implements QuoteNotes, JournalReader {
     return {
       id: quote.id,
       pairId: briefText(quote.pairId),
-      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
       // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
       requestedAmount: flatText(ask.canonicalAmount),
       cacheKey: flatText(ask.key ?? ''),
-      application: applicationAmong(ask.keyedHeaders),
+      application: briefText(ask.application),
+      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
+      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
       partition: this.#parts.markOf(ask.partition),
       expiresAtMs: quote.expiryMs,
       refusedFromMs: end.refusedFromMs,
@@ -75,7 +74,7 @@ export class Notes implements QuoteNotes, JournalReader {
 
   async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
     const { ledger, journals, markOf } = this.#parts
-    const whose = { application: applicationAmong(ask.keyedHeaders), partition: markOf(ask.partition) }
+    const whose = { application: briefText(ask.application), partition: markOf(ask.partition) }
     // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
     // amount that was asked for, or the one that the answer states.
     const pairs = new Set([pairId ?? decoded(ask.pair), ask.pair])

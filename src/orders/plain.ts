@@ -1,4 +1,4 @@
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
@@ -54,7 +54,7 @@ export class PlainOrderRoute {
     if (key === undefined && awaitsContinue(response))
       upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = timersOf(clock).steadyMs()
+    const readAtMs = clock.timers.steadyMs()
     let order: OrderTerms | undefined
     try {
       if (key !== undefined && whole === undefined) throw tooLarge()

@@ -1,6 +1,6 @@
 import type { Clients } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
@@ -93,7 +93,7 @@ export class FloatOrderRoute {
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = timersOf(clock).steadyMs()
+    const readAtMs = clock.timers.steadyMs()
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
@@ -152,9 +152,9 @@ export class FloatOrderRoute {
   ): Promise<FloatOrder> {
     const { config, journals, ledger, markOf } = this.#parts
     const orderer = {
-      application: briefText(application ?? ''),
-      partition: markOf(partition),
       isAddress: isAddress(partition),
+      partition: markOf(partition),
+      application: briefText(application ?? ''),
     }
     const othersKnown = await journals.caughtUp()
     return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
@@ -191,11 +191,13 @@ export class FloatOrderRoute {
     if (exchange.response.destroyed)
       throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
     const now = this.#parts.ledger.now()
-    if (order.hasToBeJudgedAgain(now)) {
-      order.judgeAgain(now)
+    let liveForMs = order.liveForMs(now)
+    if (liveForMs <= 0 || order.hasWaited) {
+      order.judge(now)
       this.#refuseUnlessSent(order, exchange)
+      liveForMs = order.liveForMs(now)
     }
-    return msUntilNextJudgement(order.verdict, this.#parts.config.orders.expiryMarginMs, now)
+    return msUntilNextJudgement(liveForMs)
   }
 
   /** The answer is read to its end even if the client leaves: a quote that was used must be forgotten. */

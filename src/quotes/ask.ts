@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
-import { applicationAmong, type Partition, refuseSecondAppName } from '../client/partition.ts'
+import { type Partition, refuseSecondAppName } from '../client/partition.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { createHeaderPicker, lineBreak, nominatedIn } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
@@ -22,6 +22,8 @@ export interface Ask {
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
   /** Clients with the same partition may share a quote. Undefined: this client shares with no other client. */
   partition: string | undefined
+  /** App-Name as the upstream receives it. */
+  application: string
   /** The query parameters that tell quotes apart besides the amount, as sent. */
   query: string
   /** The request target as received. The upstream receives the same target. */
@@ -33,7 +35,7 @@ export interface Ask {
 }
 
 /** An Ask without whose it is. */
-export type KeyedAsk = Omit<Ask, 'address' | 'key'>
+export type KeyedAsk = Omit<Ask, 'application' | 'address' | 'key'>
 
 /** In what is picked of a request's headers, Via and Connection come before the keyed ones. */
 const firstKeyHeader = 2
@@ -78,10 +80,14 @@ export class Asks {
     const [via, connection] = picked
     const nominated = nominatedIn(connection)
     if (via !== undefined) refuseLoop(via)
+    let application = ''
     const keyedHeaders = this.#keyHeaders.map((name, index) => {
       const sent = nominated?.has(name) ? undefined : picked[index + firstKeyHeader]
       const value = sent ?? supplied.get(name)
-      if (name === 'app-name' && (value === undefined || unfitName.test(value))) refuseAppName(value)
+      if (name === 'app-name') {
+        if (value === undefined || unfitName.test(value)) refuseAppName(value)
+        application = value ?? ''
+      }
       return [name, value] as const
     })
     const { reading, target } = exchange
@@ -97,6 +103,7 @@ export class Asks {
       canonicalAmount: asked.canonical,
       keyedHeaders,
       partition: partitionOf(client, rawHeaders),
+      application,
       query: asked.otherParameters,
       target,
       address: client.address,
@@ -120,10 +127,10 @@ export class Asks {
   }
 
   /** Whom the provider takes the sender of that call for. */
-  callerOf({ keyedHeaders, address }: Ask): Caller {
+  callerOf({ keyedHeaders, application, address }: Ask): Caller {
     const keyed = keyedHeaders.find(([name]) => name === 'authorization')
     const authorization = keyed === undefined ? this.#parts.supplied.get('authorization') : keyed[1]
-    return { application: applicationAmong(keyedHeaders), authorization: authorization ?? '', address }
+    return { application, authorization: authorization ?? '', address }
   }
 }
 

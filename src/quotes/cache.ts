@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
@@ -17,7 +17,6 @@ interface QuoteCacheParts {
   config: {
     quotes: { cacheEntries: number; cacheBytes: number; minValidityMs: number; refreshAheadMs: number }
   }
-  clock: Clock
   events: Events
 }
 
@@ -31,15 +30,13 @@ const entryOverheadBytes = 250
 export class QuoteCache {
   /** The calls under way, most often by the key of their quote. */
   readonly flights = new Map<string, Flight>()
-  readonly #clock: Clock
   readonly #events: Events
   readonly #minValidityMs: number
   readonly #refreshAheadMs: number
   readonly #quotes: LRUCache<string, Kept>
 
-  constructor({ config, clock, events }: QuoteCacheParts) {
+  constructor({ config, events }: QuoteCacheParts) {
     const { cacheEntries, cacheBytes, minValidityMs, refreshAheadMs } = config.quotes
-    this.#clock = clock
     this.#events = events
     this.#minValidityMs = minValidityMs
     this.#refreshAheadMs = refreshAheadMs
@@ -78,10 +75,10 @@ export class QuoteCache {
   }
 
   /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
-  keep(key: string, quote: StoredQuote, { isRefresh = false } = {}): boolean {
+  keep(key: string, quote: StoredQuote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
     const move = before && priceMove(before.quote, quote)
-    const leftMs = Math.max(0, serveLeftMs(quote.end, lookAt(this.#clock)))
+    const leftMs = Math.max(0, serveLeftMs(quote.end, at))
     // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
     // next.
     const refreshWithinMs = isRefresh

@@ -1,9 +1,8 @@
 import type { ServerResponse } from 'node:http'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import { isSent } from '../http/answer.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
-import { currentSpan, type Span } from '../process/span.ts'
+import type { Span } from '../process/span.ts'
 import type { Ask } from './ask.ts'
 import type { QuoteAnswer } from './quote.ts'
 
@@ -18,7 +17,7 @@ export class Flight {
   /** Whether it waited for another replica's call first. */
   waited = false
   /** Of the request that caused the call. */
-  span: Span | undefined = currentSpan()
+  span: Span | undefined
   readonly #table: Map<string, Flight>
   /** What the provider can tell its client from others by. */
   readonly #target: string
@@ -31,13 +30,14 @@ export class Flight {
   constructor(
     table: Map<string, Flight>,
     entry: string | undefined,
-    { caller, leaving }: { caller: Ask; leaving: AbortController },
+    { caller, leaving, span }: { caller: Ask; leaving: AbortController; span: Span | undefined },
   ) {
     this.#table = table
     this.entry = entry
     this.#target = caller.target
     this.#address = caller.address
     this.#leaving = leaving
+    this.span = span
     if (entry !== undefined) table.set(entry, this)
   }
 
@@ -99,6 +99,7 @@ export class WaitingClient {
   tookFurtherCall = false
   /** Whether it has shared a call after the refusal of another client; it does so once. */
   sharedAfterRefusal = false
+  readonly #response: ServerResponse
   readonly #endsAtMs: number
   readonly #timers: Timers
   #timer: PatientTimer | undefined
@@ -107,11 +108,15 @@ export class WaitingClient {
 
   /** `leftMs`: of its own time. */
   constructor(response: ServerResponse, leftMs: number, timers: Timers) {
+    this.#response = response
     this.#endsAtMs = timers.steadyMs() + leftMs
     this.#timers = timers
-    response.once('close', () => {
-      if (!isSent(response)) this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
-    })
+    response.on('close', this.#onClose)
+  }
+
+  readonly #onClose = (): void => {
+    if (isSent(this.#response)) return
+    this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
   }
 
   /** The answer of the call. The last client to leave ends the call. */
@@ -141,7 +146,7 @@ export class WaitingClient {
 
   /** It is answered, or has left. */
   end(): void {
-    this.#leave = () => {}
+    this.#response.off('close', this.#onClose)
     this.#timer?.clear()
   }
 }

@@ -1,10 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { readHttpDate } from '../http/date.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { briefText } from '../process/text.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 export interface Caller {
@@ -61,9 +62,10 @@ export class ProviderLimit {
   /** The provider answered 429. `retryAfterMs`: what its Retry-After says; undefined: nothing that can be read. */
   begin(caller: Caller, retryAfterMs = 0): void {
     const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
-    const { application, address = 'unknown' } = caller
+    const { address = 'unknown' } = caller
+    const application = briefText(caller.application)
     const leftMs = this.leftMs(caller)
-    const untilMs = steadyMsOf(this.#clock) + Math.max(leftMs, forMs)
+    const untilMs = this.#clock.steadyMs() + Math.max(leftMs, forMs)
     this.#byCaller.set(this.#keyOf(caller), { application, address, untilMs })
     if (leftMs === 0) this.#events.coolDownBegan(application, address, forMs)
   }
@@ -75,7 +77,7 @@ export class ProviderLimit {
   }
 
   #leftOf(one: { untilMs: number } | undefined): number {
-    return one === undefined ? 0 : Math.max(0, one.untilMs - steadyMsOf(this.#clock))
+    return one === undefined ? 0 : Math.max(0, one.untilMs - this.#clock.steadyMs())
   }
 
   /** No secret is kept. */

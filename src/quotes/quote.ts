@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { type Clock, lookAt } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
-import { differsByOverAHundredth, isZero, parseDecimal } from '../http/decimal.ts'
+import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
 import {
   answerHeaders,
   createHeaderPicker,
@@ -79,7 +79,6 @@ export interface GivenQuote {
 
 interface AnswerReaderParts {
   config: { quotes: { maxBytes: number } }
-  clock: Clock
   events: Events
 }
 
@@ -95,12 +94,12 @@ export class AnswerReader {
     this.#ends = new Ends(parts.events)
   }
 
-  /** `asked`: the canonical amount that the quote was asked for. */
-  read(whole: WholeAnswer, asked: string): QuoteAnswer {
+  /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
+  read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
     const { status, reason, rawHeaders, body } = whole
     const headers = answerHeaders(status, rawHeaders, dropsCookies)
-    const answer = new QuoteAnswer({ status, reason, headers, body })
     const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
+    const answer = new QuoteAnswer({ status, reason, headers, body })
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -126,12 +125,12 @@ export class AnswerReader {
       return answer
     }
     answer.given = { quote, end }
-    if (serveLeftMs(end, lookAt(this.#parts.clock)) <= 0) answer.notKept = 'expired'
+    if (serveLeftMs(end, at) <= 0) answer.notKept = 'expired'
     else {
       answer.end = end
       if (isPersonal) answer.notKept = 'vary'
       else if (body.length > this.#parts.config.quotes.maxBytes) answer.notKept = 'too-large'
-      else answer.stored = this.#toStored(answer.given, whole)
+      else answer.stored = this.#toStored(answer.given, whole, at)
     }
     return answer
   }
@@ -145,13 +144,13 @@ export class AnswerReader {
     this.#cacheControlWasIgnored = true
   }
 
-  #toStored({ quote, end }: GivenQuote, answer: WholeAnswer): StoredQuote {
+  #toStored({ quote, end }: GivenQuote, answer: WholeAnswer, { nowMs }: Now): StoredQuote {
     const body = answer.body.toString('latin1')
     return {
       id: sliceOf(body, quote.id),
       body,
       headers: this.#oneList(repeatableHeaders(answer.rawHeaders)),
-      lifeMs: Math.round(quote.expiryMs - this.#parts.clock.nowMs()),
+      lifeMs: Math.round(quote.expiryMs - nowMs),
       expiresAtMs: quote.expiryMs,
       end,
     }
@@ -232,16 +231,12 @@ export function readQuote(body: Buffer, asked?: string): QuoteReading {
   if (!parsed.success) return { reason: 'not-a-quote' }
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
-  if (asked !== undefined && isForOtherAmount(fromAmount, asked)) return { reason: 'other-amount' }
+  // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
+  if (asked !== undefined && differsByOverAHundredth(fromAmount.value, asked))
+    return { reason: 'other-amount' }
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
   if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
   return { quote: { id, pairId, fromAmount, toAmount, expiryMs: expiry } }
-}
-
-/** Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`. */
-function isForOtherAmount({ value }: Amount, asked: string): boolean {
-  const stated = parseDecimal(value)
-  return stated !== undefined && differsByOverAHundredth(stated, asked)
 }
 
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
@@ -277,9 +272,4 @@ function parseJson(body: Buffer): unknown {
   } catch {
     return undefined
   }
-}
-
-function isPositiveDecimal(text: string): boolean {
-  const canonical = parseDecimal(text)
-  return canonical !== undefined && !isZero(canonical)
 }

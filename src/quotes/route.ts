@@ -1,9 +1,8 @@
 import { once } from 'node:events'
-import { type Clock, lookAt, type Now, timersOf } from '../clock.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events, Lookup, NotKeptReason } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
-import { currentSpan } from '../process/span.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
 import { traceOf } from '../server/swap-headers.ts'
@@ -111,7 +110,7 @@ export class QuoteRoute {
   async #answerAfterCall(exchange: Exchange, ask: Ask, firstLookup: Lookup): Promise<void> {
     const { cache, clock, config, events } = this.#parts
     const leftMs = config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
-    const client = new WaitingClient(exchange.response, leftMs, timersOf(clock))
+    const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     /** The request is counted as what it finds first. */
     let lookup: Lookup | undefined = firstLookup
     /** Of its call, in the table of those under way. Undefined: no other client joins it. */
@@ -127,7 +126,7 @@ export class QuoteRoute {
         }
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
         if (underWay !== undefined && lookup !== undefined) events.quoteLookedUp('collapsed')
-        if (underWay?.span !== undefined) currentSpan()?.linkTo(underWay.span)
+        if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
         const flight = underWay ?? this.#call(entry, { exchange, ask, lookup })
         lookup = undefined
         let answer: QuoteAnswer
@@ -203,14 +202,18 @@ export class QuoteRoute {
   /** Between the look for a call under way and this no `await` may be, or two clients find none. */
   #call(entry: string | undefined, cause: CallCause): Flight {
     const leaving = new AbortController()
-    const flight = new Flight(this.#parts.cache.flights, entry, { caller: cause.ask, leaving })
+    const flight = new Flight(this.#parts.cache.flights, entry, {
+      caller: cause.ask,
+      leaving,
+      span: cause.exchange.span,
+    })
     flight.answer = this.#fetch(flight, leaving.signal, cause)
     return flight
   }
 
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, signal: AbortSignal, cause: CallCause): Promise<QuoteAnswer> {
-    const { events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
+    const { clock, events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
     const { exchange, ask, lookup, replaces } = cause
     const { entry } = flight
     const isRefresh = replaces !== undefined
@@ -224,7 +227,7 @@ export class QuoteRoute {
       if (held?.quote !== undefined) {
         notes.noteFound(held.quote, ask)
         const found = QuoteAnswer.found(held.quote)
-        found.notKept = this.#keep(ask.key, held.quote, isRefresh)
+        found.notKept = this.#keep(ask.key, held.quote, lookAt(clock), isRefresh)
         return found
       }
 
@@ -236,14 +239,17 @@ export class QuoteRoute {
       // themselves: a crowd that needs one call would use up the limits of many.
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
       refuseIfAllHaveLeft(signal)
-      const answer = this.#reader.read(await this.#callProvider(cause, signal, times), ask.canonicalAmount)
+      const whole = await this.#callProvider(cause, signal, times)
+      const at = lookAt(clock)
+      const answer = this.#reader.read(whole, ask.canonicalAmount, at)
 
       const noted = this.#note(answer, ask)
       // In one write with the note. Clients need not wait for the store to have it.
-      if (answer.stored !== undefined && !notes.wasUsed(answer.stored)) held?.put(answer.stored)
+      if (held !== undefined && answer.stored !== undefined && !notes.wasUsed(answer.stored))
+        held.put(answer.stored)
       // No client has it before every replica can judge an order for it.
       await noted
-      answer.notKept ??= this.#keep(ask.key, answer.stored, isRefresh)
+      answer.notKept ??= this.#keep(ask.key, answer.stored, at, isRefresh)
       if (answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
       return answer
     } finally {
@@ -303,12 +309,13 @@ export class QuoteRoute {
   #keep(
     key: string | undefined,
     quote: StoredQuote | undefined,
+    at: Now,
     isRefresh: boolean,
   ): NotKeptReason | undefined {
     if (key === undefined || quote === undefined) return undefined
     // An order may have used it while its call was under way.
     if (this.#parts.notes.wasUsed(quote)) return 'used'
-    return this.#parts.cache.keep(key, quote, { isRefresh }) ? undefined : 'too-large'
+    return this.#parts.cache.keep(key, quote, at, { isRefresh }) ? undefined : 'too-large'
   }
 }
 

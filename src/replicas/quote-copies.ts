@@ -1,4 +1,4 @@
-import { type Clock, lookAt, orderLeftMs, steadyMsOf } from '../clock.ts'
+import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
@@ -94,7 +94,7 @@ export class QuoteCopies {
     const serveMs = Math.floor(serveLeftMs(quote.end, now)) - 1
     const orderMs = Math.ceil(orderLeftMs(quote.end, now)) + 1
     if (serveMs <= 0) return false
-    const servedUntilMs = Math.floor(steadyMsOf(this.#clock, now.nowMs) + storeAheadMs + serveMs)
+    const servedUntilMs = Math.floor(now.steadyMs + storeAheadMs + serveMs)
     const parameters = [encodeQuote(quote), quote.expiresAtMs, token, serveMs, servedUntilMs, orderMs]
     const commands = (client: ValkeyClient) => setScript(client, this.#at(key), parameters)
     return (await this.#store.run('quote-set', commands)) !== undefined

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, lookAt, pause, timersOf } from '../clock.ts'
+import { type Clock, lookAt, pause } from '../clock.ts'
 import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
@@ -43,7 +43,7 @@ export class QuotesOfAll implements SharedQuotes {
   /** Waits until there is a quote, or no other replica to wait for. */
   async quoteOrLock(key: string, { signal, waits, known }: SharedLook): Promise<QuoteOrLock> {
     const { clock, events, lockWaitMs } = this.#parts
-    const timers = timersOf(clock)
+    const timers = clock.timers
     const held = new Held(this.#copies, key)
     const startedAtMs = timers.steadyMs()
     let awaited: string | undefined

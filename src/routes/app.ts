@@ -9,14 +9,13 @@ import {
   isSent,
   TrafficResponse,
 } from '../http/answer.ts'
-import { hasLeft } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import type { PlainOrderRoute } from '../orders/plain.ts'
 import type { FloatOrderRoute } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
 import type { QuoteRoute } from '../quotes/route.ts'
-import { Exchange, type ExchangeMaker } from '../server/exchange.ts'
+import { Exchange, type ExchangeMaker, hasLeft } from '../server/exchange.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 
 interface Routes {
@@ -38,7 +37,13 @@ export class Exchanges {
     this.#events = events
   }
 
-  begin(request: IncomingMessage, response: ServerResponse): Exchange {
+  /** Undefined: the client has left, while another app, in which this one is mounted, was busy. */
+  begin(request: IncomingMessage, response: ServerResponse): Exchange | undefined {
+    if (response.destroyed) return undefined
+    if (hasLeft(request.socket)) {
+      request.socket.destroy()
+      return undefined
+    }
     this.inFlight += 1
     return new Exchange(request, response, this.#maker)
   }
@@ -99,13 +104,8 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
   }
 
   app.use((request: Request, response: Response) => {
-    // The client left while another app, in which this one is mounted, was busy.
-    if (response.destroyed) return
-    if (hasLeft(request.socket)) {
-      request.socket.destroy()
-      return
-    }
     const exchange = exchanges.begin(request, response)
+    if (exchange === undefined) return
     try {
       const answered = exchange.isTracing
         ? inSpan(exchange.span, () => dispatch(exchange))
@@ -124,6 +124,7 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
       app(request as Request, response as Response, (error?: unknown) => {
         // Express gave up before it called the function above: its own answer would be a page of HTML.
         const exchange = exchanges.begin(request, response)
+        if (exchange === undefined) return
         exchanges.follow(exchange)
         const detail = 'The request target cannot be read.'
         exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))

@@ -1,8 +1,8 @@
 import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
 import { memoize } from '../http/headers.ts'
-import type { Area, TargetReading } from '../http/target.ts'
+import type { Area, QuotePath, TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
-import { readAskedQuote, readQuotePath } from '../quotes/target.ts'
+import { readAmount, readQuotePath } from '../quotes/target.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
@@ -44,7 +44,8 @@ export function createAreaReader(
   /** The upstream of every path that belongs to no other upstream and is not a version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
-  function areaOf(path: string): Area {
+  /** Of a quote the path that it was read as. */
+  function areaOf(path: string): Area | QuotePath {
     for (const name of upstreamNames) {
       if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix))) continue
       return name === 'swap' ? swapArea(path) : name
@@ -73,15 +74,17 @@ export function createAreaReader(
     if (unsafePathByte.test(path) || path.includes('#')) {
       return { problem: 'The path holds a backslash, a "#", a control character or a non-ASCII byte.' }
     }
+    const query = queryAt === -1 ? '' : target.slice(queryAt + 1)
     // A query goes on byte for byte; only what cannot stand in a request line is refused.
-    if (queryAt !== -1 && unsafeQueryByte.test(target.slice(queryAt))) {
+    if (unsafeQueryByte.test(query)) {
       return { problem: 'The query holds a control character or a "#".' }
     }
     if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
     if (dotSegment.test(path) || dotSegment.test(withoutBlanks(path)))
       return { problem: 'The path holds a dot segment ("." or "..").' }
-    const area = areaOf(path)
-    const quote = area === 'quote' ? readAskedQuote(target) : undefined
+    const found = areaOf(path)
+    const area = typeof found === 'string' ? found : 'quote'
+    const quote = typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
     const upstream = upstreamOf(area)
     return { target, path, area, upstream, quote, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
   })
@@ -132,10 +135,11 @@ function withoutFormats(path: string): string {
   }
 }
 
-function swapArea(path: string): Area {
+function swapArea(path: string): Area | QuotePath {
   // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
   // bypasses the guard. The target goes out unchanged.
-  if (readQuotePath(path) !== undefined) return 'quote'
+  const quotePath = readQuotePath(path)
+  if (quotePath !== undefined) return quotePath
   const readings = foldOrderPath(path).map((reading) => reading.toLowerCase())
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'

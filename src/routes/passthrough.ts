@@ -1,8 +1,8 @@
-import { type Clock, timersOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { hasBody } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
-import { ownRequestId } from '../http/ids.ts'
+import { ownRequestId } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
@@ -55,14 +55,12 @@ export class PassThroughRoute {
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
       if (body instanceof RequestBody && body.errored) throw body.errored
-      if (body === null && !isOver(exchange) && hasBody(request)) {
+      if (isOver(exchange)) return drop(body, exchange)
+      if (body === null && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
-      }
-      if (isOver(exchange)) {
-        if (body instanceof RequestBody) drop(body, exchange)
-        return
+        if (isOver(exchange)) return drop(body, exchange)
       }
       const times = new UpstreamTimes()
       exchange.times = times
@@ -74,7 +72,7 @@ export class PassThroughRoute {
         kind,
         headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
-        connectByMs: isSwap ? timersOf(this.#parts.clock).steadyMs() + this.#swapWaitMs : undefined,
+        connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
         ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
         times,
@@ -108,7 +106,8 @@ function isOver({ response }: Exchange): boolean {
   return response.destroyed || response.headersSent
 }
 
-function drop(unsent: RequestBody, { request }: Exchange): void {
+function drop(unsent: SentBody | null, { request }: Exchange): void {
+  if (!(unsent instanceof RequestBody)) return
   unsent.destroy()
   request.resume()
 }

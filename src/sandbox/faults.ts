@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
-import type { Clock } from '../clock.ts'
+import type { GatewayClock as Clock } from '../clock.ts'
 import { parseAddressBlock } from '../http/ip-address.ts'
 import { cutAnswer, issuesOf, Refusal } from './answer.ts'
 import { orderOutcomes, SandboxError, type SandboxFaults } from './types.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
-import type { Clock } from '../clock.ts'
+import type { GatewayClock as Clock } from '../clock.ts'
 import { isPlainObject } from '../process/arguments.ts'
 import { Refusal } from './answer.ts'
 import type { RecordedRequest } from './types.ts'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Clock } from '../clock.ts'
+import type { GatewayClock as Clock } from '../clock.ts'
 
 // What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not
 // find.

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../clock.ts'
+import type { GatewayClock as Clock } from '../clock.ts'
 import { letters } from './payment-collection.ts'
 
 export interface WebhookEvent {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ClientAddress } from '../client/client-address.ts'
 import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
@@ -19,6 +20,15 @@ export interface ExchangeMaker {
   nextId(): string
   /** Undefined: nothing is traced. */
   readonly tracing: Tracing | undefined
+}
+
+/**
+ * Whether a client is gone whose connection may still look open. If it reset its connection before its address
+ * was read, the address is lost. Its request, if served, would share no quote and slip past the provider's
+ * geolocation. A Unix socket has no address at either end.
+ */
+export function hasLeft(socket: Socket): boolean {
+  return socket.destroyed || (socket.remoteAddress === undefined && socket.localAddress !== undefined)
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
@@ -91,8 +101,7 @@ export class Exchange {
 
   /** Where the time went, of a request that took so long. */
   timeSpent(durationMs: number): TimeSpent {
-    const { startedAtMs, times, missed: waitedForOther } = this
-    return timeSpent({ startedAtMs, durationMs, times, waitedForOther })
+    return timeSpent(this, durationMs)
   }
 }
 
@@ -105,13 +114,6 @@ export class UpstreamTimes {
   beganAtMs: number | undefined = undefined
   /** The upstream has answered, or failed; undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
-
-  /** From the sending to the last byte of an answer that is read whole; undefined: there is none. */
-  get wholeMs(): number | undefined {
-    const { sentAtMs, beganAtMs, settledAtMs } = this
-    const isWhole = sentAtMs !== undefined && beganAtMs !== undefined && settledAtMs !== undefined
-    return isWhole ? settledAtMs - sentAtMs : undefined
-  }
 }
 
 /** Where the time of a request went. Null: no time is known to have gone there. */
@@ -125,18 +127,13 @@ interface TimeSpent {
   readonly ownMs: number | null
 }
 
-interface TimedRequest {
-  startedAtMs: number
-  durationMs: number
-  /** Undefined: the request did not ask its upstream itself. */
-  times: UpstreamTimes | undefined
-  /** It waited for a call that another request had begun. */
-  waitedForOther: boolean
-}
-
-export function timeSpent({ startedAtMs, durationMs, times, waitedForOther }: TimedRequest): TimeSpent {
+export function timeSpent(
+  { startedAtMs, times, missed }: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>,
+  durationMs: number,
+): TimeSpent {
   if (times === undefined) {
-    const ownMs = waitedForOther ? null : durationMs
+    // A miss that made no call waited for that of another request.
+    const ownMs = missed ? null : durationMs
     return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
   }
   const endedAtMs = startedAtMs + durationMs

@@ -1,5 +1,4 @@
 import { type IncomingMessage, METHODS } from 'node:http'
-import { memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 
 const maxHeadBytes = 16_384
@@ -13,7 +12,7 @@ const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
 /** Nearly all clients name the same one. */
-const isHost = memoize((value) => hostForm.test(value))
+let lastHost = ''
 
 /** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
 export function headRefusal(request: IncomingMessage): Problem | undefined {
@@ -37,7 +36,8 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
       case 4:
         if (name.toLowerCase() !== 'host') break
         hosts += 1
-        if (!isHost(value)) return malformed('The Host header is not a host.')
+        if (value !== lastHost && !hostForm.test(value)) return malformed('The Host header is not a host.')
+        lastHost = value
         break
       case 14:
         if (name.toLowerCase() !== 'content-length') break

@@ -1,9 +1,9 @@
 import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import { PatientTimer } from '../clock.ts'
 import { listenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 
 /** Resolves to the URL that the server can be reached at. */
 export function listen(

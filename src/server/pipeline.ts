@@ -120,8 +120,8 @@ export class Pipeline {
       }
     }
     queue.push(pipelined)
-    this.#noteSpoken(connection)
     if (bodyExpected(request)) request.once('end', () => this.#noteSpoken(connection))
+    this.#noteSpoken(connection)
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request

@@ -1,22 +1,11 @@
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
-import {
-  type RateLimiter,
-  type RateLimitStanding,
-  type Taken,
-  windowSeconds,
-} from '../client/rate-limiter.ts'
+import { type RateLimiter, type Taken, windowSeconds } from '../client/rate-limiter.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from './exchange.ts'
-
-/** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
-export interface RateLimit {
-  /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
-  count(exchange: Exchange): Promise<void>
-}
 
 interface RateLimitOptions {
   limiter: RateLimiter
@@ -32,25 +21,38 @@ const whose = {
   both: 'This application (App-Name) at this client address',
 } as const
 
-export function createRateLimit(options: RateLimitOptions): RateLimit {
-  const { by, limiter, applicationOf, events } = options
-  const policy = `"default";q=${limiter.perMinute};w=${windowSeconds}`
+/** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
+export class RateLimit {
+  readonly #options: RateLimitOptions
+  readonly #policy: string
 
-  function bucketOf(exchange: Exchange): string {
-    const { rawHeaders } = exchange.request
-    const address = options.clients.identify(exchange).address ?? 'unknown'
+  constructor(options: RateLimitOptions) {
+    this.#options = options
+    this.#policy = `"default";q=${options.limiter.perMinute};w=${windowSeconds}`
+  }
+
+  /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
+  async count(exchange: Exchange): Promise<void> {
+    if (exchange.rateLimit?.taken.allowed) return
+    const taken = await this.#options.limiter.take(this.#bucketOf(exchange))
+    const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
+    exchange.rateLimit = { taken, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
+    if (taken.allowed) return
+    this.#options.events.rateLimited(exchange.area)
+    throw this.#refusal(taken)
+  }
+
+  #bucketOf(exchange: Exchange): string {
+    const { applicationOf, by, clients } = this.#options
+    const address = clients.identify(exchange).address ?? 'unknown'
     if (by === 'client-ip') return address
-    const name = briefText(applicationOf(rawHeaders) ?? '')
+    const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
     // No address has a space in it.
     return by === 'both' ? `${address} ${name}` : name
   }
 
-  function standing(taken: Taken): RateLimitStanding {
-    const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
-    return { taken, fields: ['RateLimit-Policy', policy, 'RateLimit', limit] }
-  }
-
-  function refusal({ resetMs }: Taken): Problem {
+  #refusal({ resetMs }: Taken): Problem {
+    const { by, limiter } = this.#options
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
     return new Problem('rate-limited', {
       detail:
@@ -59,17 +61,6 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       headers: { 'Retry-After': String(seconds) },
     })
   }
-
-  async function count(exchange: Exchange): Promise<void> {
-    if (exchange.rateLimit?.taken.allowed) return
-    const taken = await limiter.take(bucketOf(exchange))
-    exchange.rateLimit = standing(taken)
-    if (taken.allowed) return
-    events.rateLimited(exchange.area)
-    throw refusal(taken)
-  }
-
-  return { count }
 }
 
 const noFields: readonly string[] = []

@@ -1,8 +1,15 @@
 import type { Clients } from '../client/client-address.ts'
 import { refuseSecondAppName } from '../client/partition.ts'
 import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
-import { droppingNames, endToEndHeaders, headerLines, headerValues, namesQuotegate } from '../http/headers.ts'
-import { formatTraceparent, newSpanId, ownRequestId, traceIdOf } from '../http/ids.ts'
+import {
+  droppingNames,
+  endToEndHeaders,
+  headerLines,
+  headerValues,
+  namesQuotegate,
+  ownRequestId,
+} from '../http/headers.ts'
+import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import type { Exchange } from './exchange.ts'
@@ -44,7 +51,8 @@ const dropsNeverForwarded = droppingNames(neverForwarded)
 
 /** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
-  return withFewerForwards(request.method, endToEndHeaders(request.rawHeaders, dropsNeverForwarded))
+  const headers = endToEndHeaders(request.rawHeaders, dropsNeverForwarded)
+  return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
 /** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
@@ -66,22 +74,23 @@ export class SwapHeaders {
 
   of(exchange: Exchange): string[] {
     const { rawHeaders, method } = exchange.request
-    refuseLoop(headerLines(rawHeaders, 'via'))
+    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
+    const { address } = this.#clients.identify(exchange)
+    const via = headerLines(rawHeaders, 'via')
+    if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
     for (const { lowerCaseName, name, value } of this.#supplied)
       if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
     headers.push(...ownRequestId(headers, exchange.id))
-    headers.push('Forwarded', formatForwarded(this.#clients.identify(exchange).address))
+    headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
-    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
-    return withFewerForwards(method, headers)
+    return method === 'OPTIONS' ? withFewerForwards(headers) : headers
   }
 }
 
 // RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
-function withFewerForwards(method: string | undefined, headers: string[]): string[] {
-  if (method !== 'OPTIONS') return headers
+function withFewerForwards(headers: string[]): string[] {
   return headers.map((part, index) =>
     index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'max-forwards' && /^[1-9]\d{0,8}$/.test(part)
       ? String(Number(part) - 1)
@@ -96,16 +105,15 @@ function withFewerForwards(method: string | undefined, headers: string[]): strin
 export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request
   const lines: string[] = []
-  const copy = (name: string) => {
-    for (const value of headerValues(rawHeaders, name)) lines.push(name, value)
-  }
-  if (!exchange.isTracing) copy('traceparent')
+  if (!exchange.isTracing)
+    for (const value of headerValues(rawHeaders, 'traceparent')) lines.push('traceparent', value)
   else if (exchange.span === undefined) {
     const traceId = exchange.traceId ?? ''
     lines.push('traceparent', formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }))
   }
   // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
-  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined) copy('tracestate')
+  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined)
+    for (const value of headerValues(rawHeaders, 'tracestate')) lines.push('tracestate', value)
   return lines
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   hasBody,
@@ -11,7 +11,6 @@ import {
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import { isAlreadyRead, RequestBody, type SentBody, stalled } from './request-body.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
@@ -85,6 +84,8 @@ export class RequestBodies {
     if (response instanceof TrafficResponse) response.askForBody()
     // Its stream may have ended already, without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
+    // What came with the head may have been malformed.
+    if (isAnsweredWithProblem(response)) return never
     // The rest of a partly read body must not be sent as the whole body: this throws.
     if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
       return { whole: undefined, body: new RequestBody(request, this) }
@@ -128,6 +129,7 @@ export class RequestBodies {
 }
 
 const noBytes = Buffer.alloc(0)
+const never: Promise<never> = new Promise(() => {})
 
 /** A body until it is whole, or streams. */
 class Reading {
@@ -158,8 +160,6 @@ class Reading {
 
   begin(response: Interruptible): void {
     const request = this.#request
-    // What came with the head may have been malformed.
-    if (isAnsweredWithProblem(response)) return
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)

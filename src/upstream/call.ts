@@ -1,9 +1,8 @@
 import { type Dispatcher, errors } from 'undici'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import { type EndedCall, type Permit, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
 import type { Caller, Connection, Connections, Lane } from './connections.ts'
 import {
@@ -233,7 +232,8 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
         body: body as Buffer | RequestBody | null,
       }
       connection.dispatch(sent, this)
-      if (!this.#began && !this.#isTold) this.#watch()
+      // On an open connection it goes out in this turn of the event loop.
+      if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
     })
   }
 

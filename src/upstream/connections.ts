@@ -49,6 +49,7 @@ export class Connection {
     if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
     void this.#client.destroy()
     this.#client = this.#newClient()
+    this.#socket = undefined
   }
 
   /** A request is about to be sent. */

@@ -1,7 +1,6 @@
-import { type Clock, steadyMsOf, type Timers, timersOf } from '../clock.ts'
+import { type Clock, PatientTimer, type Timers } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 import type { Receiver, UpstreamRequest } from './call.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -49,7 +48,7 @@ const noBytes = Buffer.alloc(0)
 /** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
   const { clock, request, signal, totalTimeoutMs, upstream } = options
-  const timers = timersOf(clock)
+  const timers = clock.timers
   const { beganAtMs = timers.steadyMs() } = options
   const answer = new Answer(options, timers, beganAtMs + totalTimeoutMs)
   // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
@@ -102,12 +101,13 @@ class Answer implements Receiver {
     }
     sender?.sent()
     this.#sentAtMs = clock.nowMs()
-    this.#sentSteadyMs = steadyMsOf(clock)
+    this.#sentSteadyMs = clock.steadyMs()
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
     const { clock, sender } = this.#options
+    const isForeign = hasForeignTransferCoding(rawHeaders)
     const head: WholeAnswer = {
       status,
       reason: reasonBytes(reason),
@@ -116,11 +116,10 @@ class Answer implements Receiver {
       sentAtMs: this.#sentAtMs,
       receivedAtMs: clock.nowMs(),
       sentSteadyMs: this.#sentSteadyMs,
-      receivedSteadyMs: steadyMsOf(clock),
+      receivedSteadyMs: clock.steadyMs(),
     }
     sender?.answerBegan(head)
-    if (hasForeignTransferCoding(rawHeaders))
-      throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
+    if (isForeign) throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
     this.#head = head
   }
 

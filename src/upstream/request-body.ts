@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
 
 /** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
 export type SentBody = Buffer | readonly Buffer[] | RequestBody

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Timer, Timers } from '../clock.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
+import { PatientTimer, type Timer, type Timers } from '../clock.ts'
 
 /**
  * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { headerValues } from '../../src/http/headers.ts'
-import { withVary } from '../../src/quotes/answer.ts'
+import { headerValues, withVary } from '../../src/http/headers.ts'
 
 test('every name and every received member is in the one Vary, once, and no other header is touched', () => {
   const name = fc.mixedCase(fc.constantFrom('app-name', 'origin', 'accept', 'forwarded', 'x-a'))

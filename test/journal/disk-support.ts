@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { systemTimers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
 import type { JournalReader, JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
@@ -23,6 +24,7 @@ export function clockAt(nowMs: number, steadyMs = 1_000) {
   return {
     wall: nowMs,
     steady: steadyMs,
+    timers: systemTimers,
     nowMs() {
       return this.wall
     },

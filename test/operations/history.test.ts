@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { type Counts, History, sums } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
@@ -11,7 +12,7 @@ const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums'
 /** A history with a clock that stands still until `pass` is called. */
 function aHistory() {
   let atMs = 5_000_000
-  const history = new History({ nowMs: () => atMs, steadyMs: () => atMs })
+  const history = new History(completeClock({ nowMs: () => atMs }))
   let requests = 0
   return {
     history,
@@ -197,7 +198,7 @@ test('requests that are not sent count as failed', async () => {
 })
 
 test('the last two hundred events are kept', () => {
-  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
   for (let number = 1; number <= 1_000; number += 1) recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
   const kept = recent.eventsAfter(0)
   expect(kept).toHaveLength(200)
@@ -206,7 +207,7 @@ test('the last two hundred events are kept', () => {
 })
 
 test('an event that says the same of a later moment takes the place of the one before', () => {
-  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
   recent.addEvent('warn', '1 pair')
   const second = recent.addEvent('warn', '2 pairs')
   recent.addEvent('note', 'other')

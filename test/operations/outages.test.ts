@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { Outages, runbookOf, runbookSections } from '../../src/operations/outages.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
@@ -65,8 +66,8 @@ async function upstreamThatFails(): Promise<{ url: string; fail(with_: number | 
 test('an outage is as long as it is, however the wall clock is set meanwhile', () => {
   let aheadMs = 0
   let isDown = true
-  const clock = { nowMs: () => Date.now() + aheadMs }
-  const recent = new Recent(clock, () => undefined)
+  const clock = completeClock({ nowMs: () => Date.now() + aheadMs })
+  const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const down = (sinceMs?: number) => ({
     ...({ name: 'a part', concerned: 'none', count: () => 0 } as const),

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { type Counts, History, sums } from '../../src/operations/history.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
 import { slowness } from '../../src/operations/troubles.ts'
@@ -15,7 +16,7 @@ const nothing: Counts = {
 /** The minutes of a process, each with as many calls as are given, and of one duration. */
 function livedThrough(...spans: { minutes: number; calls: number; durationMs: number }[]) {
   let atMs = 0
-  const history = new History({ nowMs: () => atMs, steadyMs: () => atMs })
+  const history = new History(completeClock({ nowMs: () => atMs }))
   history.tick(nothing)
   const ended = { upstream: 'swap', traffic: 'rest', status: 200 } as const
   let minutesSlow = 0

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { type Counts, History } from '../../src/operations/history.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
@@ -14,7 +15,7 @@ function ended(id: string, tookMs: number): [Exchange, number, number] {
 
 test('the slowest request is forgotten within a minute, and the next slowest takes its place', () => {
   let now = 1_000_000
-  const history = new History({ nowMs: () => now, steadyMs: () => now })
+  const history = new History(completeClock({ nowMs: () => now }))
   const pass = (ms: number) => {
     now += ms
     history.tick({ sums: {}, inFlight: 0 } as unknown as Counts)

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, type Mock, onTestFinished, test, vi } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { History } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { LiveStream } from '../../src/operations/live-stream.ts'
@@ -198,8 +199,8 @@ test('lists nothing and records no request while no console is open: only the co
   })
   let listed = 0
   let counted = 0
-  const clock = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }
-  const recent = new Recent(clock, () => undefined)
+  const clock = completeClock({ nowMs: () => 1_000_000 })
+  const recent = new Recent(clock)
   const parts = {
     clock,
     recent,
@@ -302,8 +303,8 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
 })
 
 test('a viewer that stopped reading for some seconds misses nothing but what the lists have no room for', () => {
-  const clock = { nowMs: () => 1_000 }
-  const recent = new Recent(clock, () => undefined)
+  const clock = completeClock({ nowMs: () => 1_000 })
+  const recent = new Recent(clock)
   const shown = { hello: () => ({}), tick: (_level: unknown, passed: object) => passed }
   const live = new LiveStream(shown as never, recent)
   const [slow, fast] = [0, 1].map(() =>
@@ -338,7 +339,7 @@ type FakeResponse = EventEmitter &
 
 test('of a flood every request is counted, and some are described', () => {
   let atMs = 1_000
-  const recent = new Recent({ nowMs: () => atMs }, () => undefined)
+  const recent = new Recent(completeClock({ nowMs: () => atMs }))
   const exchange = {
     ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
     request: { rawHeaders: [], socket: {} },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
 import { decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
@@ -14,7 +15,7 @@ function guardOf({ entries = 200_000 } = {}) {
   const ledger = new Ledger({
     entries,
     retentionMs: 86_400_000,
-    clock: { nowMs: now, steadyMs: () => steadyMs },
+    clock: completeClock({ nowMs: now, steadyMs: () => steadyMs }),
   })
   return {
     ledger,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
 import { type Asked, decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
@@ -33,7 +34,7 @@ interface At extends Asked {
 /** A ledger whose clock shows what each call says. */
 function ledgerOf(quotes: readonly Given[], entries = 1_000) {
   let nowMs = NOTED
-  const ledger = new Ledger({ entries, retentionMs: RETENTION, clock: { nowMs: () => nowMs } })
+  const ledger = new Ledger({ entries, retentionMs: RETENTION, clock: completeClock({ nowMs: () => nowMs }) })
   const note = (given: Given) => ledger.note({ ...given, refusedFromMs: given.expiresAtMs, wallAheadMs: 0 })
   for (const given of quotes) note(given)
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { lookAt } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
-import { msUntilNextJudgement } from '../../src/orders/float-order.ts'
+import { liveForMs, msUntilNextJudgement } from '../../src/orders/float-order.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
 const clock = createTestClock()
@@ -15,21 +15,21 @@ test.each([
   ['at once, at the end of its quote', 0, 0, 1],
 ])('an order that waits is judged again %s', (_when, leftMs, expiryMarginMs, ms) => {
   const verdict = { state: 'live', rule: 'id', quote: quoteWith(leftMs) } as const
-  expect(msUntilNextJudgement(verdict, expiryMarginMs, lookAt(clock))).toBe(ms)
+  expect(msUntilNextJudgement(liveForMs(verdict, expiryMarginMs, lookAt(clock)))).toBe(ms)
 })
 
 test('an order that waits is judged again once both of our clocks are past the end of its quote', () => {
-  const stepped = { nowMs: () => clock.nowMs() + 300, steadyMs: () => clock.nowMs() }
+  const stepped = { ...clock, nowMs: () => clock.nowMs() + 300 }
   const verdict = { state: 'live', rule: 'id', quote: quoteWith(400) } as const
-  expect(msUntilNextJudgement(verdict, 0, lookAt(stepped))).toBe(400)
+  expect(msUntilNextJudgement(liveForMs(verdict, 0, lookAt(stepped)))).toBe(400)
 })
 
 test('an order whose quote has expired, and that is not refused for it, is judged every second', () => {
   const verdict = { state: 'expired', rule: 'id', quote: quoteWith(-5), expiredForMs: 5 } as const
-  expect(msUntilNextJudgement(verdict, 0, lookAt(clock))).toBe(1_000)
+  expect(msUntilNextJudgement(liveForMs(verdict, 0, lookAt(clock)))).toBe(1_000)
 })
 
 test('an order without a quote is judged every second, because its quote may become known', () => {
   const verdict = { state: 'unknown', rule: 'none' } as const
-  expect(msUntilNextJudgement(verdict, 0, lookAt(clock))).toBe(1_000)
+  expect(msUntilNextJudgement(liveForMs(verdict, 0, lookAt(clock)))).toBe(1_000)
 })

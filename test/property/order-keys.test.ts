@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { Problem } from '../../src/http/problem.ts'
@@ -124,7 +125,13 @@ test.each(places)(
           const folder = new Kept(clock, false, owner, before?.folder.lines)
           const store = new Kept(clock, true, owner, shared)
           const keepers = [...(hasFolder ? [folder] : []), ...(isFleet ? [store] : [])]
-          const keys = new OrderKeys({ salt: '', keepers, orderMs, clock, events: new Events() })
+          const keys = new OrderKeys({
+            salt: '',
+            keepers,
+            orderMs,
+            clock: completeClock(clock),
+            events: new Events(),
+          })
           await keys.start()
           return { keys, folder, isAlive: true }
         }

@@ -1,31 +1,42 @@
 import { describe, expect, it } from 'vitest'
-import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/target.ts'
+import { foldPair, readAmount } from '../../src/quotes/target.ts'
+import { createAreaReader } from '../../src/routes/area.ts'
 
-describe('readQuoteTarget', () => {
-  it('reads the pair and the query as received', () => {
-    expect(readQuoteTarget('/v3/pairs/ETH_USDC/quotes?amount=0.1&x=%20')).toEqual({
+const pathsOf = { swap: ['/v3'], payments: ['/checkouts'], webhooks: ['/webhooks'] }
+const readTarget = createAreaReader(pathsOf)
+
+/** What a target asks for; undefined: no quote. */
+function askedIn(target: string) {
+  const reading = readTarget(target)
+  return 'quote' in reading ? reading.quote : undefined
+}
+
+describe('the target of a quote', () => {
+  it('says the pair, the amount and the other parameters', () => {
+    expect(askedIn('/v3/pairs/ETH_USDC/quotes?amount=0.1&x=%20')).toEqual({
       pair: 'ETH_USDC',
-      query: 'amount=0.1&x=%20',
+      canonical: '0.1',
+      otherParameters: 'x=%20',
     })
-    expect(readQuoteTarget('/v3/pairs/eth%2Fusdc/quotes')).toEqual({ pair: 'eth%2Fusdc', query: '' })
-    expect(readQuoteTarget('/v3/pairs/A/quotes?')).toEqual({ pair: 'A', query: '' })
+    expect(askedIn('/v3/pairs/eth%2Fusdc/quotes')).toMatchObject({ pair: 'eth%2Fusdc' })
+    expect(askedIn('/v3/pairs/A/quotes?')).toMatchObject({ pair: 'A' })
   })
 
-  it('reads the pair without needless escapes, and keeps the path as received', () => {
-    expect(readQuoteTarget('/v3/pairs/eth%5Fusdc/quotes?x')).toEqual({
+  it('says the pair without needless escapes, and keeps the path as received', () => {
+    expect(askedIn('/v3/pairs/eth%5Fusdc/quotes?amount=1')).toMatchObject({
       pair: 'eth_usdc',
       spelledPath: '/v3/pairs/eth%5Fusdc/quotes',
-      query: 'x',
     })
   })
 
-  it('looks for the path only in front of the question mark', () => {
-    expect(readQuoteTarget('/v3/pairs/A/quotes?next=/v3/pairs/B/quotes?amount=1')).toEqual({
+  it('has its path only in front of the question mark', () => {
+    expect(askedIn('/v3/pairs/A/quotes?next=/v3/pairs/B/quotes?amount=1&amount=2')).toEqual({
       pair: 'A',
-      query: 'next=/v3/pairs/B/quotes?amount=1',
+      canonical: '2',
+      otherParameters: 'next=/v3/pairs/B/quotes?amount=1',
     })
-    expect(readQuoteTarget('/v3/pairs/A?x=/quotes')).toBeUndefined()
-    expect(readQuoteTarget('/v3/pairs/?/quotes')).toBeUndefined()
+    expect(askedIn('/v3/pairs/A?x=/quotes')).toBeUndefined()
+    expect(askedIn('/v3/pairs/?/quotes')).toBeUndefined()
   })
 
   it.each([
@@ -39,7 +50,7 @@ describe('readQuoteTarget', () => {
     '/v3/pairs/A/quotes#top',
     '/x/v3/pairs/A/quotes',
     '/v3/orders/float',
-  ])('reads %s as another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
+  ])('is not %s', (target) => expect(askedIn(target)).toBeUndefined())
 })
 
 describe('foldPair', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { orderLeftMs } from '../../src/clock.ts'
+import { completeClock, orderLeftMs } from '../../src/clock.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { quoteOf } from '../support/stores/stream-stage.ts'
 
@@ -9,7 +9,7 @@ import { quoteOf } from '../support/stores/stream-stage.ts'
 // refused, though it lived. The simulated world found it (test/simulation/).
 test('a record that comes again while the wall clock is wrong does not shorten the quote', () => {
   const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
-  const clock = { nowMs: () => now.nowMs, steadyMs: () => now.steadyMs }
+  const clock = completeClock({ nowMs: () => now.nowMs, steadyMs: () => now.steadyMs })
   const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
   const quote = quoteOf('q', clock, 30_000)
   const known = ledger.note(quote)
@@ -30,7 +30,7 @@ test('a record that comes again while the wall clock is wrong does not shorten t
 // The later of the two ends of an answer that could not be read counts, and an order that may be for it is sent until then.
 test('an unreadable answer that comes again while the wall clock is ahead is not open for longer', () => {
   const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
-  const clock = { nowMs: () => now.nowMs, steadyMs: () => now.steadyMs }
+  const clock = completeClock({ nowMs: () => now.nowMs, steadyMs: () => now.steadyMs })
   const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
   const whose = { pairId: 'A_B', application: 'a', requestedAmount: '1', partition: 'p' }
   const known = ledger.note(ledger.unreadable(whose))

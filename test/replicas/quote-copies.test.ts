@@ -45,6 +45,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     if (isFirst) await server.ask('FLUSHALL')
     const time = { wallAheadMs }
     const clock = {
+      ...systemClock,
       nowMs: () => Date.now() + time.wallAheadMs,
       steadyMs: () => performance.now() + steadyAheadMs,
     }
@@ -200,7 +201,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     const here = await replica()
     await here.put(dated(here.clock, { id: 'over' }))
     // It has gone past the end while the answer was on its way.
-    const clock = { nowMs: systemClock.nowMs, steadyMs: () => performance.now() + later }
+    const clock = { ...systemClock, steadyMs: () => performance.now() + later }
     let later = 0
     const sharedStore = await storeAt(server.url, { keyPrefix })
     const shared = new QuotesOfAll({

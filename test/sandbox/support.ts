@@ -1,10 +1,10 @@
 import { afterEach } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
+import type { GatewayClock } from '../../src/clock.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 
 export const startMs = 1_763_651_800_000
 
-export class ManualClock implements Clock {
+export class ManualClock implements GatewayClock {
   #nowMs = startMs
 
   nowMs(): number {

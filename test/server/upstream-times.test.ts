@@ -18,7 +18,7 @@ test('the parts of a request make up all of its time, and none is negative', () 
       const times = { askedAtMs, sentAtMs, beganAtMs, settledAtMs } as UpstreamTimes
       // The call may go on after its client has left.
       const durationMs = lastMs + restMs - 1_000
-      const spent = timeSpent({ startedAtMs: 1_000, durationMs, times, waitedForOther: true })
+      const spent = timeSpent({ startedAtMs: 1_000, times, missed: true }, durationMs)
       const parts = [spent.queueMs, spent.upstreamMs, spent.transferMs, spent.ownMs].map((part) => part ?? 0)
       expect(Math.min(...parts)).toBeGreaterThanOrEqual(0)
       expect(parts.reduce((sum, part) => sum + part)).toBe(durationMs)
@@ -28,8 +28,8 @@ test('the parts of a request make up all of its time, and none is negative', () 
 })
 
 test("a request without an upstream call has only the gateway's time, unless it joined another request's call", () => {
-  const asked = { startedAtMs: 0, durationMs: 5, times: undefined }
+  const asked = { startedAtMs: 0, times: undefined }
   const none = { queueMs: null, upstreamMs: null, transferMs: null }
-  expect(timeSpent({ ...asked, waitedForOther: false })).toEqual({ ...none, ownMs: 5 })
-  expect(timeSpent({ ...asked, waitedForOther: true })).toEqual({ ...none, ownMs: null })
+  expect(timeSpent({ ...asked, missed: false }, 5)).toEqual({ ...none, ownMs: 5 })
+  expect(timeSpent({ ...asked, missed: true }, 5)).toEqual({ ...none, ownMs: null })
 })

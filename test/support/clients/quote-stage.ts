@@ -8,7 +8,7 @@ import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
-import { readAskedQuote } from '../../../src/quotes/target.ts'
+import { readAmount } from '../../../src/quotes/target.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
 import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
 
@@ -153,7 +153,7 @@ export class QuoteStage {
           path,
           area: 'quote',
           upstream: 'swap',
-          quote: readAskedQuote(target),
+          quote: { pair, ...readAmount(`amount=${amount}`) },
           route: undefined,
         }),
         nextId: () => id,

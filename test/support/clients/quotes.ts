@@ -1,5 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
+import { systemTimers } from '../../../src/clock.ts'
 import type { Gateway } from '../../../src/gateway/types.ts'
 import type { End } from '../../../src/quotes/ends.ts'
 
@@ -141,6 +142,8 @@ export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
   let nowMs = startMs
   return {
     nowMs: () => nowMs,
+    steadyMs: () => nowMs,
+    timers: systemTimers,
     set: (ms: number) => {
       nowMs = ms
     },
