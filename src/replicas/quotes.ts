@@ -4,11 +4,10 @@ import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
 import type { StoredQuote } from '../quotes/quote.ts'
-import { QuoteCopies, type QuoteOrHolder } from './quote-copies.ts'
-import type { SharedStore } from './store.ts'
+import { QuoteCopies, type QuoteOrHolder, type QuoteStore } from './quote-copies.ts'
 
 interface QuotesOfAllParts {
-  sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
+  sharedStore: QuoteStore
   clock: Clock
   events: Events
   minValidityMs: number
@@ -69,11 +68,7 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** Undefined: the store failed. */
-  async #look(
-    key: string,
-    token: string,
-    known: StoredQuote | undefined,
-  ): Promise<QuoteOrHolder | undefined> {
+  async #look(key: string, token: string, known?: StoredQuote): Promise<QuoteOrHolder | undefined> {
     const { isUsed, clock, minValidityMs, lockWaitMs } = this.#parts
     let excludeId = known?.id
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
@@ -124,11 +119,8 @@ class Held implements QuoteOrLock {
 
   put(quote: StoredQuote): void {
     if (this.#storeAheadMs === undefined) return
-    const { token, isLocked } = this
     this.isLocked = false
-    void this.#copies.put(this.#key, quote, { token, storeAheadMs: this.#storeAheadMs }).then((isPut) => {
-      if (!isPut && isLocked) this.#copies.unlock(this.#key, token)
-    })
+    void this.#copies.put(this.#key, quote, { token: this.token, storeAheadMs: this.#storeAheadMs })
   }
 
   release(): void {
