@@ -23,17 +23,12 @@ export function foldPair(pair: string): string {
   return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()
 }
 
-interface QuoteTarget extends QuotePath {
-  /** Everything after the first "?", undecoded. */
-  query: string
-}
-
 /** Reads a raw request target; `undefined` if its path is not a quote's. */
-export function readQuoteTarget(target: string): QuoteTarget | undefined {
+export function readAskedQuote(target: string): AskedQuote | undefined {
   const queryStart = target.indexOf('?')
   const pathEnd = queryStart === -1 ? target.length : queryStart
-  const asked = readQuotePath(target.slice(0, pathEnd))
-  return asked && { ...asked, query: target.slice(pathEnd + 1) }
+  const path = readQuotePath(target.slice(0, pathEnd))
+  return path && { ...path, ...readAmount(target.slice(pathEnd + 1)) }
 }
 
 /** Reads the amount out of a query (without its "?"), percent-decoded once. */
@@ -93,12 +88,4 @@ function percentDecode(text: string): string {
   return text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_escape, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   )
-}
-
-/** Undefined: its path is not that of a quote. */
-export function readAskedQuote(target: string): AskedQuote | undefined {
-  const asked = readQuoteTarget(target)
-  if (asked === undefined) return undefined
-  const { query, ...path } = asked
-  return { ...path, ...readAmount(query) }
 }

@@ -1,31 +1,35 @@
 import { describe, expect, it } from 'vitest'
-import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/target.ts'
+import { foldPair, readAmount, readAskedQuote } from '../../src/quotes/target.ts'
 
-describe('readQuoteTarget', () => {
+describe('readAskedQuote', () => {
   it('reads the pair and the query as received', () => {
-    expect(readQuoteTarget('/v3/pairs/ETH_USDC/quotes?amount=0.1&x=%20')).toEqual({
+    expect(readAskedQuote('/v3/pairs/ETH_USDC/quotes?amount=0.1&x=%20')).toEqual({
       pair: 'ETH_USDC',
-      query: 'amount=0.1&x=%20',
+      canonical: '0.1',
+      otherParameters: 'x=%20',
     })
-    expect(readQuoteTarget('/v3/pairs/eth%2Fusdc/quotes')).toEqual({ pair: 'eth%2Fusdc', query: '' })
-    expect(readQuoteTarget('/v3/pairs/A/quotes?')).toEqual({ pair: 'A', query: '' })
+    const problem = 'The query parameter "amount" is missing.'
+    expect(readAskedQuote('/v3/pairs/eth%2Fusdc/quotes')).toEqual({ pair: 'eth%2Fusdc', problem })
+    expect(readAskedQuote('/v3/pairs/A/quotes?')).toEqual({ pair: 'A', problem })
   })
 
   it('reads the pair without needless escapes, and keeps the path as received', () => {
-    expect(readQuoteTarget('/v3/pairs/eth%5Fusdc/quotes?x')).toEqual({
+    expect(readAskedQuote('/v3/pairs/eth%5Fusdc/quotes?x&amount=2')).toEqual({
       pair: 'eth_usdc',
       spelledPath: '/v3/pairs/eth%5Fusdc/quotes',
-      query: 'x',
+      canonical: '2',
+      otherParameters: 'x',
     })
   })
 
   it('looks for the path only in front of the question mark', () => {
-    expect(readQuoteTarget('/v3/pairs/A/quotes?next=/v3/pairs/B/quotes?amount=1')).toEqual({
+    expect(readAskedQuote('/v3/pairs/A/quotes?next=/v3/pairs/B/quotes?amount=1&amount=2')).toEqual({
       pair: 'A',
-      query: 'next=/v3/pairs/B/quotes?amount=1',
+      canonical: '2',
+      otherParameters: 'next=/v3/pairs/B/quotes?amount=1',
     })
-    expect(readQuoteTarget('/v3/pairs/A?x=/quotes')).toBeUndefined()
-    expect(readQuoteTarget('/v3/pairs/?/quotes')).toBeUndefined()
+    expect(readAskedQuote('/v3/pairs/A?x=/quotes')).toBeUndefined()
+    expect(readAskedQuote('/v3/pairs/?/quotes')).toBeUndefined()
   })
 
   it.each([
@@ -39,7 +43,7 @@ describe('readQuoteTarget', () => {
     '/v3/pairs/A/quotes#top',
     '/x/v3/pairs/A/quotes',
     '/v3/orders/float',
-  ])('reads %s as another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
+  ])('reads %s as another path', (target) => expect(readAskedQuote(target)).toBeUndefined())
 })
 
 describe('foldPair', () => {
