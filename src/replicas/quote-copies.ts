@@ -13,8 +13,6 @@ interface Wanted {
   expiresAfterMs: number
   /** The quote must be served for longer than this. */
   minLeftMs: number
-  /** A quote that the caller has already. */
-  excludeId?: string | undefined
   /** The lock's token if this call takes the lock. */
   token: string
   /** How long the lock lasts. 0: no lock is taken. */
@@ -47,11 +45,10 @@ export class QuoteCopies {
 
   /** Undefined: the store failed. */
   async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrHolder | undefined> {
-    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = wanted
+    const { expiresAfterMs, minLeftMs, token, lockMs } = wanted
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
     const before = lookAt(this.#clock)
-    const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
-    const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
+    const parameters = [expiresAfterMs, minLeftMs, token, lockMs]
     const wasUp = this.#store.up
     const answer = await this.#store.run('quote-get', (client) =>
       getOrLockScript(client, this.#at(key), parameters),

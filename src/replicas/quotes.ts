@@ -70,19 +70,19 @@ export class QuotesOfAll implements SharedQuotes {
   /** Undefined: the store failed. */
   async #look(key: string, token: string, known?: StoredQuote): Promise<QuoteOrHolder | undefined> {
     const { isUsed, clock, minValidityMs, lockWaitMs } = this.#parts
-    let excludeId = known?.id
+    let expiresAfterMs = known?.expiresAtMs ?? 0
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
       const result = await this.#copies.getOrLock(key, {
-        expiresAfterMs: known?.expiresAtMs ?? 0,
+        expiresAfterMs,
         minLeftMs: minValidityMs,
-        excludeId,
         token,
         lockMs: lockWaitMs,
       })
       if (result?.quote === undefined) return result
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
       if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id)
-      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs) excludeId = result.quote.id
+      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs)
+        expiresAfterMs = result.quote.expiresAtMs
       else return result
     }
     return undefined
