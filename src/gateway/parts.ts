@@ -18,6 +18,7 @@ import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
 import { PlainOrderRoute } from '../orders/plain.ts'
 import { FloatOrderRoute } from '../orders/route.ts'
+import { OrderSender } from '../orders/send.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
@@ -157,7 +158,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   }
 
   // The ways themselves.
-  const before = { ...basic, ...listening, ...open, ...shared }
+  const orderSender = new OrderSender({ clock, config, upstream: upstreams.swap })
+  const before = { ...basic, ...listening, ...open, ...shared, orderSender }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
   const floatOrders = new FloatOrderRoute(before)

@@ -63,14 +63,6 @@ export function decide(ledger: Ledger, order: OrderTerms, asked: Asked, now: Now
   return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
 }
 
-/**
- * `trustsAll`: false after an end that was not clean. A client may hold a newer quote that was not restored, so restored
- * ones refuse an order only where it names one, or states it to eight digits.
- */
-interface Trust {
-  readonly trustsAll: boolean
-}
-
 function judge(order: OrderTerms, sight: Sight): Verdict {
   const { ledger, asked, now } = sight
   // 1. It names a quote.
@@ -133,10 +125,10 @@ function survey(
   for (const { shown } of terms) {
     for (const quote of shown) {
       if (sight.isLive(quote)) {
-        live = sight.later(live, quote)
+        live = later(live, quote, sight.now)
         if (pays(quote)) paying.push(quote)
       } else if (sight.counts(quote, 'doubtful')) {
-        past = sight.later(past, quote)
+        past = later(past, quote, sight.now)
         if (stated !== undefined && isStated(quote, stated)) stating.push(quote)
       }
     }
@@ -176,9 +168,13 @@ class Sight {
   readonly ledger: Ledger
   readonly asked: Asked
   readonly now: Now
+  /**
+   * False after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones refuse
+   * an order only where it names one, or states it to eight digits.
+   */
   readonly #trustsAll: boolean
 
-  constructor(ledger: Ledger, asked: Asked, now: Now, { trustsAll }: Trust) {
+  constructor(ledger: Ledger, asked: Asked, now: Now, { trustsAll }: { trustsAll: boolean }) {
     this.ledger = ledger
     this.asked = asked
     this.now = now
@@ -196,10 +192,6 @@ class Sight {
 
   isRecent(quote: Entry): boolean {
     return orderLeftMs(quote, this.now) > -recentMs
-  }
-
-  later(one: Entry | undefined, other: Entry): Entry {
-    return later(one, other, this.now) ?? other
   }
 
   /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */

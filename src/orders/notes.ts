@@ -28,7 +28,8 @@ type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 export class Notes implements QuoteNotes, JournalReader {
   readonly #parts: NotesParts
   readonly #used = new UsedQuotes()
-  readonly #ordered = new OrderedQuotes()
+  /** Of which quotes a client has sent an order that the provider has not refused. */
+  readonly #ordered = new LRUCache<string, true>(bound)
 
   constructor(parts: NotesParts) {
     this.#parts = parts
@@ -94,12 +95,15 @@ export class Notes implements QuoteNotes, JournalReader {
   order(quote: NotedQuote, partition: string | undefined): boolean {
     if (partition === undefined) return false
     const isOwnUsed = quote.partition === partition && this.#used.has(quote)
-    return !this.#ordered.add(quote, partition) || isOwnUsed
+    const key = keyOf(quote, partition)
+    const isOrdered = this.#ordered.has(key)
+    this.#ordered.set(key, true)
+    return isOrdered || isOwnUsed
   }
 
   /** The provider refused that order, so another one is its first. */
   orderRefused(quote: NotedQuote, partition: string | undefined): void {
-    if (partition !== undefined) this.#ordered.delete(quote, partition)
+    if (partition !== undefined) this.#ordered.delete(keyOf(quote, partition))
   }
 
   /** An order used the quote, or may have. */
@@ -177,23 +181,6 @@ function decoded(pair: string): string {
   }
 }
 
-/** Of which quotes a client has sent an order that the provider has not refused. */
-class OrderedQuotes {
-  readonly #known = new LRUCache<string, true>(bound)
-
-  /** Returns whether it is the first. */
-  add(quote: UsedQuote, partition: string): boolean {
-    const key = keyOf(quote, partition)
-    if (this.#known.has(key)) return false
-    this.#known.set(key, true)
-    return true
-  }
-
-  delete(quote: UsedQuote, partition: string): void {
-    this.#known.delete(keyOf(quote, partition))
-  }
-}
-
 function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
@@ -215,8 +202,7 @@ class UsedQuotes {
   /** Returns whether it was not known. */
   mark({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
     const known = this.#uses.peek(id)
-    const isNew = known === undefined || expiresAtMs > known.expiresAtMs
-    if (!isNew) {
+    if (known !== undefined && expiresAtMs <= known.expiresAtMs) {
       known.generation = Math.max(known.generation, generation)
       return false
     }

@@ -1,25 +1,21 @@
 import type { Clock } from '../clock.ts'
 import { awaitsContinue } from '../http/answer.ts'
-import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal } from '../journal/journal.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
+import { type SwapHeaders, withTraceHeaders } from '../server/swap-headers.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
-import { unwritable } from '../upstream/fault.ts'
-import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { KeptAnswer } from './kept-order.ts'
 import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
 import { hasCoding, namesKey, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
-import type { SentOrder } from './route.ts'
+import type { OrderSender } from './send.ts'
 
 interface PlainOrderParts {
-  config: { orders: { quoteIdFields: readonly string[] }; upstream: { totalTimeoutMs: number } }
+  config: { orders: { quoteIdFields: readonly string[] } }
   ledger: Ledger
   journals: Pick<Journal, 'caughtUp'>
   keys: OrderKeys
@@ -28,21 +24,21 @@ interface PlainOrderParts {
   swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
+  orderSender: OrderSender
   passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
 }
 
 /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
 export class PlainOrderRoute {
   readonly #parts: PlainOrderParts
-  /** Those with a key that are on their way. Their clients may have left. */
-  sent = 0
 
   constructor(parts: PlainOrderParts) {
     this.#parts = parts
   }
 
   async answer(exchange: Exchange): Promise<void> {
-    const { bodies, clock, config, keys, passThrough, swapHeaders, upstream } = this.#parts
+    const { bodies, clock, config, keys, orderSender, passThrough, rateLimit, swapHeaders, upstream } =
+      this.#parts
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
     const isKeyed = namesKey(request.rawHeaders)
@@ -70,58 +66,14 @@ export class PlainOrderRoute {
       const sent = { headers: sentHeaders, body, readAtMs }
       const answer = await keys.once(exchange, { id: key, bytes: whole, terms: order }, async () => {
         await this.#refuseQuote(quoteIds)
-        return this.#send(exchange, sent)
+        await rateLimit?.count(exchange)
+        return orderSender.send(exchange, sent, { kind: 'order' })
       })
-      if (!response.destroyed) this.#relay(exchange, answer, order)
+      relayAnswer(exchange, answer, order)
     } catch (error) {
       throw orderFailure(error, order)
     } finally {
       if (body instanceof RequestBody) body.destroy()
-    }
-  }
-
-  /** One with a key is read to the end of its answer, whether or not its client waits. */
-  async #send(exchange: Exchange, { headers, body, readAtMs }: SentOrder): Promise<WholeAnswer> {
-    const { clock, config, rateLimit, upstream } = this.#parts
-    await rateLimit?.count(exchange)
-    const times = new UpstreamTimes()
-    exchange.times = times
-    this.sent += 1
-    try {
-      return await fetchWhole({
-        upstream,
-        clock,
-        totalTimeoutMs: config.upstream.totalTimeoutMs,
-        beganAtMs: readAtMs,
-        request: {
-          kind: 'order',
-          method: 'POST',
-          target: exchange.target,
-          headers,
-          body,
-          trace: traceOf(exchange, true),
-          decide: () => waitsFor(exchange),
-        },
-        sender: {
-          sent: () => {
-            times.sentAtMs ??= performance.now()
-          },
-          answerBegan: () => {
-            times.beganAtMs = performance.now()
-          },
-        },
-      })
-    } finally {
-      times.settledAtMs = performance.now()
-      this.sent -= 1
-    }
-  }
-
-  #relay(exchange: Exchange, answer: KeptAnswer, order: OrderTerms | undefined): void {
-    try {
-      relayAnswer(exchange, answer)
-    } catch (error) {
-      throw orderFailure(unwritable(this.#parts.upstream.name, error), order, answer.status)
     }
   }
 
@@ -136,11 +88,4 @@ export class PlainOrderRoute {
       members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }
-}
-
-/** An order whose client has left is not sent. Nothing else is asked of one while it waits for a connection. */
-function waitsFor({ response }: Exchange): number {
-  if (response.destroyed)
-    throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
-  return Number.POSITIVE_INFINITY
 }

@@ -7,8 +7,9 @@ import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { quoteHeader } from '../server/swap-headers.ts'
-import type { WholeAnswer } from '../upstream/fetch.ts'
+import { unwritable } from '../upstream/fault.ts'
 import type { Verdict } from './guard.ts'
+import type { KeptAnswer } from './kept-order.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
@@ -140,18 +141,24 @@ export function mayBeSent(error: unknown): boolean {
   return !(error instanceof Problem)
 }
 
-/** The provider's answer to an order, untouched. */
+/** Relays the provider's answer to an order, untouched. */
 export function relayAnswer(
   exchange: Exchange,
-  { status, reason, rawHeaders, body }: Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>,
+  { status, reason, rawHeaders, body }: KeptAnswer,
+  order: OrderTerms | undefined,
 ): void {
   const { response } = exchange
+  if (response.destroyed) return
   const headers = answerHeaders(status, rawHeaders)
   headers.push(...ownRequestId(headers, exchange.id))
   addLength(headers, { status, body })
   if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
-  writeReceivedHead(response, { status, reason, headers })
+  try {
+    writeReceivedHead(response, { status, reason, headers })
+  } catch (error) {
+    throw orderFailure(unwritable('swap', error), order, status)
+  }
   response.end(body)
 }
 

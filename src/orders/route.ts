@@ -3,17 +3,15 @@ import { type ApplicationOf, isAddress, type Partition } from '../client/partiti
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
-import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal, NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
+import { type SwapHeaders, withTraceHeaders } from '../server/swap-headers.ts'
 import type { RequestBodies } from '../upstream/body.ts'
-import { unwritable } from '../upstream/fault.ts'
-import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
-import { RequestBody, type SentBody } from '../upstream/request-body.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
+import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision, msUntilNextJudgement } from './float-order.ts'
 import type { OrderKeys } from './keys.ts'
@@ -31,6 +29,7 @@ import {
   tooLarge,
   unknownProblem,
 } from './problems.ts'
+import type { OrderSender, SentOrder } from './send.ts'
 
 interface OrderParts {
   config: {
@@ -40,7 +39,6 @@ interface OrderParts {
       expiredQuote: 'refuse' | 'report'
       unknownQuote: 'forward' | 'refuse'
     }
-    upstream: { totalTimeoutMs: number }
   }
   clock: Clock
   events: Events
@@ -57,6 +55,7 @@ interface OrderParts {
   swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
+  orderSender: OrderSender
 }
 
 /** What would become of an order. */
@@ -64,18 +63,9 @@ type OrderExplanation =
   | { problem: string }
   | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
-/** What is sent of an order. */
-export interface SentOrder {
-  headers: string[]
-  body: SentBody
-  readAtMs: number
-}
-
 /** POST /v3/orders/float. */
 export class FloatOrderRoute {
   readonly #parts: OrderParts
-  /** How many orders are on their way to the provider, or wait for its answer. Their clients may have left. */
-  sent = 0
 
   constructor(parts: OrderParts) {
     this.#parts = parts
@@ -109,12 +99,7 @@ export class FloatOrderRoute {
       key === undefined
         ? await this.#order(terms, exchange, sent)
         : await keys.once(exchange, { id: key, bytes, terms }, () => this.#order(terms, exchange, sent))
-    if (response.destroyed) return
-    try {
-      relayAnswer(exchange, answer)
-    } catch (error) {
-      throw orderFailure(unwritable(upstream.name, error), terms, answer.status)
-    }
+    relayAnswer(exchange, answer, terms)
   }
 
   /** Sends the order unless its verdict or a limit says otherwise. */
@@ -188,8 +173,6 @@ export class FloatOrderRoute {
    * Says when to ask again.
    */
   #decideAgain(order: FloatOrder, exchange: Exchange): number {
-    if (exchange.response.destroyed)
-      throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
     const now = this.#parts.ledger.now()
     let liveForMs = order.liveForMs(now)
     if (liveForMs <= 0 || order.hasWaited) {
@@ -200,62 +183,30 @@ export class FloatOrderRoute {
     return msUntilNextJudgement(liveForMs)
   }
 
-  /** The answer is read to its end even if the client leaves: a quote that was used must be forgotten. */
-  async #send(
-    order: FloatOrder,
-    exchange: Exchange,
-    { headers, body, readAtMs }: SentOrder,
-  ): Promise<WholeAnswer> {
-    const { clock, config, events, notes, upstream } = this.#parts
-    const times = new UpstreamTimes()
-    exchange.times = times
+  async #send(order: FloatOrder, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
+    const { events, notes, orderSender } = this.#parts
     let used: NotedQuote | undefined
-    let headCame: (head: AnswerHead) => void
-    const head = new Promise<AnswerHead>((resolve) => {
-      headCame = resolve
-    })
-    const answer = fetchWhole({
-      upstream,
-      clock,
-      totalTimeoutMs: config.upstream.totalTimeoutMs,
-      beganAtMs: readAtMs,
-      request: {
+    let status = 0
+    try {
+      return await orderSender.send(exchange, sent, {
         kind: 'float-order',
-        method: 'POST',
-        target: exchange.target,
-        headers,
-        body,
-        trace: traceOf(exchange, true),
         decide: () => this.#decideAgain(order, exchange),
-      },
-      sender: {
         sent: () => {
           used = order.quote
-          times.sentAtMs ??= performance.now()
           events.orderDecided(exchange, this.#decision(order), order)
           if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
         },
-        answerBegan(began) {
-          times.beganAtMs = performance.now()
-          headCame(began)
+        // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+        answerBegan: (head) => {
+          status = head.status
+          if (mayBeAccepted(status)) this.#use(used)
+          else if (used !== undefined) notes.orderRefused(used, order.partition)
         },
-      },
-    })
-    this.sent += 1
-    let status = 0
-    try {
-      status = (await Promise.race([head, answer])).status
-      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
-      if (mayBeAccepted(status)) this.#use(used)
-      else if (used !== undefined) notes.orderRefused(used, order.partition)
-      return await answer
+      })
     } catch (error) {
       if (!mayBeSent(error)) throw error
       if (status === 0) this.#use(used)
       throw orderFailure(error, order.terms, status)
-    } finally {
-      times.settledAtMs = performance.now()
-      this.sent -= 1
     }
   }
 

@@ -259,44 +259,35 @@ export class QuoteRoute {
     }
   }
 
-  async #callProvider(
+  #callProvider(
     { exchange, ask }: CallCause,
     signal: AbortSignal,
     times: UpstreamTimes,
   ): Promise<WholeAnswer> {
     const { clock, config, events, providerLimit, upstream } = this.#parts
-    let isCounted = false
-    try {
-      return await fetchWhole({
-        upstream,
-        clock,
-        totalTimeoutMs: config.upstream.totalTimeoutMs,
-        request: {
-          kind: { quoteOf: foldPair(ask.pair) },
-          method: 'GET',
-          target: ask.target,
-          headers: this.#asks.headersOf(ask, exchange),
-          body: null,
-          trace: traceOf(exchange, true),
-        },
-        signal,
-        sender: {
-          // Counted here, so that neither an open breaker nor a second try counts.
-          sent() {
-            if (!isCounted) events.quoteCalled(ask.pair)
-            isCounted = true
-            times.sentAtMs ??= performance.now()
-          },
-          answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
-            times.beganAtMs = performance.now()
-            if (status !== 429) return
-            providerLimit.begin(this.#asks.callerOf(ask), readRetryAfter(rawHeaders, receivedAtMs))
-          },
-        },
-      })
-    } finally {
-      times.settledAtMs = performance.now()
-    }
+    return fetchWhole({
+      upstream,
+      clock,
+      totalTimeoutMs: config.upstream.totalTimeoutMs,
+      request: {
+        kind: { quoteOf: foldPair(ask.pair) },
+        method: 'GET',
+        target: ask.target,
+        headers: this.#asks.headersOf(ask, exchange),
+        body: null,
+        trace: traceOf(exchange, true),
+      },
+      signal,
+      times,
+      // Counted here, so that neither an open breaker nor a second try counts.
+      sent() {
+        if (times.sentAtMs === undefined) events.quoteCalled(ask.pair)
+      },
+      answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
+        if (status !== 429) return
+        providerLimit.begin(this.#asks.callerOf(ask), readRetryAfter(rawHeaders, receivedAtMs))
+      },
+    })
   }
 
   #note({ given, lookalike }: QuoteAnswer, ask: Ask): Promise<void> | void {

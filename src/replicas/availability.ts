@@ -57,18 +57,12 @@ export class Availability {
   readonly #loggedReasons = new Set<string>()
 
   connectionsEnded = 0
-  readonly firstProbe: Promise<void>
-  #endFirstProbe = () => {}
 
   constructor(options: AvailabilityOptions) {
     this.#options = options
     this.#timers = options.timers ?? systemTimers
     const { client, timeoutMs } = options
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
-    this.firstProbe = new Promise((resolve) => {
-      this.#endFirstProbe = resolve
-      this.#timers.setTimeout(resolve, timeoutMs)
-    })
     // After a pause of this process, what it waits for may lie in the socket, unread.
     const look = () => setImmediate(() => this.look())
     this.#lookTimer = this.#timers.setInterval(look, lookEveryMs).unref()
@@ -158,7 +152,6 @@ export class Availability {
     this.#isClosed = true
     this.#timers.clear(this.#lookTimer)
     this.#timers.clear(this.#greetTimer)
-    this.#endFirstProbe()
   }
 
   #oldestMs(): number {
@@ -175,7 +168,6 @@ export class Availability {
       () => {
         if (greeting !== this.#greeting || this.#isClosed) return
         this.#isGreeted = true
-        this.#endFirstProbe()
         this.look()
       },
       (error) => {

@@ -2,10 +2,8 @@ import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
-import type { StoredQuote } from '../quotes/quote.ts'
-import { readQuote } from '../quotes/quote.ts'
+import { readQuote, type StoredQuote } from '../quotes/quote.ts'
 import type { ValkeyClient } from './client.ts'
-import { decodeQuote, type EncodedQuote, encodeQuote, idLine } from './quote-codec.ts'
 import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
 import type { SharedStore } from './store.ts'
 
@@ -15,8 +13,6 @@ interface Wanted {
   expiresAfterMs: number
   /** The quote must be served for longer than this. */
   minLeftMs: number
-  /** A quote that the caller has already. */
-  excludeId?: string | undefined
   /** The lock's token if this call takes the lock. */
   token: string
   /** How long the lock lasts. 0: no lock is taken. */
@@ -33,28 +29,26 @@ export interface QuoteOrHolder {
   storeAheadMs: number
 }
 
-interface TakenLock extends Pick<QuoteOrHolder, 'storeAheadMs'> {
-  token: string
-}
+/** What is used of the store here. */
+export type QuoteStore = Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
 
 /** The quotes that replicas share: the store has a copy of each, by cache key. */
 export class QuoteCopies {
-  readonly #store: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
+  readonly #store: QuoteStore
   readonly #clock: Clock
   readonly #oneList = createOneList()
 
-  constructor(store: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>, clock: Clock) {
+  constructor(store: QuoteStore, clock: Clock) {
     this.#store = store
     this.#clock = clock
   }
 
   /** Undefined: the store failed. */
   async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrHolder | undefined> {
-    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = wanted
+    const { expiresAfterMs, minLeftMs, token, lockMs } = wanted
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
     const before = lookAt(this.#clock)
-    const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
-    const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
+    const parameters = [expiresAfterMs, minLeftMs, token, lockMs]
     const wasUp = this.#store.up
     const answer = await this.#store.run('quote-get', (client) =>
       getOrLockScript(client, this.#at(key), parameters),
@@ -87,17 +81,22 @@ export class QuoteCopies {
     }
   }
 
-  /** Writes the quote and releases the lock, atomically. False: the store failed. */
-  async put(key: string, quote: StoredQuote, { token, storeAheadMs }: TakenLock): Promise<boolean> {
+  /** Writes the quote and releases the lock, atomically. False: the lock alone was released. */
+  async put(
+    key: string,
+    quote: StoredQuote,
+    { token, storeAheadMs }: Pick<Wanted & QuoteOrHolder, 'token' | 'storeAheadMs'>,
+  ): Promise<boolean> {
     const now = lookAt(this.#clock)
     // The store's clock is cut to milliseconds, so one more on either side.
     const serveMs = Math.floor(serveLeftMs(quote.end, now)) - 1
     const orderMs = Math.ceil(orderLeftMs(quote.end, now)) + 1
-    if (serveMs <= 0) return false
     const servedUntilMs = Math.floor(now.steadyMs + storeAheadMs + serveMs)
     const parameters = [encodeQuote(quote), quote.expiresAtMs, token, serveMs, servedUntilMs, orderMs]
     const commands = (client: ValkeyClient) => setScript(client, this.#at(key), parameters)
-    return (await this.#store.run('quote-set', commands)) !== undefined
+    const isPut = serveMs > 0 && (await this.#store.run('quote-set', commands)) !== undefined
+    if (!isPut) this.unlock(key, token)
+    return isPut
   }
 
   unlock(key: string, token: string): void {
@@ -110,8 +109,7 @@ export class QuoteCopies {
   }
 
   #forget(key: string, line: string | Buffer): Promise<unknown> {
-    const commands = (client: ValkeyClient) => forgetScript(client, this.#at(key), [line])
-    return this.#store.run('quote-forget', commands)
+    return this.#store.run('quote-forget', (client) => forgetScript(client, this.#at(key), [line]))
   }
 
   #unlocking(key: string, token: string): (client: ValkeyClient) => Promise<unknown> {
@@ -129,3 +127,40 @@ function isWhole({ id, body, headers, expiresAtMs }: EncodedQuote): boolean {
   if (quote?.id !== id || quote.expiryMs !== expiresAtMs) return false
   return headLines(headers) !== undefined
 }
+
+/** Without its end, which the store keeps by its own clock. */
+type EncodedQuote = Omit<StoredQuote, 'end'>
+
+/**
+ * Encodes a quote for the shared store: a line with its id, a line with what is needed to serve it, and its body, byte
+ * for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
+ */
+export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: EncodedQuote): Buffer {
+  const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
+}
+
+/** The first line of an encoded quote. */
+function idLine(id: string): string {
+  return `${JSON.stringify(id)}\n`
+}
+
+/** Undefined: the bytes are not what `encodeQuote` writes; another version of quotegate may have written them. */
+export function decodeQuote(bytes: Buffer): EncodedQuote | undefined {
+  const idEnd = bytes.indexOf(lineBreak)
+  const headEnd = bytes.indexOf(lineBreak, idEnd + 1)
+  if (idEnd === -1 || headEnd === -1) return undefined
+  try {
+    const id: unknown = JSON.parse(bytes.toString('utf8', 0, idEnd))
+    const head: unknown = JSON.parse(bytes.toString('utf8', idEnd + 1, headEnd))
+    if (typeof id !== 'string' || !Array.isArray(head)) return undefined
+    const [lifeMs, expiresAtMs, ...headers] = head
+    if (!Number.isFinite(lifeMs) || !Number.isFinite(expiresAtMs)) return undefined
+    if (headers.length % 2 !== 0 || !headers.every((part) => typeof part === 'string')) return undefined
+    return { id, body: bytes.toString('latin1', headEnd + 1), headers, lifeMs, expiresAtMs }
+  } catch {
+    return undefined
+  }
+}
+
+const lineBreak = 0x0a

@@ -24,24 +24,24 @@ end
 type QuoteOrLockReply = [now: number, quoteOrLock: Buffer, serveLeftMs?: number, orderLeftMs?: number]
 
 /**
- * Returns the quote if it expires after ARGV[1], may be served for more than ARGV[2] ms, and does not begin with the id
- * line ARGV[3]. Otherwise returns the lock's token. If the lock was free, token ARGV[4] takes it for ARGV[5] ms.
+ * Returns the quote if it expires after ARGV[1] and may be served for more than ARGV[2] ms. Otherwise returns the lock's
+ * token. If the lock was free, token ARGV[3] takes it for ARGV[4] ms.
  */
 export const getOrLockScript = createScript<QuoteOrLockReply>(
   `${start}
 local quote, expires, served, refused, lock, lockedUntil =
   unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'servedUntil', 'refusedFrom', 'lock', 'lockedUntil'))
 if quote and expires and served and refused and tonumber(expires) > tonumber(ARGV[1])
-  and served - now > tonumber(ARGV[2]) and (ARGV[3] == '' or string.sub(quote, 1, #ARGV[3]) ~= ARGV[3]) then
+  and served - now > tonumber(ARGV[2]) then
   return {now, quote, served - now, refused - now}
 end
 if lock and lockedUntil and tonumber(lockedUntil) > now then return {now, lock} end
-local lockMs = tonumber(ARGV[5])
+local lockMs = tonumber(ARGV[4])
 if lockMs > 0 then
-  redis.call('HSET', KEYS[1], 'lock', ARGV[4], 'lockedUntil', now + lockMs)
+  redis.call('HSET', KEYS[1], 'lock', ARGV[3], 'lockedUntil', now + lockMs)
   liveFor(lockMs)
 end
-return {now, ARGV[4]}
+return {now, ARGV[3]}
 `,
   isQuoteOrLock,
 )

@@ -4,11 +4,10 @@ import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
 import type { StoredQuote } from '../quotes/quote.ts'
-import { QuoteCopies, type QuoteOrHolder } from './quote-copies.ts'
-import type { SharedStore } from './store.ts'
+import { QuoteCopies, type QuoteOrHolder, type QuoteStore } from './quote-copies.ts'
 
 interface QuotesOfAllParts {
-  sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
+  sharedStore: QuoteStore
   clock: Clock
   events: Events
   minValidityMs: number
@@ -69,25 +68,21 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** Undefined: the store failed. */
-  async #look(
-    key: string,
-    token: string,
-    known: StoredQuote | undefined,
-  ): Promise<QuoteOrHolder | undefined> {
+  async #look(key: string, token: string, known?: StoredQuote): Promise<QuoteOrHolder | undefined> {
     const { isUsed, clock, minValidityMs, lockWaitMs } = this.#parts
-    let excludeId = known?.id
+    let expiresAfterMs = known?.expiresAtMs ?? 0
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
       const result = await this.#copies.getOrLock(key, {
-        expiresAfterMs: known?.expiresAtMs ?? 0,
+        expiresAfterMs,
         minLeftMs: minValidityMs,
-        excludeId,
         token,
         lockMs: lockWaitMs,
       })
       if (result?.quote === undefined) return result
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
       if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id)
-      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs) excludeId = result.quote.id
+      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs)
+        expiresAfterMs = result.quote.expiresAtMs
       else return result
     }
     return undefined
@@ -124,11 +119,8 @@ class Held implements QuoteOrLock {
 
   put(quote: StoredQuote): void {
     if (this.#storeAheadMs === undefined) return
-    const { token, isLocked } = this
     this.isLocked = false
-    void this.#copies.put(this.#key, quote, { token, storeAheadMs: this.#storeAheadMs }).then((isPut) => {
-      if (!isPut && isLocked) this.#copies.unlock(this.#key, token)
-    })
+    void this.#copies.put(this.#key, quote, { token: this.token, storeAheadMs: this.#storeAheadMs })
   }
 
   release(): void {

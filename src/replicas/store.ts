@@ -24,7 +24,5 @@ export interface SharedStore extends StreamStore {
   insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
   /** Sends commands without waiting for an answer, behind all that was sent, even if the store is away. */
   post(operation: StoreOperation, commands: StoreCommands<unknown>): void
-  /** Settles when the store has answered first, or after VALKEY_TIMEOUT_MS. */
-  readonly firstProbe: Promise<void>
   close(): Promise<void>
 }

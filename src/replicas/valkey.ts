@@ -54,30 +54,24 @@ export class Valkey implements SharedStore {
     return this.#availability.outage
   }
 
-  get firstProbe(): Promise<void> {
-    return this.#availability.firstProbe
-  }
-
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
-    if (this.up) return this.#within(this.#options.timeoutMs, operation, commands)
-    return this.#skip(operation)
+    return this.#within(this.up ? this.#options.timeoutMs : 0, operation, commands)
   }
 
   insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
-    if (this.#availability.isGreeted) return this.#within(insistMs, operation, commands)
-    return this.#skip(operation)
+    return this.#within(this.#availability.isGreeted ? insistMs : 0, operation, commands)
   }
 
-  #skip(operation: StoreOperation): Promise<undefined> {
-    this.#options.events.storeAsked(operation, 'skipped', 0)
-    return Promise.resolve(undefined)
-  }
-
+  /** 0: not at all. */
   #within<Answer>(
     ms: number,
     operation: StoreOperation,
     commands: StoreCommands<Answer>,
   ): Promise<Answer | undefined> {
+    if (ms === 0) {
+      this.#options.events.storeAsked(operation, 'skipped', 0)
+      return Promise.resolve(undefined)
+    }
     const answer = new Promise<Answer | undefined>((resolve) => {
       const report = this.#report(operation)
       const onTime = () => {

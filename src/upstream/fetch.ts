@@ -4,32 +4,27 @@ import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
 import type { Receiver, UpstreamRequest } from './call.ts'
 import type { Upstream } from './upstream.ts'
 
-export interface AnswerHead {
+/** A whole answer in memory, every byte as received. */
+export interface WholeAnswer {
   status: number
   reason: string
   rawHeaders: string[]
-  /** Our wall clock just before the request was sent, and when the head of the answer was received. */
-  sentAtMs: number
-  receivedAtMs: number
-  /** The same two moments by our steady clock. */
+  body: Buffer
+  /** Our steady clock just before the request was sent, and both clocks when the head of the answer was received. */
   sentSteadyMs: number
+  receivedAtMs: number
   receivedSteadyMs: number
 }
 
-/** A whole answer in memory, every byte as received. */
-export interface WholeAnswer extends AnswerHead {
-  body: Buffer
-}
-
 /** On whose behalf a request is sent. */
-interface Sender {
-  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
-  sent(): void
+export interface Sender {
+  /** Called for each try, just before its first byte is written. */
+  sent?(): void
   /** The head of the answer was received. Its body may still fail. */
-  answerBegan(head: AnswerHead): void
+  answerBegan?(head: Omit<WholeAnswer, 'body'>): void
 }
 
-interface FetchOptions {
+interface FetchOptions extends Sender {
   upstream: Pick<Upstream, 'name' | 'call'>
   request: UpstreamRequest
   clock: Clock
@@ -38,7 +33,8 @@ interface FetchOptions {
   beganAtMs?: number
   /** Aborted when no client waits for the answer any more. */
   signal?: AbortSignal | undefined
-  sender?: Sender
+  /** When the first try was sent, its answer began, and all was over, by `performance.now()`. */
+  times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined>
 }
 
 /** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */
@@ -47,23 +43,22 @@ const noBytes = Buffer.alloc(0)
 
 /** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
-  const { clock, request, signal, totalTimeoutMs, upstream } = options
+  const { clock, request, signal, times, totalTimeoutMs, upstream } = options
   const timers = clock.timers
   const { beganAtMs = timers.steadyMs() } = options
   const answer = new Answer(options, timers, beganAtMs + totalTimeoutMs)
   // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
   const connectByMs = beganAtMs + totalTimeoutMs / 2
-  const call = upstream.call({ ...request, connectByMs }, answer)
-  const onDeadline = () => {
-    const fault = call.maybeSeen ? 'http_response_timeout' : 'connection_timeout'
-    call.giveUp(call.failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
-  }
-  const deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - timers.steadyMs()), onDeadline, timers)
-  signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
+  let deadline: PatientTimer | undefined
   try {
+    const call = upstream.call({ ...request, connectByMs }, answer)
+    const onDeadline = () => call.giveUp(answer.tooLate(new Error(`no whole answer in ${totalTimeoutMs} ms`)))
+    deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - timers.steadyMs()), onDeadline, timers)
+    signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
     return await answer.whole
   } finally {
-    deadline.clear()
+    deadline?.clear()
+    if (times !== undefined) times.settledAtMs = performance.now()
   }
 }
 
@@ -74,8 +69,7 @@ class Answer implements Receiver {
   readonly #timers: Timers
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
-  #sentAtMs = 0
-  #sentSteadyMs = 0
+  #sentSteadyMs: number | undefined
   /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
@@ -92,34 +86,30 @@ class Answer implements Receiver {
   }
 
   sent(): void {
-    const { clock, sender, upstream } = this.#options
     // After a pause of this process the connection may be there before the deadline's timer runs.
-    if (this.#timers.steadyMs() >= this.deadlineAtMs) {
-      const maybeSeen = this.#sentAtMs > 0
-      const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
-      throw new UpstreamFailure(upstream.name, { fault, maybeSeen })
-    }
-    sender?.sent()
-    this.#sentAtMs = clock.nowMs()
+    if (this.#timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
+    const { clock, times } = this.#options
+    this.#options.sent?.()
+    if (times !== undefined) times.sentAtMs ??= performance.now()
     this.#sentSteadyMs = clock.steadyMs()
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
-    const { clock, sender } = this.#options
-    const isForeign = hasForeignTransferCoding(rawHeaders)
+    const { clock, times } = this.#options
+    if (times !== undefined) times.beganAtMs = performance.now()
     const head: WholeAnswer = {
       status,
       reason: reasonBytes(reason),
       rawHeaders,
       body: noBytes,
-      sentAtMs: this.#sentAtMs,
+      sentSteadyMs: this.#sentSteadyMs ?? 0,
       receivedAtMs: clock.nowMs(),
-      sentSteadyMs: this.#sentSteadyMs,
       receivedSteadyMs: clock.steadyMs(),
     }
-    sender?.answerBegan(head)
-    if (isForeign) throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
+    this.#options.answerBegan?.(head)
+    if (hasForeignTransferCoding(rawHeaders))
+      throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
     this.#head = head
   }
 
@@ -139,6 +129,13 @@ class Answer implements Receiver {
     const [first = noBytes] = this.#chunks
     this.#head.body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
     this.#resolve(this.#head)
+  }
+
+  /** Its time is over. */
+  tooLate(cause?: Error): UpstreamFailure {
+    const maybeSeen = this.#sentSteadyMs !== undefined
+    const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
+    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause })
   }
 
   #failure(fault: UpstreamFault, what: string): UpstreamFailure {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decodeQuote, encodeQuote } from '../../src/replicas/quote-codec.ts'
+import { decodeQuote, encodeQuote } from '../../src/replicas/quote-copies.ts'
 
 const latin1 = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString('latin1'))
 const quote = fc.record({

@@ -130,8 +130,8 @@ export class Replica {
   /** Its process ends as it should, once all is answered. */
   async close(): Promise<void> {
     this.isServing = false
-    const { exchanges, floatOrders } = this.parts
-    for (let ms = 0; ms < 20_000 && exchanges.inFlight + floatOrders.sent > 0; ms += 100)
+    const { exchanges, orderSender } = this.parts
+    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orderSender.sent > 0; ms += 100)
       await new Promise<void>((resolve) => this.timers.setTimeout(resolve, 100))
     await closeAll(this.#closes.map((close) => () => close(0)))
     for (const line of this.#lines) line.destroy()
@@ -139,11 +139,11 @@ export class Replica {
 
   /** What it still holds though no client waits. */
   held(): string[] {
-    const { bodies, cache, exchanges, floatOrders, plainOrders, upstream } = this.parts
+    const { bodies, cache, exchanges, orderSender, upstream } = this.parts
     const counts = {
       exchanges: exchanges.inFlight,
       flights: cache.flights.size,
-      orders: floatOrders.sent + plainOrders.sent,
+      orders: orderSender.sent,
       'bytes of bodies': bodies.heldBytes,
       connections: upstream.connections.busy + upstream.connections.waiting,
       calls: upstream.inFlight,

@@ -24,7 +24,6 @@ export interface StoreInMemory {
 export class StoreLine implements SharedStore {
   readonly keyPrefix = 'q:'
   readonly salt = 'salt'
-  readonly firstProbe = Promise.resolve()
   readonly outage = undefined
   readonly #store: StoreInMemory
   readonly #timers: ReplicaTimers

@@ -70,11 +70,10 @@ export class MemoryStore {
     return kept
   }
 
-  #getOrLock(kept: KeptQuote, [expiresAfter, minLeftMs, excludedLine, token, lockMs]: Parameter[]): unknown {
+  #getOrLock(kept: KeptQuote, [expiresAfter, minLeftMs, token, lockMs]: Parameter[]): unknown {
     const now = this.#nowMs()
     const { quote, expires, servedUntil, refusedFrom, lock, lockedUntil } = kept
-    const isExcluded = excludedLine !== '' && quote?.toString('latin1').startsWith(String(excludedLine))
-    const isWanted = expires > Number(expiresAfter) && servedUntil - now > Number(minLeftMs) && !isExcluded
+    const isWanted = expires > Number(expiresAfter) && servedUntil - now > Number(minLeftMs)
     if (quote !== undefined && isWanted) return [now, quote, servedUntil - now, refusedFrom - now]
     if (lock !== undefined && lockedUntil > now) return [now, Buffer.from(lock)]
     if (Number(lockMs) > 0) {
