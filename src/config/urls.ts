@@ -87,10 +87,12 @@ export function readStoreUrl(text: string): StoreAddress {
 
   const kind = (variant?.toLowerCase() ?? 'single') as StoreAddress['kind']
   const nodes = hosts.split(',').map((node) => {
-    const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i.exec(node)
+    const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d+))?$/i.exec(node)
     const port = Number(found?.[3] ?? (kind === 'sentinel' ? 26_379 : 6_379))
-    if (found === null || port < 1 || port > 65_535) throw wrong('each host is a name or an address')
-    return { host: found[1] ?? found[2] ?? '', port }
+    const host = found?.[1] ?? found?.[2] ?? ''
+    if (!isHost(host.replace(/\.$/, ''))) throw wrong('each host is a name or an address')
+    if (port < 1 || port > 65_535) throw wrong('a port is a number from 1 to 65535')
+    return { host, port }
   })
   if (kind === 'single' && nodes.length > 1) throw wrong('several hosts need +sentinel or +cluster')
 

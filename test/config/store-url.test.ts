@@ -60,6 +60,10 @@ test.each([
   ['redis://a,b', /several hosts need \+sentinel or \+cluster/],
   ['redis+sentinel://a,b', /name of the master/],
   ['redis+cluster://a,b/1', /a Cluster has no database but 0/],
+  ['redis://a:70000', /a port is a number from 1 to 65535/],
+  ['redis+cluster://a,b:0', /a port is a number from 1 to 65535/],
+  ['redis://999.1.1.1', /each host is a name or an address/],
+  ['redis://[::1', /each host is a name or an address/],
   ['redis://a?timeout=1', /only sentinelPassword/],
   ['redis://:100%@a', /a % that is not part of an escape/],
 ])('%s is refused, and the reason says what is expected', (url, reason) => {
