@@ -102,8 +102,7 @@ export class Ledger {
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
-  note(quote: NotedQuote, origin: Origin = 'own'): Entry {
-    const now = this.now()
+  note(quote: NotedQuote, origin: Origin = 'own', now = this.now()): Entry {
     const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : this.#find(quote)
     const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {

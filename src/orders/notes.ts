@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
@@ -35,12 +35,12 @@ export class Notes implements QuoteNotes, JournalReader {
     this.#parts = parts
   }
 
-  note(given: GivenQuote, ask: Ask): Promise<void> | void {
+  note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
     const { ledger, journals, sharedQuotes } = this.#parts
-    const quote = this.#toNoted(given, ask)
+    const quote = this.#toNoted(given, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
-    ledger.note(quote)
+    ledger.note(quote, 'own', at)
     // The key says who asked for what, unless it is a digest for the shared store.
     const isShared = sharedQuotes !== undefined
     return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
@@ -50,12 +50,12 @@ export class Notes implements QuoteNotes, JournalReader {
   noteFound({ body, expiresAtMs, lifeMs, end }: StoredQuote, ask: Ask): void {
     const { quote } = readQuote(Buffer.from(body, 'latin1'))
     if (quote === undefined) return
-    const noted = { ...this.#toNoted({ quote, end }, ask), notedAtMs: expiresAtMs - lifeMs }
+    const noted = this.#toNoted({ quote, end }, ask, expiresAtMs - lifeMs)
     if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
   }
 
   /** Orders are matched with the quote's own amounts, and with the requested amount. */
-  #toNoted({ quote, end }: GivenQuote, ask: Ask): NotedQuote {
+  #toNoted({ quote, end }: GivenQuote, ask: Ask, notedAtMs: number): NotedQuote {
     return {
       id: quote.id,
       pairId: briefText(quote.pairId),
@@ -69,7 +69,7 @@ export class Notes implements QuoteNotes, JournalReader {
       expiresAtMs: quote.expiryMs,
       refusedFromMs: end.refusedFromMs,
       wallAheadMs: end.wallAheadMs,
-      notedAtMs: this.#parts.clock.nowMs(),
+      notedAtMs,
     }
   }
 

@@ -243,7 +243,7 @@ export class QuoteRoute {
       const at = lookAt(clock)
       const answer = this.#reader.read(whole, ask.canonicalAmount, at)
 
-      const noted = this.#note(answer, ask)
+      const noted = this.#note(answer, ask, at)
       // In one write with the note. Clients need not wait for the store to have it.
       if (held !== undefined && answer.stored !== undefined && !notes.wasUsed(answer.stored))
         held.put(answer.stored)
@@ -290,9 +290,9 @@ export class QuoteRoute {
     })
   }
 
-  #note({ given, lookalike }: QuoteAnswer, ask: Ask): Promise<void> | void {
+  #note({ given, lookalike }: QuoteAnswer, ask: Ask, at: Now): Promise<void> | void {
     const { notes } = this.#parts
-    if (given !== undefined) return notes.note(given, ask)
+    if (given !== undefined) return notes.note(given, ask, at)
     if (lookalike !== undefined) return notes.noteUnreadable(lookalike, ask)
   }
 
