@@ -52,7 +52,7 @@ export const everyWay: BenchCase = async (context) => {
   for (const [index, { name, build }] of builds.entries()) {
     const settings = {
       '': {},
-      // An order uses its quote up: where one was sent, a quote request for the same amount is no hit any more.
+      // An order uses its quote up, and what asks for it later does not find it in memory.
       orders: {},
       'a folder': { STATE_DIRECTORY: join(folder, String(index)) },
       'a store': { VALKEY_URL: store.url, VALKEY_KEY_PREFIX: `build-${index}:` },
