@@ -4,11 +4,13 @@ import type { Events } from '../events.ts'
 import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
-import { type KeptQuote, priceMove } from './listing.ts'
-import type { StoredQuote } from './quote.ts'
+import { type KeptQuote, priceOf } from './listing.ts'
+import { type StoredQuote, storedQuote } from './quote.ts'
 
 interface Kept extends KeptQuote {
   hits: number
+  /** What one unit of the source asset gives. */
+  readonly price: number
   /** How close to its end the quote is replaced; 0 once that was tried: a failing upstream is not asked at every hit. */
   refreshWithinMs: number
 }
@@ -80,17 +82,19 @@ export class QuoteCache {
   /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
   keep(key: string, quote: StoredQuote, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
-    const move = before && priceMove(before.quote, quote)
+    const read = storedQuote(quote)
+    const price = priceOf(read)
+    const drift = before && price / before.price - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, lookAt(this.#clock)))
     // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
     // next.
     const refreshWithinMs = isRefresh
       ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs
-    const kept = { quote, hits: before?.hits ?? 0, drift: move?.share, refreshWithinMs }
+    const kept = { quote, hits: before?.hits ?? 0, price, drift, refreshWithinMs }
     this.#quotes.set(flatText(key), kept)
     if (this.#quotes.peek(key) !== kept) return false
-    this.#events.quoteKept(leftMs, move?.pair ?? '', move?.share)
+    this.#events.quoteKept(leftMs, read?.pairId ?? '', drift)
     return true
   }
 

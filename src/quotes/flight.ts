@@ -30,15 +30,17 @@ export class Flight {
 
   constructor(
     table: Map<string, Flight>,
-    entry: string | undefined,
-    { caller, leaving }: { caller: Ask; leaving: AbortController },
+    { entry, caller }: { entry: string | undefined; caller: Ask },
+    call: (flight: Flight, signal: AbortSignal) => Promise<QuoteAnswer>,
   ) {
     this.#table = table
     this.entry = entry
     this.#target = caller.target
     this.#address = caller.address
+    const leaving = new AbortController()
     this.#leaving = leaving
     if (entry !== undefined) table.set(entry, this)
+    this.answer = call(this, leaving.signal)
   }
 
   /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */

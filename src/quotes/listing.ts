@@ -1,10 +1,10 @@
-import type { StoredQuote } from './quote.ts'
+import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
 
 export interface KeptQuote {
   readonly quote: StoredQuote
   /** How often the cache served a quote of this key, earlier quotes included. */
   readonly hits: number
-  /** The price change from the previous quote of this key, as a share of the previous price. */
+  /** The price change from the previous quote of this key: 0.01 if this one gives 1 % more. */
   readonly drift: number | undefined
 }
 
@@ -18,12 +18,6 @@ interface ListedQuote {
   readonly drift: number | null
   readonly leftMs: number
   readonly lifeMs: number
-}
-
-interface QuoteBody {
-  pairId: string
-  fromAmount: { value: string }
-  toAmount: { value: string; assetId: string }
 }
 
 /** Sorting a hundred thousand quotes every second would be slow; those with many hits are among the recently used. */
@@ -43,29 +37,17 @@ export function listQuotes(
   }
   live.sort((left, right) => right.hits - left.hits)
   return live.slice(0, maxQuotes).flatMap((entry) => {
-    const body = parseBody(entry.quote)
+    const body = storedQuote(entry.quote)
     return body === undefined ? [] : [toListed(entry, body, leftMs(entry.quote))]
   })
 }
 
-/** The price change from one quote to the next under the same key. */
-interface PriceMove {
-  readonly pair: string
-  /** 0.01 if the next quote gives 1 % more than the one before; NaN if either body is not a quote. */
-  readonly share: number
+/** What one unit of the source asset gives. A double is exact enough for the console and for statistics. NaN: it is no quote. */
+export function priceOf(quote: Quote | undefined): number {
+  return quote === undefined ? Number.NaN : Number(quote.toAmount.value) / Number(quote.fromAmount.value)
 }
 
-export function priceMove(before: StoredQuote, next: StoredQuote): PriceMove {
-  const body = parseBody(next)
-  return { pair: body?.pairId ?? '', share: priceOf(body) / priceOf(parseBody(before)) - 1 }
-}
-
-/** What one unit of the source asset gives. A double is exact enough for the console and for statistics. */
-function priceOf(body: QuoteBody | undefined): number {
-  return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
-}
-
-function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, leftMs: number): ListedQuote {
+function toListed({ quote, hits, drift }: KeptQuote, body: Quote, leftMs: number): ListedQuote {
   return {
     id: quote.id,
     pair: body.pairId,
@@ -76,18 +58,5 @@ function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, leftMs: nu
     drift: drift === undefined || Number.isNaN(drift) ? null : drift,
     leftMs,
     lifeMs: Math.max(1, quote.lifeMs),
-  }
-}
-
-const beyondAscii = /[\x80-\xff]/
-
-function parseBody({ body }: StoredQuote): QuoteBody | undefined {
-  try {
-    // Nearly every body is ASCII, and needs no decoding.
-    const text = beyondAscii.test(body) ? Buffer.from(body, 'latin1').toString('utf8') : body
-    const json = JSON.parse(text) as Partial<QuoteBody> | null
-    return json?.fromAmount && json.toAmount ? (json as QuoteBody) : undefined
-  } catch {
-    return undefined
   }
 }
