@@ -42,7 +42,10 @@ export function listQuotes(
   })
 }
 
-/** What one unit of the source asset gives. A double is exact enough for the console and for statistics. NaN: it is no quote. */
+/**
+ * What one unit of the source asset gives. A double is exact enough for the console and for statistics. NaN: it could not
+ * be read.
+ */
 export function priceOf(quote: Quote | undefined): number {
   return quote === undefined ? Number.NaN : Number(quote.toAmount.value) / Number(quote.fromAmount.value)
 }
