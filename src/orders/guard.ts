@@ -142,13 +142,10 @@ function withOwn(
   ownOf: Candidates['ownOf'],
   isCandidate: (own: Entry) => boolean,
 ): Entry[] {
-  const both: Entry[] = []
-  for (const quote of quotes) {
+  return quotes.flatMap((quote) => {
     const own = ownOf(quote)
-    both.push(quote)
-    if (own !== undefined && isCandidate(own)) both.push(own)
-  }
-  return both
+    return own !== undefined && isCandidate(own) ? [quote, own] : quote
+  })
 }
 
 function paysOrRounds(price: Price, stated: StatedAmount): boolean {

@@ -153,7 +153,7 @@ export class OrderKeys {
   /** Before the first order comes. */
   async start(): Promise<void> {
     for (const keeper of this.#options.keepers) await keeper.read?.(this)
-    while (this.size > maxKeys && this.#displace());
+    while (this.size > maxKeys && this.#answered.pop() !== undefined);
   }
 
   async close(): Promise<void> {
@@ -163,15 +163,10 @@ export class OrderKeys {
   /** A key that an earlier process left. An order that was on its way then has no known answer. */
   restore(id: string, text: string, ageMs: number): void {
     const { digest, state } = decode(text)
-    this.#forget(id)
+    this.release(id)
     if (ageMs >= keptForMs) return
     const isLost = state === 'sent' || state === 'unknown'
     this.#enter(id, { digest, state: isLost ? 'left' : state, claimedSteadyMs: this.#steadyMs - ageMs })
-  }
-
-  /** A key that an earlier process left and then let go. */
-  release(id: string): void {
-    this.#forget(id)
   }
 
   /** All that is kept, as keepers have it. */
@@ -207,14 +202,14 @@ export class OrderKeys {
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
     const other = found.find((one) => one !== undefined)
     if (other === undefined) {
-      if (this.size > maxKeys && !this.#displace()) {
+      if (this.size > maxKeys && this.#answered.pop() === undefined) {
         await this.#settle(id, undefined)
         throw this.#noRoom()
       }
       events.orderKeyed('claimed')
       return undefined
     }
-    this.#forget(id)
+    this.release(id)
     await Promise.all(keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)))
     return this.#knownOf(other)
   }
@@ -240,11 +235,6 @@ export class OrderKeys {
         'Nothing was sent to the provider.',
       headers: { 'Retry-After': '60' },
     })
-  }
-
-  /** Never a key whose order may be on its way, or was sent with an unknown outcome. Returns whether one went. */
-  #displace(): boolean {
-    return this.#answered.pop() !== undefined
   }
 
   #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
@@ -275,7 +265,7 @@ export class OrderKeys {
     const claimed = this.#open.get(id)
     if (claimed === undefined) return
     const known = state && { ...claimed, state }
-    if (known === undefined) this.#forget(id)
+    if (known === undefined) this.release(id)
     else this.#enter(id, known)
     const ageMs = this.#steadyMs - claimed.claimedSteadyMs
     await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, known && encode(known), ageMs)))
@@ -290,7 +280,8 @@ export class OrderKeys {
     }
   }
 
-  #forget(id: string): void {
+  /** The key is free again. */
+  release(id: string): void {
     this.#open.delete(id)
     this.#answered.delete(id)
   }

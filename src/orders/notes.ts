@@ -6,7 +6,7 @@ import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } fro
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
-import { type GivenQuote, type QuoteLookalike, readQuote, type StoredQuote } from '../quotes/quote.ts'
+import { type GivenQuote, type QuoteLookalike, type StoredQuote, storedQuote } from '../quotes/quote.ts'
 import type { Ledger } from './ledger.ts'
 
 interface NotesParts {
@@ -47,9 +47,10 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
-  noteFound({ body, expiresAtMs, lifeMs, end }: StoredQuote, ask: Ask): void {
-    const { quote } = readQuote(Buffer.from(body, 'latin1'))
+  noteFound(found: StoredQuote, ask: Ask): void {
+    const quote = storedQuote(found)
     if (quote === undefined) return
+    const { end, expiresAtMs, lifeMs } = found
     const noted = this.#toNoted({ quote, end }, ask, expiresAtMs - lifeMs)
     if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
   }

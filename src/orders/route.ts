@@ -186,23 +186,28 @@ export class FloatOrderRoute {
   async #send(order: FloatOrder, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
     const { events, notes, orderSender } = this.#parts
     let used: NotedQuote | undefined
+    let headCame: (head: Pick<WholeAnswer, 'status'>) => void
+    // Waited for, because what the connection calls is in the span of the request that it was made for.
+    const head = new Promise<Pick<WholeAnswer, 'status'>>((resolve) => {
+      headCame = resolve
+    })
+    const answer = orderSender.send(exchange, sent, {
+      kind: 'float-order',
+      decide: () => this.#decideAgain(order, exchange),
+      sent: () => {
+        used = order.quote
+        events.orderDecided(exchange, this.#decision(order), order)
+        if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
+      },
+      answerBegan: (began) => headCame(began),
+    })
     let status = 0
     try {
-      return await orderSender.send(exchange, sent, {
-        kind: 'float-order',
-        decide: () => this.#decideAgain(order, exchange),
-        sent: () => {
-          used = order.quote
-          events.orderDecided(exchange, this.#decision(order), order)
-          if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
-        },
-        // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
-        answerBegan: (head) => {
-          status = head.status
-          if (mayBeAccepted(status)) this.#use(used)
-          else if (used !== undefined) notes.orderRefused(used, order.partition)
-        },
-      })
+      status = (await Promise.race([head, answer])).status
+      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+      if (mayBeAccepted(status)) this.#use(used)
+      else if (used !== undefined) notes.orderRefused(used, order.partition)
+      return await answer
     } catch (error) {
       if (!mayBeSent(error)) throw error
       if (status === 0) this.#use(used)

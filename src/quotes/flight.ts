@@ -29,16 +29,18 @@ export class Flight {
 
   constructor(
     table: Map<string, Flight>,
-    entry: string | undefined,
-    { caller, leaving, span }: { caller: Ask; leaving: AbortController; span: Span | undefined },
+    { entry, caller, span }: { entry: string | undefined; caller: Ask; span: Span | undefined },
+    call: (flight: Flight, signal: AbortSignal) => Promise<QuoteAnswer>,
   ) {
     this.#table = table
     this.entry = entry
     this.#target = caller.target
     this.#address = caller.address
+    const leaving = new AbortController()
     this.#leaving = leaving
     this.span = span
     if (entry !== undefined) table.set(entry, this)
+    this.answer = call(this, leaving.signal)
   }
 
   /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */

@@ -1,4 +1,4 @@
-import type { StoredQuote } from './quote.ts'
+import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
 
 export interface KeptQuote {
   readonly quote: StoredQuote
@@ -20,12 +20,6 @@ interface ListedQuote {
   readonly lifeMs: number
 }
 
-interface QuoteBody {
-  pairId: string
-  fromAmount: { value: string }
-  toAmount: { value: string; assetId: string }
-}
-
 /** Sorting a hundred thousand quotes every second would be slow; those with many hits are among the recently used. */
 const maxExamined = 5_000
 
@@ -43,7 +37,7 @@ export function listQuotes(
   }
   live.sort((left, right) => right.hits - left.hits)
   return live.slice(0, maxQuotes).flatMap((entry) => {
-    const body = parseBody(entry.quote)
+    const body = storedQuote(entry.quote)
     return body === undefined ? [] : [toListed(entry, body, leftMs(entry.quote))]
   })
 }
@@ -56,16 +50,16 @@ interface PriceMove {
 }
 
 export function priceMove(before: StoredQuote, next: StoredQuote): PriceMove {
-  const body = parseBody(next)
-  return { pair: body?.pairId ?? '', share: priceOf(body) / priceOf(parseBody(before)) - 1 }
+  const body = storedQuote(next)
+  return { pair: body?.pairId ?? '', share: priceOf(body) / priceOf(storedQuote(before)) - 1 }
 }
 
 /** What one unit of the source asset gives. A double is exact enough for the console and for statistics. */
-function priceOf(body: QuoteBody | undefined): number {
+function priceOf(body: Quote | undefined): number {
   return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
 }
 
-function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, leftMs: number): ListedQuote {
+function toListed({ quote, hits, drift }: KeptQuote, body: Quote, leftMs: number): ListedQuote {
   return {
     id: quote.id,
     pair: body.pairId,
@@ -76,18 +70,5 @@ function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, leftMs: nu
     drift: drift === undefined || Number.isNaN(drift) ? null : drift,
     leftMs,
     lifeMs: Math.max(1, quote.lifeMs),
-  }
-}
-
-const beyondAscii = /[\x80-\xff]/
-
-function parseBody({ body }: StoredQuote): QuoteBody | undefined {
-  try {
-    // Nearly every body is ASCII, and needs no decoding.
-    const text = beyondAscii.test(body) ? Buffer.from(body, 'latin1').toString('utf8') : body
-    const json = JSON.parse(text) as Partial<QuoteBody> | null
-    return json?.fromAmount && json.toAmount ? (json as QuoteBody) : undefined
-  } catch {
-    return undefined
   }
 }

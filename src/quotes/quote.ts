@@ -27,6 +27,8 @@ export interface StoredQuote {
   readonly end: End
 }
 
+type Received = Pick<WholeAnswer, 'status' | 'reason' | 'body'>
+
 /** What a quote call brought. */
 export class QuoteAnswer {
   readonly status: number
@@ -49,12 +51,7 @@ export class QuoteAnswer {
   /** Another replica has fetched this quote, so it is answered as a hit. */
   found: StoredQuote | undefined = undefined
 
-  constructor({
-    status,
-    reason,
-    headers,
-    body,
-  }: Pick<QuoteAnswer, 'status' | 'reason' | 'headers' | 'body'>) {
+  constructor({ status, reason, body }: Received, headers: readonly string[]) {
     this.status = status
     this.reason = reason
     this.headers = headers
@@ -63,7 +60,7 @@ export class QuoteAnswer {
 
   /** A quote out of the cache that replicas share. */
   static found(quote: StoredQuote): QuoteAnswer {
-    const answer = new QuoteAnswer({ status: 200, reason: 'OK', headers: quote.headers, body: noBytes })
+    const answer = new QuoteAnswer({ status: 200, reason: 'OK', body: noBytes }, quote.headers)
     answer.found = quote
     answer.end = quote.end
     return answer
@@ -96,10 +93,9 @@ export class AnswerReader {
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
-    const { status, reason, rawHeaders, body } = whole
-    const headers = answerHeaders(status, rawHeaders, dropsCookies)
+    const { status, rawHeaders, body } = whole
+    const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
     const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
-    const answer = new QuoteAnswer({ status, reason, headers, body })
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -237,6 +233,11 @@ export function readQuote(body: Buffer, asked?: string): QuoteReading {
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
   if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
   return { quote: { id, pairId, fromAmount, toAmount, expiryMs: expiry } }
+}
+
+/** The quote that is kept. Other programs can write to the store that replicas share: then it may be none. */
+export function storedQuote({ body }: Pick<StoredQuote, 'body'>): Quote | undefined {
+  return readQuote(Buffer.from(body, 'latin1')).quote
 }
 
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */

@@ -201,14 +201,11 @@ export class QuoteRoute {
 
   /** Between the look for a call under way and this no `await` may be, or two clients find none. */
   #call(entry: string | undefined, cause: CallCause): Flight {
-    const leaving = new AbortController()
-    const flight = new Flight(this.#parts.cache.flights, entry, {
-      caller: cause.ask,
-      leaving,
-      span: cause.exchange.span,
-    })
-    flight.answer = this.#fetch(flight, leaving.signal, cause)
-    return flight
+    const { flights } = this.#parts.cache
+    const { ask: caller, exchange } = cause
+    return new Flight(flights, { entry, caller, span: exchange.span }, (flight, signal) =>
+      this.#fetch(flight, signal, cause),
+    )
   }
 
   /** One call for all who wait for the flight. */

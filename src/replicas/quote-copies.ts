@@ -2,7 +2,7 @@ import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
-import { readQuote, type StoredQuote } from '../quotes/quote.ts'
+import { type StoredQuote, storedQuote } from '../quotes/quote.ts'
 import type { ValkeyClient } from './client.ts'
 import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
 import type { SharedStore } from './store.ts'
@@ -122,10 +122,9 @@ export class QuoteCopies {
 }
 
 /** Other programs can write to the store, and a damaged quote would be handed out until it expires. */
-function isWhole({ id, body, headers, expiresAtMs }: EncodedQuote): boolean {
-  const { quote } = readQuote(Buffer.from(body, 'latin1'))
-  if (quote?.id !== id || quote.expiryMs !== expiresAtMs) return false
-  return headLines(headers) !== undefined
+function isWhole(kept: EncodedQuote): boolean {
+  const quote = storedQuote(kept)
+  return quote?.id === kept.id && quote.expiryMs === kept.expiresAtMs && headLines(kept.headers) !== undefined
 }
 
 /** Without its end, which the store keeps by its own clock. */

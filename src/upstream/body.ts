@@ -62,7 +62,7 @@ export class RequestBodies {
   /** Those of judged bodies that stream, too. */
   #otherBytes = 0
   /** Judged bodies that are held, in the order in which they began. */
-  readonly #judged = new Set<Reading>()
+  readonly judged = new Set<Reading>()
 
   /** Default of `timers`: Node's. */
   constructor(options: { maxHeldBytes: number; idleTimeoutMs: number; events: Events; timers?: Timers }) {
@@ -104,17 +104,9 @@ export class RequestBodies {
     else this.#otherBytes += bytes
   }
 
-  beginsToWait(order: Reading): void {
-    this.#judged.add(order)
-  }
-
-  ends(reading: Reading): void {
-    this.#judged.delete(reading)
-  }
-
   /** Refuses the orders that began longest ago, so that a client that sends a byte now and then keeps no others out. */
   makeRoom(): void {
-    for (const order of this.#judged) {
+    for (const order of this.judged) {
       if (!this.isFull(true)) return
       order.refuse()
     }
@@ -179,7 +171,7 @@ class Reading {
       return
     }
     const { idleTimeoutMs, timers } = this.#bodies
-    if (this.#isJudged) this.#bodies.beginsToWait(this)
+    if (this.#isJudged) this.#bodies.judged.add(this)
     // What came may be a part of a large buffer.
     const received = this.#received
     this.#bytes = Buffer.allocUnsafeSlow(received.length)
@@ -271,7 +263,7 @@ class Reading {
     clearImmediate(this.#nextTurn)
     this.#timer?.clear()
     this.#bodies.hold(-this.#heldBytes, this.#isJudged)
-    this.#bodies.ends(this)
+    this.#bodies.judged.delete(this)
     this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
     return true
   }

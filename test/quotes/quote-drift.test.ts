@@ -11,6 +11,7 @@ function quote(fromValue: string, toValue: string): StoredQuote {
     pairId: 'ETH_USDC',
     fromAmount: { assetId: 'ETH', value: fromValue },
     toAmount: { assetId: 'USDC', value: toValue },
+    expiry: 1_700_000_000_000,
   })
   return { id: 'q', body, headers: [], lifeMs: 30_000, expiresAtMs: 31_000, end: endAt(31_000) }
 }
