@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import { programFolder } from '../process/package-info.ts'
-import { ActionRefused, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
+import { createAccess, type Level, Refused, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import { createConsoleFiles, pageHeaders, readAtStart } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
@@ -57,11 +57,7 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   // All routes from here on refuse a Host that is not a name of this listener.
   app.use(withHeaders(pageHeaders), unlessRefused(access.refuseHost))
   const show = (path: string, answer: (response: Response, level: Level) => void) =>
-    app.get(path, (request: Request, response: Response) => {
-      const level = access.levelOf(request)
-      if (typeof level === 'string') answer(response, level)
-      else answerRefused(response, level)
-    })
+    app.get(path, (request: Request, response: Response) => answer(response, access.levelOf(request)))
   show('/status', (response, level) => {
     response.type('json').send(JSON.stringify(shown.status(level), null, 2))
   })
@@ -93,8 +89,10 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   })
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error as { status?: number }
+    // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
+    if (status === 401 && !response.headersSent) response.set('WWW-Authenticate', 'Bearer')
     if (response.headersSent) response.destroy()
-    else if (error instanceof ActionRefused) answerRefused(response, { status, error: error.message })
+    else if (error instanceof Refused) response.status(status).json({ error: error.message })
     else if (status >= 500) response.status(failure.status).type(failure.type).send(failure.body)
     else response.status(status).type(unreadable.type).send(unreadable.body)
   })
