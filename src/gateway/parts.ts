@@ -6,9 +6,9 @@ import { Events } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
-import { AccessLog, OrderLog } from '../operations/access-log.ts'
+import { createAccessLog, createOrderLog } from '../operations/access-log.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
-import { EventLog } from '../operations/event-log.ts'
+import { createEventLog } from '../operations/event-log.ts'
 import { History } from '../operations/history.ts'
 import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
@@ -83,12 +83,12 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const events = new Events([
     ...(config.traces === undefined ? [] : [serverSpans]),
     ...metrics.listeners,
-    ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
-    ...(config.log.access !== 'off' ? [new OrderLog(forLogs)] : []),
+    ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
+    ...(config.log.access !== 'off' ? [createOrderLog(forLogs)] : []),
     history,
     recent,
     outages,
-    new EventLog(forLogs),
+    createEventLog(forLogs),
     addressNotes,
     clockDifference,
     reach,

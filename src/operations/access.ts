@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import type { RequestHandler, Response } from 'express'
+import type { RequestHandler } from 'express'
 import { headerValues } from '../http/headers.ts'
 
 export interface AccessOptions {
@@ -15,13 +15,8 @@ export interface AccessOptions {
 /** full: sees request details and may run actions. reading: sees only the gateway's state. */
 export type Level = 'full' | 'reading'
 
-export interface Refused {
-  status: number
-  error: string
-}
-
-/** Of an action that passed the checks below. */
-export class ActionRefused extends Error {
+/** Thrown where a request may not go on; its message is the answer. */
+export class Refused extends Error {
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -35,7 +30,7 @@ export type Access = ReturnType<typeof createAccess>
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
-/** What each `refuse…` returns says why; undefined: the request may go on. */
+/** Each `refuse…` throws `Refused` unless the request may go on. */
 export function createAccess({ token, allowedHosts, production }: AccessOptions) {
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
@@ -43,35 +38,34 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
   const isAllowed = (host: string) => isIP(host) !== 0 || names.has(host)
 
   /** Refuses a Host that is not a name of this listener. */
-  function refuseHost({ rawHeaders, url = '' }: IncomingMessage): Refused | undefined {
+  function refuseHost({ rawHeaders, url = '' }: IncomingMessage): void {
     const hosts = headerValues(rawHeaders, 'host')
     // A target in absolute form would name a second host.
-    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return undefined
+    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return
     // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
     // page cannot change the name in Host.
-    return {
-      status: 421,
-      error:
-        'This answers to an IP address, to localhost, or to a name in ADMIN_ALLOWED_HOSTS, and to no other Host.',
-    }
+    throw new Refused(
+      421,
+      'This answers to an IP address, to localhost, or to a name in ADMIN_ALLOWED_HOSTS, and to no other Host.',
+    )
   }
 
-  function refuseForeignPage({ headers }: IncomingMessage): Refused | undefined {
+  function refuseForeignPage({ headers }: IncomingMessage): void {
     const site = headers['sec-fetch-site']
     const foreign = site !== undefined && site !== 'same-origin' && site !== 'none'
     const { origin, host = '' } = headers
     // Only the schemes may differ: a proxy in front of us may terminate TLS.
     const otherOrigin = origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
-    if (!foreign && !otherOrigin) return undefined
-    return { status: 403, error: 'This is for the console itself, not for a page of another origin.' }
+    if (foreign || otherOrigin)
+      throw new Refused(403, 'This is for the console itself, not for a page of another origin.')
   }
 
-  function levelOf({ headers: { authorization } }: IncomingMessage): Level | Refused {
+  function levelOf({ headers: { authorization } }: IncomingMessage): Level {
     if (expected === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
     // RFC 9110 11.1: the name of an authentication scheme is case-insensitive.
     if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected)) return 'full'
-    return { status: 401, error: 'This is not the ADMIN_TOKEN.' }
+    throw new Refused(401, 'This is not the ADMIN_TOKEN.')
   }
 
   return {
@@ -79,35 +73,24 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     refuseHost,
     refuseForeignPage,
     levelOf,
-    refuseAction(request: IncomingMessage): Refused | undefined {
-      if (request.headers[consoleHeader] === undefined) {
-        return { status: 403, error: `An action needs the header ${consoleHeader}: 1.` }
-      }
-      const foreign = refuseForeignPage(request)
-      if (foreign !== undefined) return foreign
-      const level = levelOf(request)
-      if (level === 'full') return undefined
-      if (level !== 'reading') return level
-      return expected === undefined
-        ? { status: 403, error: 'In production without ADMIN_TOKEN the console is read-only.' }
-        : { status: 401, error: 'An action needs the ADMIN_TOKEN: Authorization: Bearer …' }
+    refuseAction(request: IncomingMessage): void {
+      if (request.headers[consoleHeader] === undefined)
+        throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
+      refuseForeignPage(request)
+      if (levelOf(request) === 'full') return
+      throw expected === undefined
+        ? new Refused(403, 'In production without ADMIN_TOKEN the console is read-only.')
+        : new Refused(401, 'An action needs the ADMIN_TOKEN: Authorization: Bearer …')
     },
   }
 }
 
-/** Answers requests that `check` refuses, and passes all others on. */
-export function unlessRefused(check: (request: IncomingMessage) => Refused | undefined): RequestHandler {
-  return (request, response, next) => {
-    const refused = check(request)
-    if (refused === undefined) next()
-    else answerRefused(response, refused)
+/** Passes a request on unless `check` throws. */
+export function unlessRefused(check: (request: IncomingMessage) => void): RequestHandler {
+  return (request, _response, next) => {
+    check(request)
+    next()
   }
-}
-
-export function answerRefused(response: Response, { status, error }: Refused): void {
-  // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
-  if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer')
-  response.status(status).json({ error })
 }
 
 /** Hashed, because timingSafeEqual compares only buffers of equal length. */

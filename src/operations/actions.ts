@@ -1,7 +1,7 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
-import { type Access, ActionRefused, unlessRefused } from './access.ts'
+import { type Access, Refused, unlessRefused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { tryIt } from './try-it.ts'
 
@@ -23,7 +23,7 @@ export function createActions(
   })
 
   on('drop', ({ id }) => {
-    if (typeof id !== 'string' || id === '') throw new ActionRefused(400, 'Which quote? Its id is missing.')
+    if (typeof id !== 'string' || id === '') throw new Refused(400, 'Which quote? Its id is missing.')
     return drop(id)
   })
   on('drop-all', () => drop())
@@ -35,11 +35,11 @@ export function createActions(
   })
   on('try', (trial) => tryIt(trial, trafficUrl(), config.client.ipHeader))
   on('faults', (changes) => {
-    if (sandbox === undefined) throw new ActionRefused(404, 'This gateway runs without a sandbox.')
+    if (sandbox === undefined) throw new Refused(404, 'This gateway runs without a sandbox.')
     try {
       return sandbox.faults(changes)
     } catch (error) {
-      throw new ActionRefused(400, (error as Error).message)
+      throw new Refused(400, (error as Error).message)
     }
   })
   return router

@@ -1,131 +1,124 @@
-import type { Events, Listener } from '../events.ts'
+import type { Listener } from '../events.ts'
 import { hasBegun } from '../http/answer.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
 import { roundedMs } from '../process/text.ts'
 import type { LogOptions } from './access-log.ts'
 
-type Seen<Name extends keyof Events> = Parameters<Events[Name]>
-
-type EventLogOptions = Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>
-
 /** What the log says of what happens. */
-export class EventLog implements Listener {
-  readonly #options: EventLogOptions
+export function createEventLog({
+  log,
+  summedLog,
+  loggedAddress,
+}: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+  return {
+    /** Asked each time: the level of an application's logger may change. */
+    requestEnded(exchange, status, durationMs) {
+      if (!log.isLevelEnabled('debug')) return
+      const { area, request, response, reading } = exchange
+      log.debug(
+        {
+          requestId: exchange.id,
+          area,
+          method: request.method,
+          path: shownTarget(reading),
+          status: hasBegun(response) ? response.statusCode : undefined,
+          durationMs: roundedMs(durationMs),
+        },
+        status === 0 ? 'request broken off' : 'request',
+      )
+    },
 
-  constructor(options: EventLogOptions) {
-    this.#options = options
-  }
-
-  /** Asked each time: the level of an application's logger may change. */
-  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    const { log } = this.#options
-    if (!log.isLevelEnabled('debug')) return
-    const { area, request, response, reading } = exchange
-    log.debug(
-      {
-        requestId: exchange.id,
-        area,
-        method: request.method,
-        path: shownTarget(reading),
-        status: hasBegun(response) ? response.statusCode : undefined,
-        durationMs: roundedMs(durationMs),
-      },
-      status === 0 ? 'request broken off' : 'request',
-    )
-  }
-
-  /** In full for the first of a cause; the others are counted. */
-  problemAnswered(...[problem, requestId, exchange]: Seen<'problemAnswered'>): void {
-    const { summedLog } = this.#options
-    const { slug, status, message } = problem
-    if (exchange === undefined) {
-      const line = { level: 'info', cause: { problem: slug, at: 'the head of a request' }, message } as const
-      summedLog.say(line, () => ({ requestId, status }))
-      return
-    }
-    const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
-    const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
-    const cause = failure === undefined ? problem.cause : failure.cause
-    const line = {
-      level,
-      cause: {
-        problem: slug,
-        area: exchange.area,
-        upstream: failure?.upstream,
-        fault: failure?.fault,
-        breaker: failure?.breaker,
-        // An expired certificate and a wrong name are two outages.
-        code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
-        // One defect must not hide another.
-        at: slug === 'internal-error' ? placeOf(cause) : undefined,
-      },
-      message,
-    } as const
-    summedLog.say(line, () => ({
-      requestId,
-      method: exchange.request.method,
-      path: shownTarget(exchange.reading),
-      status,
-      cause,
-    }))
-  }
-
-  breakerChanged(...[upstream, { name: breaker, state }, failure]: Seen<'breakerChanged'>): void {
-    const { log, summedLog } = this.#options
-    const members = { upstream, breaker, state }
-    const which = `the breaker of the ${upstream} upstream (${breaker})`
-    switch (state) {
-      case 'open': {
-        const message = `${which} is open, so requests are not sent: they kept failing, the last with ${failure}`
-        summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
+    /** In full for the first of a cause; the others are counted. */
+    problemAnswered(problem, requestId, exchange) {
+      const { slug, status, message } = problem
+      if (exchange === undefined) {
+        const line = {
+          level: 'info',
+          cause: { problem: slug, at: 'the head of a request' },
+          message,
+        } as const
+        summedLog.say(line, () => ({ requestId, status }))
         return
       }
-      // Tried again and again while an outage lasts.
-      case 'half-open':
-        log.debug(members, `${which} lets one request try`)
-        return
-      case 'closed':
-        summedLog.say({ level: 'warn', cause: members, message: `${which} is closed again` })
-        return
-    }
-  }
+      const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
+      const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
+      const cause = failure === undefined ? problem.cause : failure.cause
+      const line = {
+        level,
+        cause: {
+          problem: slug,
+          area: exchange.area,
+          upstream: failure?.upstream,
+          fault: failure?.fault,
+          breaker: failure?.breaker,
+          // An expired certificate and a wrong name are two outages.
+          code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
+          // One defect must not hide another.
+          at: slug === 'internal-error' ? placeOf(cause) : undefined,
+        },
+        message,
+      } as const
+      summedLog.say(line, () => ({
+        requestId,
+        method: exchange.request.method,
+        path: shownTarget(exchange.reading),
+        status,
+        cause,
+      }))
+    },
 
-  coolDownBegan(application: string, address: string, forMs: number): void {
-    const { summedLog, loggedAddress } = this.#options
-    const message =
-      'the provider answered a quote with 429: quotes of this application and this client are not requested until its ' +
-      'Retry-After is over'
-    const line = { level: 'warn', cause: { coolDown: 'address' }, message } as const
-    summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
-  }
+    breakerChanged(upstream, { name: breaker, state }, failure) {
+      const members = { upstream, breaker, state }
+      const which = `the breaker of the ${upstream} upstream (${breaker})`
+      switch (state) {
+        case 'open': {
+          const message = `${which} is open, so requests are not sent: they kept failing, the last with ${failure}`
+          summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
+          return
+        }
+        // Tried again and again while an outage lasts.
+        case 'half-open':
+          log.debug(members, `${which} lets one request try`)
+          return
+        case 'closed':
+          summedLog.say({ level: 'warn', cause: members, message: `${which} is closed again` })
+          return
+      }
+    },
 
-  orderRepeated(...[{ id: requestId }, { quote, verdict }]: Seen<'orderRepeated'>): void {
-    const message =
-      'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
-    const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
-    this.#options.summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
-  }
+    coolDownBegan(application, address, forMs) {
+      const message =
+        'the provider answered a quote with 429: quotes of this application and this client are not requested until its ' +
+        'Retry-After is over'
+      const line = { level: 'warn', cause: { coolDown: 'address' }, message } as const
+      summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
+    },
 
-  /** Of the stream, the store's own lines say why. */
-  journalAway(...[part, operation, cause]: Seen<'journalAway'>): void {
-    if (part === 'stream') return
-    this.#options.log.error(
-      { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
-      'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys ' +
-        'of orders',
-    )
-  }
+    orderRepeated({ id: requestId }, { quote, verdict }) {
+      const message =
+        'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
+      const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
+      summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
+    },
 
-  journalBack(...[part, forMs]: Seen<'journalBack'>): void {
-    if (part === 'disk') this.#options.log.info({ forMs }, 'STATE_DIRECTORY is written to again')
-  }
+    /** Of the stream, the store's own lines say why. */
+    journalAway(part, operation, cause) {
+      if (part === 'stream') return
+      log.error(
+        { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
+        'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys ' +
+          'of orders',
+      )
+    },
 
-  cacheControlIgnored(directive: string): void {
-    this.#options.log.info(
-      { directive },
-      'the provider marks its quotes with Cache-Control; their own expiry decides',
-    )
+    journalBack(part, forMs) {
+      if (part === 'disk') log.info({ forMs }, 'STATE_DIRECTORY is written to again')
+    },
+
+    cacheControlIgnored(directive) {
+      log.info({ directive }, 'the provider marks its quotes with Cache-Control; their own expiry decides')
+    },
   }
 }
 

@@ -14,27 +14,27 @@ interface Viewer {
 const maxViewers = 200
 const maxTicksMissed = 30
 
-/** Sends to each viewer the whole state, and then once a second what is new. */
-export class LiveStream {
-  readonly #shown: Pick<Shown, 'hello' | 'tick'>
-  readonly #recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>
-  readonly #viewers = new Set<Viewer>()
+export type LiveStream = ReturnType<typeof createLiveStream>
 
-  constructor(shown: Pick<Shown, 'hello' | 'tick'>, recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>) {
-    this.#shown = shown
-    this.#recent = recent
-  }
+/** Sends to each viewer the whole state, and then once a second what is new. */
+export function createLiveStream(
+  shown: Pick<Shown, 'hello' | 'tick'>,
+  recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>,
+) {
+  const viewers = new Set<Viewer>()
+
+  return { join, close, tick }
 
   /** False: there are too many viewers already. */
-  join(response: ServerResponse, level: Level): boolean {
-    if (this.#viewers.size >= maxViewers) return false
-    if (this.#viewers.size === 0) this.#recent.isWatched = true
-    const hello = event('hello', this.#shown.hello(level))
-    const viewer: Viewer = { response, level, mark: this.#recent.mark, ticksMissed: 0 }
-    this.#viewers.add(viewer)
+  function join(response: ServerResponse, level: Level): boolean {
+    if (viewers.size >= maxViewers) return false
+    if (viewers.size === 0) recent.isWatched = true
+    const hello = event('hello', shown.hello(level))
+    const viewer: Viewer = { response, level, mark: recent.mark, ticksMissed: 0 }
+    viewers.add(viewer)
     response.once('close', () => {
-      this.#viewers.delete(viewer)
-      if (this.#viewers.size === 0) this.#recent.isWatched = false
+      viewers.delete(viewer)
+      if (viewers.size === 0) recent.isWatched = false
     })
     response.writeHead(200, {
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -44,16 +44,16 @@ export class LiveStream {
     return true
   }
 
-  close(): void {
-    for (const { response } of this.#viewers) response.end()
+  function close(): void {
+    for (const { response } of viewers) response.end()
   }
 
   /** Called once a second. A viewer that did not take the events before gets what has happened since its last one. */
-  tick(): void {
-    const { mark } = this.#recent
+  function tick(): void {
+    const { mark } = recent
     // One text for all viewers of a level that got the same events until now.
     const texts = new Map<string, string>()
-    for (const viewer of this.#viewers) {
+    for (const viewer of viewers) {
       const { level, response } = viewer
       if (response.writableNeedDrain) {
         viewer.ticksMissed += 1
@@ -61,7 +61,7 @@ export class LiveStream {
         continue
       }
       const key = JSON.stringify([level, viewer.mark])
-      const text = texts.get(key) ?? event('tick', this.#shown.tick(level, this.#recent.after(viewer.mark)))
+      const text = texts.get(key) ?? event('tick', shown.tick(level, recent.after(viewer.mark)))
       texts.set(key, text)
       response.write(text)
       viewer.mark = mark

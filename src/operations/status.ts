@@ -14,22 +14,17 @@ type UpstreamState = Health['upstreams'][number]
 const maxShown = 20
 const maxQuotes = 100
 
+export type Shown = ReturnType<typeof createShown>
+
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export class Shown {
-  readonly #parts: OperationsParts
-  readonly #facts: OperationsFacts
-  readonly #needsToken: boolean
-  readonly #startedAtMs = performance.now()
+export function createShown(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
+  const { version, config, clock, history, recent, addressNotes, upstreams, clockDifference } = parts
+  const { sharedStore, cache, ledger, exchanges, outages, providerLimit, sandbox } = parts
+  const startedAtMs = performance.now()
 
-  constructor(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
-    this.#parts = parts
-    this.#facts = facts
-    this.#needsToken = needsToken
-  }
+  return { status, history: shownHistory, hello, tick }
 
-  #health(level: Level): Health {
-    const { version, clock, history, clockDifference, sharedStore, cache, ledger, exchanges } = this.#parts
-    const { config, upstreams } = this.#parts
+  function healthOf(level: Level): Health {
     const { newestMs, bounds, saysNoTime } = clockDifference
     const { slowest } = history
     const baseUrls = Object.values(config.upstreams).map(({ baseUrl }) => baseUrl ?? 'sandbox')
@@ -37,12 +32,10 @@ export class Shown {
       version,
       mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
       now: clock.nowMs(),
-      uptimeMs: Math.round(performance.now() - this.#startedAtMs),
-      ready: this.#facts.isReady(),
+      uptimeMs: Math.round(performance.now() - startedAtMs),
+      ready: facts.isReady(),
       degraded: sharedStore?.up === false,
-      upstreams: upstreamNames
-        .flatMap((name) => upstreams[name] ?? [])
-        .map((upstream) => this.#upstream(upstream)),
+      upstreams: upstreamNames.flatMap((name) => upstreams[name] ?? []).map(stateOf),
       savings: history.savings,
       clock: {
         estimateMs: newestMs,
@@ -53,16 +46,15 @@ export class Shown {
       store: { kind: sharedStore ? 'valkey' : 'memory', up: sharedStore?.up ?? true },
       cache: { entries: cache.entries, bytes: cache.bytes },
       ledger: { entries: ledger.size },
-      journal: this.#journal(),
-      coolDowns: this.#coolDowns(),
+      journal: journalsNow(),
+      coolDowns: coolDownsNow(),
       inFlight: exchanges.inFlight,
       // A client may have chosen the id.
       slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
     }
   }
 
-  #upstream({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
-    const { config, history } = this.#parts
+  function stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
     const { busy, idle, waiting } = connections
     const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
       ...{ name, state, retryAfterMs: Math.round(retryAfterMs) },
@@ -80,22 +72,21 @@ export class Shown {
     }
   }
 
-  #journal(): Health['journal'] {
-    const { disk, stream } = this.#parts.journals
+  function journalsNow(): Health['journal'] {
+    const { disk, stream } = parts.journals
     return {
       disk: disk ? { ...disk.facts, awaySinceMs: disk.facts.awaySinceMs ?? null } : null,
       stream: stream ? { ...stream.facts, awaySinceMs: stream.facts.awaySinceMs ?? null } : null,
     }
   }
 
-  #coolDowns() {
-    const left = this.#parts.providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
+  function coolDownsNow() {
+    const left = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
     return { clients: left.length, longestLeftMs: Math.max(0, ...left) }
   }
 
   /** GET /status. */
-  status(level: Level): Status {
-    const { recent, addressNotes, providerLimit } = this.#parts
+  function status(level: Level): Status {
     const { untrustedPeers, otherHeaderPeers, otherHeaders } = addressNotes
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
     const shownPeers = (peers: Iterable<string>, count: number) => ({
@@ -103,16 +94,16 @@ export class Shown {
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
     return {
-      ...this.#health(level),
+      ...healthOf(level),
       access: level,
-      outages: this.#outages(level),
+      outages: outagesOf(level),
       ordersRefused: recent.refusedTotal,
       ordersReported: recent.reportedTotal,
       lastRefusals: shownRefusals(recent.refusals, level),
       refusedByApplication: ofRequests(level, recent.refusedByApplication),
       lastFailures: ofRequests(level, recent.failures),
       coolDowns: {
-        ...this.#coolDowns(),
+        ...coolDownsNow(),
         shown: coolDowns.map(({ application, address, leftMs }) => ({
           application: level === 'full' ? application : '',
           address: level === 'full' ? maskedAddress(address) : '',
@@ -124,13 +115,12 @@ export class Shown {
         ...shownPeers(otherHeaderPeers.keys(), otherHeaderPeers.size),
         headers: otherHeaders,
       },
-      settings: this.#facts.settings.map(({ name, value, source }) => ({ name, value, source })),
+      settings: facts.settings.map(({ name, value, source }) => ({ name, value, source })),
     }
   }
 
   /** GET /history: what was kept while no console was open. */
-  history(): ShownHistory {
-    const { history, outages, recent } = this.#parts
+  function shownHistory(): ShownHistory {
     return {
       seconds: history.seconds(),
       minutes: history.minutes(),
@@ -142,21 +132,19 @@ export class Shown {
   }
 
   /** The first event of /stream. */
-  hello(level: Level): Hello {
-    const { config, recent, sandbox } = this.#parts
-    const { settings, trafficUrl } = this.#facts
+  function hello(level: Level): Hello {
     return {
-      ...this.#frame(level),
+      ...frameOf(level),
       access: level,
-      needsToken: this.#needsToken,
-      settings: [...settings],
-      history: this.history(),
+      needsToken,
+      settings: [...facts.settings],
+      history: shownHistory(),
       requests: ofRequests(level, recent.requests),
       failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
       traffic: {
-        url: trafficUrl() ?? null,
+        url: facts.trafficUrl() ?? null,
         clientIpHeader: config.client.ipHeader,
         loopbackTrusted: config.client.trustProxy.some((entry) =>
           /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),
@@ -166,10 +154,9 @@ export class Shown {
   }
 
   /** Every further event of /stream. */
-  tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
-    const { history } = this.#parts
+  function tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
     return {
-      ...this.#frame(level),
+      ...frameOf(level),
       ...passed,
       requests: ofRequests(level, passed.requests),
       refusals: shownRefusals(passed.refusals, level),
@@ -179,14 +166,13 @@ export class Shown {
     }
   }
 
-  #frame(level: Level) {
-    const { cache, clock, history, recent } = this.#parts
+  function frameOf(level: Level) {
     const now = lookAt(clock)
     const quotes = listQuotes(cache.list(), { leftMs: ({ end }) => serveLeftMs(end, now), maxQuotes })
     return {
-      health: this.#health(level),
+      health: healthOf(level),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
-      outages: this.#outages(level),
+      outages: outagesOf(level),
       recent: history.recent,
       refusedByApplication: ofRequests(level, recent.refusedByApplication),
       refusedTotal: recent.refusedTotal,
@@ -195,8 +181,8 @@ export class Shown {
   }
 
   /** The pairs that fail and the peers that are not trusted are details of requests. */
-  #outages(level: Level): Outage[] {
-    const { current } = this.#parts.outages
+  function outagesOf(level: Level): Outage[] {
+    const { current } = outages
     return level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] }))
   }
 }

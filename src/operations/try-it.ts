@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
-import { ActionRefused } from './access.ts'
+import { Refused } from './access.ts'
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>
@@ -16,7 +16,7 @@ interface TrialRequest {
 const maxAnswerBytes = 262_144
 const timeoutMs = 40_000
 
-const badTrial = (message: string) => new ActionRefused(400, message)
+const badTrial = (message: string) => new Refused(400, message)
 
 /**
  * Sends the trial request to the gateway's own traffic listener, as any client would. `url`: where that can be reached
@@ -27,7 +27,7 @@ export async function tryIt(trial: Trial, url: string | undefined, clientIpHeade
   const request = readTrial(trial, clientIpHeader)
   const startedAtMs = performance.now()
   const { answer, body } = await send(url, request).catch((error: Error) => {
-    throw new ActionRefused(502, error.message)
+    throw new Refused(502, error.message)
   })
   const pairs = answer.rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, answer.rawHeaders[index + 1] ?? ''] as const] : [],

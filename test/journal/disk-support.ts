@@ -6,7 +6,7 @@ import { systemTimers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
 import type { JournalReader, JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
-import { EventLog } from '../../src/operations/event-log.ts'
+import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
 import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
@@ -106,7 +106,7 @@ export async function opened(directory: string, options: Partial<DiskOptions> = 
     retentionMs: 86_400_000,
     clock: clockAt(noon),
     log,
-    events: new Events([new EventLog({ log, summedLog: new SummedLog(log), loggedAddress: () => '' })]),
+    events: new Events([createEventLog({ log, summedLog: new SummedLog(log), loggedAddress: () => '' })]),
     ...options,
   })
   onTestFinished(() => journal.close())

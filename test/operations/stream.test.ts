@@ -4,13 +4,13 @@ import { expect, type Mock, onTestFinished, test, vi } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { History } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
-import { LiveStream } from '../../src/operations/live-stream.ts'
+import { createLiveStream } from '../../src/operations/live-stream.ts'
 import { Outages } from '../../src/operations/outages.ts'
 import type { OperationsParts } from '../../src/operations/parts.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import { startRecorder } from '../../src/operations/recorder.ts'
 import { hello, type Slots, tick } from '../../src/operations/schemas.ts'
-import { Shown } from '../../src/operations/status.ts'
+import { createShown } from '../../src/operations/status.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -225,7 +225,7 @@ test('lists nothing and records no request while no console is open: only the co
     },
   } as unknown as OperationsParts
   const facts = { settings: [], isReady: () => true, trafficUrl: () => undefined }
-  const live = new LiveStream(new Shown(parts, facts, false), recent)
+  const live = createLiveStream(createShown(parts, facts, false), recent)
   onTestFinished(startRecorder(parts, live))
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
@@ -306,7 +306,7 @@ test('a viewer that stopped reading for some seconds misses nothing but what the
   const clock = completeClock({ nowMs: () => 1_000 })
   const recent = new Recent(clock)
   const shown = { hello: () => ({}), tick: (_level: unknown, passed: object) => passed }
-  const live = new LiveStream(shown as never, recent)
+  const live = createLiveStream(shown as never, recent)
   const [slow, fast] = [0, 1].map(() =>
     Object.assign(new EventEmitter(), {
       ...{ writeHead: vi.fn(), write: vi.fn(), destroy: vi.fn(), writableNeedDrain: false },
