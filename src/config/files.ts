@@ -3,7 +3,8 @@ import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { Wrong } from './problems.ts'
 
-// Each reader returns what is in the file at a path, or throws Wrong. What is in a file is never repeated: it may be a key.
+// Each reader returns what is in the file at a path, or throws Wrong. What is in a file is never repeated, because it may
+// be a key.
 
 /** Many times what the certificate authorities of a system take. */
 const maxBytes = 4 * 2 ** 20

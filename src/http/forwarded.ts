@@ -51,7 +51,8 @@ export function claimingHeader(rawHeaders: readonly string[]): string | undefine
 }
 
 /**
- * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is the advice to the operator.
+ * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is
+ * the advice to the operator.
  */
 export function otherHeader(rawHeaders: readonly string[]): string | undefined {
   let first: string | undefined

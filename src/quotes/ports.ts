@@ -4,7 +4,10 @@ import type { GivenQuote, QuoteLookalike, StoredQuote } from './quote.ts'
 
 /** The memory of quotes that clients were given, which orders are judged by. */
 export interface QuoteNotes {
-  /** Notes a quote that came then, even if it is over. Settles when every replica can judge an order for it: no client has it before. */
+  /**
+   * Notes a quote that came then, even if it is over. Settles when every replica can judge an order for it: no client
+   * has it before.
+   */
   note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void
   /** Notes an answer that its client may take for a quote and that cannot be read. No client has it before, either. */
   noteUnreadable(lookalike: QuoteLookalike, ask: Ask): Promise<void>

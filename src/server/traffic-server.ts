@@ -43,8 +43,8 @@ const maxParserHeadBytes = 24_576
  */
 const maxKeptHeaders = maxHeaders + 1
 /**
- * Node then ends the stream of a request without a body at once, without an event, which saves a tenth of a hit. Node 24.12
- * and later read this option; earlier versions ignore it, and their types do not have it.
+ * Node then ends the stream of a request without a body at once, without an event, which saves a tenth of a hit. Node
+ * 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
  */
 const emptyRequests = { optimizeEmptyRequests: true }
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */

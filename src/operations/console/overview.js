@@ -115,7 +115,14 @@ export function savings() {
     ${saved('calls', count(callsSaved), `calls saved${ofQuotes}`)}
     ${saved('expired', count(expiredOrdersStopped), expired)}
     ${saved('matched', matched, `of ${many(orders, 'order')} matched`)}
-    ${provider && saved('provider', provider.p95Ms === null ? '–' : `${milliseconds(provider.p95Ms)} ms`, `provider's p95 for quotes (${reach(provider.seconds)})`)}`
+    ${
+      provider &&
+      saved(
+        'provider',
+        provider.p95Ms === null ? '–' : `${milliseconds(provider.p95Ms)} ms`,
+        `provider's p95 for quotes (${reach(provider.seconds)})`,
+      )
+    }`
 }
 
 function saved(key, value, text) {
