@@ -13,8 +13,7 @@ interface ReadingOptions {
   isOver(): boolean
 }
 
-/** So large that waiting for the disk takes little of a start. */
-const pieceBytes = 262_144
+const pieceBytes = 65_536
 /** After so long the event loop is left free, also in the middle of a piece. */
 const sliceMs = 5
 /** A character of a record takes up to four bytes. */

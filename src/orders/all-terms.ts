@@ -24,14 +24,15 @@ export class AllTerms {
     const { pairId, application, fromValue, requestedAmount } = quote
     const folded = fold(pairId)
     const fromHash = this.#hashOf(folded, application, fromValue)
-    const known = this.#byFrom.first(
-      fromHash,
-      (terms) =>
-        terms.requestedAmount === requestedAmount &&
-        terms.fromValue === fromValue &&
-        terms.application === application &&
-        (terms.pairId === pairId || fold(terms.pairId) === folded),
-    )
+    const known = this.#byFrom
+      .of(fromHash)
+      .find(
+        (terms) =>
+          terms.requestedAmount === requestedAmount &&
+          terms.fromValue === fromValue &&
+          terms.application === application &&
+          fold(terms.pairId) === folded,
+      )
     if (known !== undefined) return known
     const terms = new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
     this.#file(fromHash, fromValue, terms)

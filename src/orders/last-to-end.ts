@@ -37,14 +37,6 @@ export class Few<Key extends string | number, Item> {
     return Array.isArray(found) ? found : [found]
   }
 
-  /** The first of its key. */
-  first(key: Key, isMeant: (item: Item) => boolean): Item | undefined {
-    const found = this.#partOf(key).get(key)
-    if (found === undefined) return undefined
-    if (Array.isArray(found)) return found.find(isMeant)
-    return isMeant(found) ? found : undefined
-  }
-
   /** The first goes to make room, of those that may go if there is one. */
   add(key: Key, item: Item, most = maxFew, mayGo?: (item: Item) => boolean): void {
     const part = this.#partOf(key)

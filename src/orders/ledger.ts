@@ -229,7 +229,7 @@ export class Ledger {
   }
 
   #find(quote: NotedQuote): Entry | undefined {
-    return this.#byId.first(quote.id, (entry) => entry.is(quote))
+    return this.#byId.of(quote.id).find((entry) => entry.is(quote))
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
