@@ -54,6 +54,8 @@ stopped_cleanly() {
 }
 is_gone() { ! curl -s -o /dev/null "$operations/healthz"; }
 
+# Or a gateway that runs there would be asked in its place.
+is_gone || { echo "FAILED: something listens at $operations already" && exit 1; }
 git archive HEAD | tar -x -C "$copy"
 cd "$copy"
 began=$SECONDS
