@@ -3,9 +3,12 @@ import { onTestFinished } from 'vitest'
 
 const program = `
   const { createServer } = require('node:net')
+  const { monitorEventLoopDelay } = require('node:perf_hooks')
   const { parentPort, workerData } = require('node:worker_threads')
   const { idleMs, announce } = workerData
   const seen = {}
+  const delays = monitorEventLoopDelay()
+  delays.enable()
   const server = createServer((socket) => {
     let idle
     let text = ''
@@ -23,13 +26,18 @@ const program = `
     })
   })
   server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
-  parentPort.on('message', () => parentPort.postMessage(seen))
+  parentPort.on('message', () => parentPort.postMessage({ seen, stoodStillMs: delays.max / 1e6 }))
 `
+
+interface Report {
+  seen: Record<string, number>
+  stoodStillMs: number
+}
 
 export interface RacingUpstream {
   url: string
-  /** How often each target was seen. */
-  seen(): Promise<Record<string, number>>
+  /** How often each target was seen, and for how long its event loop stood still at most. */
+  report(): Promise<Report>
 }
 
 /** An upstream with an event loop of its own that closes connections which were idle for so long. */
@@ -45,10 +53,10 @@ export async function racingUpstream(options: {
   const port = await told()
   return {
     url: `http://127.0.0.1:${port}`,
-    async seen() {
+    async report() {
       const answer = told()
       worker.postMessage('seen?')
-      return (await answer) as Record<string, number>
+      return (await answer) as Report
     },
   }
 }
