@@ -68,13 +68,16 @@ async function withQuotes(count: number): Promise<Variant> {
   const first = firstAmount + fetched - count
   const step = Math.max(1, Math.floor(count / ordered))
   const order = { ...orders, body: orderBodyOf('*'.repeat(String(firstAmount).length)) }
+  const amongFew = `${first} + (sent % ${Math.min(ordered, count)}) * ${step}`
   return {
     name,
     placed,
     kinds: {
       hit: () => ({ target: quoteTargetOf('*'), amount: amongAll(first, count) }),
+      // What differs is whether the processor has the quote in its own caches.
+      'hit of a thousand': () => ({ target: quoteTargetOf('*'), amount: amongFew }),
       // Of a few quotes: an order takes the first of its quote out of the cache, and marks it as used.
-      order: () => ({ ...order, amount: `${first} + (sent % ${Math.min(ordered, count)}) * ${step}` }),
+      order: () => ({ ...order, amount: amongFew }),
       miss: newQuotes,
     },
   }
