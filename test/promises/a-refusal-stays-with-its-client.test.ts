@@ -15,16 +15,17 @@ import { held } from '../support/gateways/held.ts'
 
 // One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
 
-const others = ['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4', '198.51.100.5']
+const others = ['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4', '198.51.100.5'] as const
 const statuses = async (answers: Promise<Answered>[]) =>
   (await Promise.all(answers)).map(({ status }) => status)
-const given = (response: ServerResponse | undefined) => response as ServerResponse
 
 /** A refused client has begun a call, and these addresses have joined it. */
 async function joinedBy(addresses: readonly string[], settings: Record<string, string> = sharedBy.header) {
   const stage = await held(settings)
   const unhandled = watchForUnhandled()
   const from = (address: string, amount = '0.1') => asking(stage.gateway.url, amount, at(address))
+  /** The call with this number, from 0 on. */
+  const call = (number: number) => stage.waiting[number] as ServerResponse
   const beginner = from(refusedAddress)
   await stage.called(1)
   const joiners: Promise<Answered>[] = []
@@ -32,25 +33,25 @@ async function joinedBy(addresses: readonly string[], settings: Record<string, s
     joiners.push(from(address))
     await stage.joined(joiners.length)
   }
-  return { ...stage, from, beginner, joiners, unhandled }
+  return { ...stage, from, call, beginner, joiners, unhandled }
 }
 
 describe('the refusal of one client', () => {
   it.each(Object.entries(sharedBy))(
     'goes to no other that waits for its call: the others share one further call (by %s)',
     async (_by, settings) => {
-      const { upstream, gateway, waiting, called, beginner, joiners, unhandled } = await joinedBy(
-        [others[0] as string, refusedAddress, ...others.slice(1)],
+      const { upstream, gateway, call, called, beginner, joiners, unhandled } = await joinedBy(
+        [others[0], refusedAddress, ...others.slice(1)],
         settings,
       )
-      refuse(given(waiting[0]))
+      refuse(call(0))
       const [own, alike] = await Promise.all([beginner, joiners.splice(1, 1)[0] as Promise<Answered>])
       expect([own.status, own.body]).toEqual([403, `refused to for=${refusedAddress}`])
       // Another request of the same client: it would be asked for in the very same words.
       expect([alike.status, alike.body]).toEqual([403, own.body])
       await called(2)
       const body = quoteBody()
-      giveQuote(given(waiting[1]), body)
+      giveQuote(call(1), body)
       for (const answer of await Promise.all(joiners))
         expect([answer.status, answer.body]).toEqual([200, body])
       expect(upstream.requests.map(({ headers }) => headers.forwarded)).toEqual([
@@ -60,25 +61,23 @@ describe('the refusal of one client', () => {
       // Each request is one lookup.
       expect(await counted(gateway, lookups('miss'))).toBe(1)
       expect(await counted(gateway, lookups('collapsed'))).toBe(6)
-      expect((await asking(gateway.url, '0.1', at(others[3] as string))).headers['cache-status']).toContain(
-        'hit',
-      )
+      expect((await asking(gateway.url, '0.1', at(others[3]))).headers['cache-status']).toContain('hit')
       expect(unhandled).toEqual([])
     },
   )
 
   it.each([302, 408, 429, 500, 503])('is not what %i is: that goes to all that wait', async (status) => {
-    const { upstream, waiting, beginner, joiners } = await joinedBy(others)
-    refuse(given(waiting[0]), status)
+    const { upstream, call, beginner, joiners } = await joinedBy(others)
+    refuse(call(0), status)
     expect(await statuses([beginner, ...joiners])).toEqual(Array(6).fill(status))
     expect(upstream.requests).toHaveLength(1)
   })
 
   it('is its own for each client of a country that is refused whole, after three calls at most', async () => {
-    const { waiting, called, beginner, joiners } = await joinedBy(others)
-    refuse(given(waiting[0]))
+    const { waiting, call, called, beginner, joiners } = await joinedBy(others)
+    refuse(call(0))
     await called(2)
-    refuse(given(waiting[1]))
+    refuse(call(1))
     await called(6)
     for (const response of waiting.slice(2)) refuse(response)
     const bodies = (await Promise.all([beginner, ...joiners])).map(({ body }) => body)
@@ -98,62 +97,54 @@ describe('the refusal of one client', () => {
 
 describe('a further call after a refusal', () => {
   it('counts for the client that makes it, and not for those that share it', async () => {
-    const limits = { RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
-    const { waiting, called, from, beginner, joiners } = await joinedBy(others.slice(0, 3), {
-      ...sharedBy.header,
-      ...limits,
-    })
-    refuse(given(waiting[0]))
+    const limits = { ...sharedBy.header, RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
+    const { call, called, from, beginner, joiners } = await joinedBy(others.slice(0, 3), limits)
+    refuse(call(0))
     expect((await beginner).status).toBe(403)
     await called(2)
-    giveQuote(given(waiting[1]))
+    giveQuote(call(1))
     expect(await statuses(joiners)).toEqual([200, 200, 200])
-    expect((await from(others[0] as string, '0.2')).status).toBe(429)
-    const counted = from(others[1] as string, '0.2')
+    expect((await from(others[0], '0.2')).status).toBe(429)
+    const sharing = from(others[1], '0.2')
     await called(3)
-    giveQuote(given(waiting[2]))
-    expect((await counted).status).toBe(200)
+    giveQuote(call(2))
+    expect((await sharing).status).toBe(200)
   })
 
-  it('that the provider answers with 429 goes to all who wait, and the client whose call it was makes no other for a while', async () => {
-    const { upstream, waiting, called, from, beginner, joiners } = await joinedBy(others)
-    refuse(given(waiting[0]))
+  it('that the provider answers with 429 goes to all who wait, and its own client makes no other for a while', async () => {
+    const { upstream, call, called, from, beginner, joiners } = await joinedBy(others)
+    refuse(call(0))
     await beginner
     await called(2)
-    given(waiting[1]).writeHead(429, { 'Retry-After': '30' }).end('slow down')
+    call(1).writeHead(429, { 'Retry-After': '30' }).end('slow down')
     expect(await statuses(joiners)).toEqual(Array(5).fill(429))
-    const next = await from(others[0] as string)
+    const next = await from(others[0])
     expect([next.status, JSON.parse(next.body).type]).toEqual([429, 'urn:quotegate:problem:provider-limit'])
     expect(upstream.requests).toHaveLength(2)
   })
 })
 
-describe('a quote for another amount than was asked for', () => {
-  const amountOf = (value: string) => ({ fromAmount: { assetId: 'ETH', value } })
-
-  it('goes to those who asked in the same words, and is not kept: 1e3 that is read as 1, and 1000', async () => {
-    const { gateway, waiting, called, joined } = await held(sharedBy.none)
-    const from = (amount: string, address: string) => asking(gateway.url, amount, at(address))
-    const [short, long] = [[from('1e3', others[0] as string)], [] as Promise<Answered>[]]
-    await called(1)
-    long.push(from('1000', others[1] as string), from('1000', others[2] as string))
-    await joined(2)
-    // Another client, but the same words.
-    short.push(from('1e3', others[3] as string))
-    await joined(3)
-    const wrong = quoteBody(amountOf('1'))
-    giveQuote(given(waiting[0]), wrong)
-    for (const answer of await Promise.all(short)) {
-      expect([answer.status, answer.body]).toEqual([200, wrong])
-      expect(answer.headers['cache-status']).toBe('quotegate; fwd=bypass; detail=other-amount')
-    }
-    await called(2)
-    const right = quoteBody(amountOf('1000'))
-    giveQuote(given(waiting[1]), right)
-    for (const answer of await Promise.all(long)) expect([answer.status, answer.body]).toEqual([200, right])
-    // From now on all have the right one.
-    expect((await from('1e3', others[0] as string)).body).toBe(right)
-    expect(waiting).toHaveLength(2)
-    expect(await counted(gateway, notKept('other-amount'))).toBe(1)
-  })
+it('a quote for another amount goes to those who asked in the same words, and is not kept: 1e3 read as 1, and 1000', async () => {
+  const { gateway, waiting, called, joined } = await held(sharedBy.none)
+  const from = (amount: string, address: string) => asking(gateway.url, amount, at(address))
+  const short = [from('1e3', others[0])]
+  await called(1)
+  const long = [from('1000', others[1]), from('1000', others[2])]
+  await joined(2)
+  // Another client, but the same words.
+  short.push(from('1e3', others[3]))
+  await joined(3)
+  const [wrong, right] = ['1', '1000'].map((value) => quoteBody({ fromAmount: { assetId: 'ETH', value } }))
+  giveQuote(waiting[0] as ServerResponse, wrong)
+  for (const answer of await Promise.all(short)) {
+    expect([answer.status, answer.body]).toEqual([200, wrong])
+    expect(answer.headers['cache-status']).toBe('quotegate; fwd=bypass; detail=other-amount')
+  }
+  await called(2)
+  giveQuote(waiting[1] as ServerResponse, right)
+  for (const answer of await Promise.all(long)) expect([answer.status, answer.body]).toEqual([200, right])
+  // From now on all have the right one.
+  expect((await from('1e3', others[0])).body).toBe(right)
+  expect(waiting).toHaveLength(2)
+  expect(await counted(gateway, notKept('other-amount'))).toBe(1)
 })

@@ -5,6 +5,7 @@ import {
   attack,
   expectProblem,
   expectRefusal,
+  type Outcome,
   smuggled,
   startAttackedGateway,
 } from '../support/clients/attack.ts'
@@ -21,24 +22,26 @@ beforeEach(() => {
 const headOf = (headers: string, target = '/checkouts/limits') =>
   `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
 const headersOf = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
+const inPieces = (count: number, size: number) =>
+  Array.from({ length: count }, () => ['a'.repeat(size), 1]).flat()
+
+function expectUnseen(outcome: Outcome, status: number, slug: string): void {
+  expectRefusal(outcome, status, slug)
+  expect(gateway.received).toEqual([])
+}
 
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
 // on as another client's, or without an owner.
 describe('a request head has at most 200 headers', () => {
-  it.each([198, 199, 200])(
-    'brings every one of %d headers to the upstream, the last Authorization too',
-    async (count) => {
-      // Host, Connection and Authorization are three of them.
-      const last = `x-${count - 4}`
-      await attack(gateway.url, headOf(`${headersOf(count - 3)}Connection: close\r\nAuthorization: last\r\n`))
-      expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', [last]: 'v', authorization: 'last' })
-    },
-  )
-
-  it.each([200, 500, 2_000])('refuses Host and %d more with 431', async (count) => {
-    expectRefusal(await attack(gateway.url, headOf(headersOf(count)) + smuggled), 431, 'head-too-large')
-    expect(gateway.received).toEqual([])
+  it('brings every one of 200 to the upstream, the last Authorization too', async () => {
+    // Host, Connection and Authorization are three of them.
+    await attack(gateway.url, headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`))
+    expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', 'x-196': 'v', authorization: 'last' })
   })
+
+  it.each([200, 2_000])('refuses Host and %d more with 431', async (count) =>
+    expectUnseen(await attack(gateway.url, headOf(headersOf(count)) + smuggled), 431, 'head-too-large'),
+  )
 })
 
 // An unlimited head is memory for the asking; one that is cut is another request.
@@ -50,23 +53,17 @@ describe('a request head has at most 16 KiB', () => {
     expect(gateway.received[0]?.headers['x-a']).toBe(value)
   })
 
-  it.each([16_384, 30_000, 50_000, 300_000])('refuses a value of %d bytes with 431', async (size) => {
-    const outcome = await attack(gateway.url, headOf(`X-A: ${'a'.repeat(size)}\r\n`) + smuggled)
-    expectRefusal(outcome, 431, 'head-too-large')
-    expect(gateway.received).toEqual([])
-  })
-
-  it('refuses many medium headers that are too large together', async () => {
-    const outcome = await attack(gateway.url, headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled)
-    expectRefusal(outcome, 431, 'head-too-large')
-  })
-
   // In pieces the parser only shows the last one, which may look like anything.
-  it('refuses with 431 also if the value arrives in many pieces', async () => {
-    const pieces = Array.from({ length: 40 }, () => ['a'.repeat(2_000), 1]).flat()
-    const outcome = await attack(gateway.url, ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...pieces])
-    expect(outcome.answers.map((answer) => answer.status)).toEqual([431])
-    expectProblem(outcome.answers[0], 431, 'head-too-large')
+  it.each([
+    ['a value of 16 KiB', [headOf(`X-A: ${'a'.repeat(16_384)}\r\n`) + smuggled]],
+    ['a value of 300,000 bytes', [headOf(`X-A: ${'a'.repeat(300_000)}\r\n`) + smuggled]],
+    ['many medium headers', [headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled]],
+    ['a value in many pieces', ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...inPieces(40, 2_000)]],
+  ])('refuses %s with 431', async (_what, steps) => {
+    const { answers } = await attack(gateway.url, steps)
+    expect(answers).toHaveLength(1)
+    expectProblem(answers[0], 431, 'head-too-large')
+    expect(gateway.received).toEqual([])
   })
 })
 
@@ -78,23 +75,20 @@ describe('a target has at most 8 KiB', () => {
     expect(gateway.received.map((request) => request.target)).toEqual([target])
   })
 
-  it.each([8_193, 9_216, 17_408, 40_960, 100_000])('refuses %d bytes with 414', async (size) => {
+  it.each([8_193, 17_408, 100_000])('refuses %d bytes with 414', async (size) => {
     const outcome = await attack(gateway.url, headOf('', '/checkouts/'.padEnd(size, 'a')) + smuggled)
-    expectRefusal(outcome, 414, 'target-too-long')
-    expect(gateway.received).toEqual([])
+    expectUnseen(outcome, 414, 'target-too-long')
   })
 
   it('refuses it with 414 on a kept connection and in pieces too', async () => {
-    const pieces = Array.from({ length: 9 }, () => ['a'.repeat(1_000), 1]).flat()
-    const outcome = await attack(gateway.url, [
+    const { answers } = await attack(gateway.url, [
       headOf('', '/checkouts/first'),
       (socket) => new Promise((resolve) => socket.once('data', resolve)),
       'GET /checkouts/',
-      ...pieces,
+      ...inPieces(9, 1_000),
       ' HTTP/1.1\r\nHost: a\r\n\r\n',
     ])
-    expect(outcome.answers.map((answer) => answer.status)).toEqual([200, 414])
-    expectProblem(outcome.answers[1], 414, 'target-too-long')
+    expect(answers.map(({ status }) => status)).toEqual([200, 414])
   })
 })
 
@@ -104,18 +98,10 @@ it.each([
   ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
   ['two hosts', 'POST /checkouts HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 8388608\r\n\r\n'],
   ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
-  [
-    'an unknown path, chunked',
-    'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n',
-  ],
+  ['such a path, chunked', 'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n'],
 ])('gives the sender of 8 MiB behind %s its whole answer', async (_name, head) => {
-  const outcome = await attack(gateway.url, [
-    head,
-    Buffer.alloc(4_194_304, 97),
-    50,
-    Buffer.alloc(4_194_304, 97),
-    after.bind(null, 1),
-  ])
+  const half = Buffer.alloc(4_194_304, 97)
+  const outcome = await attack(gateway.url, [head, half, 50, half, after.bind(null, 1)])
   expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 404, 431])])
   expect(outcome.error).toBeUndefined()
   expect(gateway.received).toEqual([])

@@ -1,89 +1,90 @@
 import { describe, expect, it } from 'vitest'
 import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { ask, counted, lookups, untilCounted } from '../support/clients/quotes.ts'
+import { ask, counted, untilCounted } from '../support/clients/quotes.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
-/** A quote that is known is refused by its terms and by its id once it is over, and told apart from another. */
-async function expectKnown({ arrived, clock, order }: OrderStage, given: GivenQuote): Promise<void> {
-  const before = arrived().length
-  clock.set(Math.max(clock.nowMs(), given.expiry))
-  for (const body of [termsOf(given), { quoteId: given.id }]) {
-    expect(expectProblem(await order(body), 409, 'quote-expired').quoteId).toBe(given.id)
-  }
-  expect(arrived()).toHaveLength(before)
-}
+type Way = [what: string, settings: Record<string, number>, give: (stage: OrderStage) => Promise<GivenQuote>]
 
 describe('an order is judged by every quote that a client was given: one that was', () => {
-  it('fetched', async () => {
-    const stage = await orderStage()
-    await expectKnown(stage, await stage.quote())
-  })
-
-  it('requested with HEAD', async () => {
-    const stage = await orderStage()
-    stage.provider.quote = { id: 'unseen' }
-    await ask(stage.gateway.url, { method: 'HEAD' })
-    await expectKnown(stage, await stage.quote())
-    expect(stage.upstream.requests).toHaveLength(1)
-  })
-
-  it('shared by several requests at once', async () => {
-    const stage = await orderStage()
-    const given = await Promise.all([stage.quote(), stage.quote(), stage.quote()])
-    expect(new Set(given.map(({ id }) => id)).size).toBe(1)
-    for (const quote of given) await expectKnown(stage, quote)
-  })
-
-  it('fetched in the background', async () => {
-    const stage = await orderStage({ QUOTE_REFRESH_AHEAD_MS: 5_000 })
-    const first = await stage.quote()
-    stage.clock.set(first.expiry - 1_000)
-    expect((await stage.quote()).id).toBe(first.id)
-    await untilCounted(stage.gateway, 'quotegate_quote_refreshes_total{outcome="stored"}', 1)
-    const second = await stage.quote()
-    expect([second.id === first.id, /hit/.test(second.cacheStatus)]).toEqual([false, true])
-    await expectKnown(stage, second)
-  })
-
-  it('not to be cached', async () => {
-    const stage = await orderStage()
-    stage.provider.quoteHeaders = ['Vary', '*']
-    const given = await stage.quote()
-    expect(given.cacheStatus).toMatch(/bypass/)
-    await expectKnown(stage, given)
-  })
-
-  it('too large to be cached', async () => {
-    const stage = await orderStage({ quoteBytes: 1_024 })
-    stage.provider.quote = { note: 'x'.repeat(2_000) }
-    const given = await stage.quote()
-    expect(given.cacheStatus).toMatch(/too-large/)
-    await expectKnown(stage, given)
-  })
-
-  it('too near its end to be cached, by the Date of its answer', async () => {
-    const stage = await orderStage()
-    stage.provider.offsetMs = 30_000
-    stage.provider.lifeMs = 1_000
-    const given = await stage.quote()
-    expect(given.cacheStatus).toMatch(/expired/)
-    await expectKnown(stage, given)
-  })
-
-  it('pushed out of the cache by others', async () => {
-    const stage = await orderStage({ QUOTE_CACHE_ENTRIES: 1 })
-    const given = await stage.quote('0.1')
-    stage.provider.quote = { fromAmount: { assetId: 'ETH', value: '0.2' } }
-    await stage.quote('0.2')
-    await expectKnown(stage, given)
-  })
-
-  it('ordered already', async () => {
-    const stage = await orderStage()
-    const given = await stage.quote()
-    expect((await stage.order(termsOf(given))).status).toBe(201)
-    await expectKnown(stage, given)
+  it.each<Way>([
+    ['fetched', {}, ({ quote }) => quote()],
+    [
+      'shared by several requests at once',
+      {},
+      async ({ quote }) => (await Promise.all([quote(), quote()]))[1],
+    ],
+    [
+      'requested with HEAD',
+      {},
+      async ({ gateway, quote, upstream }) => {
+        await ask(gateway.url, { method: 'HEAD' })
+        const given = await quote()
+        expect(upstream.requests).toHaveLength(1)
+        return given
+      },
+    ],
+    [
+      'fetched in the background',
+      { QUOTE_REFRESH_AHEAD_MS: 5_000 },
+      async ({ clock, gateway, quote }) => {
+        const first = await quote()
+        clock.set(first.expiry - 1_000)
+        expect((await quote()).id).toBe(first.id)
+        await untilCounted(gateway, 'quotegate_quote_refreshes_total{outcome="stored"}', 1)
+        const second = await quote()
+        expect([second.id === first.id, /hit/.test(second.cacheStatus)]).toEqual([false, true])
+        return second
+      },
+    ],
+    [
+      'not to be cached',
+      {},
+      async ({ provider, quote }) => {
+        provider.quoteHeaders = ['Vary', '*']
+        const given = await quote()
+        expect(given.cacheStatus).toMatch(/vary/)
+        return given
+      },
+    ],
+    [
+      'too large to be cached',
+      { quoteBytes: 1_024 },
+      async ({ provider, quote }) => {
+        provider.quote = { note: 'x'.repeat(2_000) }
+        const given = await quote()
+        expect(given.cacheStatus).toMatch(/too-large/)
+        return given
+      },
+    ],
+    [
+      'too near its end to be cached, by the Date of its answer',
+      {},
+      async ({ provider, quote }) => {
+        Object.assign(provider, { offsetMs: 30_000, lifeMs: 1_000 })
+        const given = await quote()
+        expect(given.cacheStatus).toMatch(/expired/)
+        return given
+      },
+    ],
+    [
+      'pushed out of the cache by others, and ordered already',
+      { QUOTE_CACHE_ENTRIES: 1 },
+      async ({ order, quote }) => {
+        const given = await quote('0.1')
+        await quote('0.2')
+        expect((await order(termsOf(given))).status).toBe(201)
+        return given
+      },
+    ],
+  ])('%s', async (_what, settings, give) => {
+    const stage = await orderStage(settings)
+    const given = await give(stage)
+    const before = stage.arrived().length
+    stage.clock.set(Math.max(stage.clock.nowMs(), given.expiry))
+    for (const body of [termsOf(given), { quoteId: given.id }])
+      expect(expectProblem(await stage.order(body), 409, 'quote-expired').quoteId).toBe(given.id)
+    expect(stage.arrived()).toHaveLength(before)
   })
 })
 
@@ -92,7 +93,6 @@ describe('a full ledger drops what was noted first, even if it is live: the ledg
     const stage = await orderStage({ LEDGER_ENTRIES: 2, ORDER_UNKNOWN_QUOTE: 'refuse' })
     const given: GivenQuote[] = []
     for (const amount of ['1', '2', '3']) {
-      stage.provider.quote = { fromAmount: { assetId: 'ETH', value: amount } }
       given.push(await stage.quote(amount))
       stage.clock.advance(1)
     }
@@ -116,13 +116,5 @@ describe('a full ledger drops what was noted first, even if it is live: the ledg
     expect(warnings()).toHaveLength(1)
     stage.clock.advance(60_000)
     expect(await reach()).toBe(930)
-  })
-
-  it('counts only lookups of quotes', async () => {
-    const stage = await orderStage()
-    const given = await stage.quote()
-    await stage.order(termsOf(given))
-    expect(await stage.gateway.metrics()).toContain(`${lookups('miss')} 1`)
-    expect(await stage.gateway.metrics()).toContain(`${lookups('hit')} 0`)
   })
 })

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { floatPath, type OrderStage, orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { floatPath, orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { deferred } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
@@ -39,19 +39,12 @@ describe('an order whose answer', () => {
     '%s has used its quote, and the answer says where to look it up',
     async (_what, status, slug, fail) => {
       const { order, given, isKept } = await failing(fail)
-      const problem = expectProblem(await order(termsOf(given)), status, slug)
-      expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([false, lookup, undefined])
-      expect(problem.detail).toContain('`lookup`')
+      for (const path of [floatPath, plainPath]) {
+        const problem = expectProblem(await order(termsOf(given), { path }), status, slug)
+        expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([false, lookup, undefined])
+        expect(problem.detail).toContain('`lookup`')
+      }
       expect(await isKept()).toBe(false)
-    },
-  )
-
-  it.each(unknown)(
-    '%s has a problem that says where to look it up, at /v3/orders too',
-    async (_what, status, slug, fail) => {
-      const { order, given } = await failing(fail)
-      const problem = expectProblem(await order(termsOf(given), { path: plainPath }), status, slug)
-      expect([problem.retryable, problem.lookup]).toEqual([false, lookup])
     },
   )
 
@@ -61,27 +54,26 @@ describe('an order whose answer', () => {
     expect(await isKept()).toBe(false)
   })
 
-  it('breaks off after a 2xx head says that the order was accepted', async () => {
-    const { order, given, isKept } = await failing(cut(201))
-    const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
+  it.each<[what: string, status: number, slug: string, fail: Fail]>([
+    ['breaks off', 502, 'upstream-invalid', cut(201)],
+    [
+      'stalls',
+      504,
+      'upstream-timeout',
+      (response) => response.writeHead(201, { 'Content-Length': 9 }).write('{'),
+    ],
+    [
+      'cannot be passed on',
+      502,
+      'upstream-invalid',
+      raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'),
+    ],
+  ])('%s after a 2xx head says that the order was accepted', async (_what, status, slug, fail) => {
+    const { order, given, isKept } = await failing(fail, { bodyTimeoutMs: '500' })
+    const problem = expectProblem(await order(termsOf(given)), status, slug)
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
     expect(problem.detail).toMatch(/accepted.*201/)
     expect(await isKept()).toBe(false)
-  })
-
-  it('stalls after a 2xx head says that the order was accepted', async () => {
-    const { order, given } = await failing(
-      (response) => response.writeHead(201, { 'Content-Length': 100 }).write('{'),
-      { bodyTimeoutMs: '500' },
-    )
-    const problem = expectProblem(await order(termsOf(given)), 504, 'upstream-timeout')
-    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
-  })
-
-  it('cannot be passed on after a 2xx head says that the order was accepted', async () => {
-    const { order, given } = await failing(raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'))
-    const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
-    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
   })
 
   it('breaks off after a head that refused it has not used its quote', async () => {
@@ -104,38 +96,28 @@ describe('an order whose answer', () => {
   })
 })
 
-describe('a second order for a quote that may have been used', () => {
-  it('is sent while the quote is live, and refused once it has expired', async () => {
-    const { arrived, clock, order, given, provider } = await failing((response) => response.destroy())
-    expect((await order(termsOf(given))).status).toBe(502)
-    provider.takeOrder = (_request, response) => response.writeHead(201).end()
-    expect((await order(termsOf(given))).status).toBe(201)
-    clock.set(given.expiry)
-    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
-    expect(arrived()).toHaveLength(2)
-  })
+it('a second order for a quote that may have been used is sent while the quote is live', async () => {
+  const { clock, order, given, provider } = await failing((response) => response.destroy())
+  expect((await order(termsOf(given))).status).toBe(502)
+  provider.takeOrder = (_request, response) => response.writeHead(201).end()
+  expect((await order(termsOf(given))).status).toBe(201)
+  clock.set(given.expiry)
+  expectProblem(await order(termsOf(given)), 409, 'quote-expired')
 })
 
-describe('an order that was not sent', () => {
-  it.each([floatPath, plainPath])('has no lookup, and has not used its quote (%s)', async (path) => {
+it.each([floatPath, plainPath])(
+  'an order to %s that was not sent has no lookup, and has not used its quote',
+  async (path) => {
     const { order, quote, upstream } = await orderStage({ retries: 0 })
     const given = await quote()
     await upstream.close()
     const problem = expectProblem(await order(termsOf(given), { path }), 502, 'upstream-unreachable')
     expect([problem.retryable, 'lookup' in problem, 'accepted' in problem]).toEqual([true, false, false])
     expect((await quote()).id).toBe(given.id)
-  })
-})
+  },
+)
 
 describe('the lookup of an order', () => {
-  const lookupFor = async (body: string | Buffer, path = floatPath, headers?: readonly string[]) => {
-    const { gateway } = await failing((response) => response.destroy())
-    const options = { path, headers: ['App-Name: wallet', ...(headers ?? [])] }
-    const answer = await rawExchange(gateway.url, post(body, options))
-    return { gateway, ...expectProblem(answer, 502, 'upstream-reset') } as Record<string, unknown> &
-      Pick<OrderStage, 'gateway'>
-  }
-
   it.each(['0xt', 'a b+c&d=e#f?g/h%41', 'caf\u00e9 \ud83d\ude80 "\\', "!'()*;,:@$~"])(
     'asks the provider for its very address: %s',
     async (toAddress) => {
@@ -145,33 +127,33 @@ describe('the lookup of an order', () => {
       expect(path).toMatch(/^\/v3\/orders\?toAddress=[A-Za-z0-9%._~!'()*-]+$/)
       await rawExchange(gateway.url, `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`)
       const received = new URL(upstream.requests.at(-1)?.target ?? '', 'http://provider')
-      expect([received.pathname, [...received.searchParams]]).toEqual([
-        '/v3/orders',
-        [['toAddress', toAddress]],
-      ])
+      expect(received.pathname).toBe('/v3/orders')
+      expect([...received.searchParams]).toEqual([['toAddress', toAddress]])
     },
   )
 
-  it.each([
-    ['is not there', '{}'],
-    ['is empty', '{"toAddress":""}'],
-    ['is not a string', '{"toAddress":12}'],
-    ['is an object', '{"toAddress":{"value":"0xt"}}'],
-    ['is longer than any address', JSON.stringify({ toAddress: 'a'.repeat(3_000) })],
-    ['is half of a surrogate pair', '{"toAddress":"0x\\ud800"}'],
-  ])('is left out where the address %s', async (_what, body) => {
-    for (const path of [floatPath, plainPath]) {
-      const problem = await lookupFor(body, path)
+  const both = [floatPath, plainPath]
+  it.each<[what: string, body: string, paths: string[], headers?: string[]]>([
+    ['there is no address', '{}', both],
+    ['the address is empty', '{"toAddress":""}', both],
+    ['the address is not a string', '{"toAddress":12}', both],
+    ['the address is an object', '{"toAddress":{"value":"0xt"}}', both],
+    ['the address is longer than any', JSON.stringify({ toAddress: 'a'.repeat(3_000) }), both],
+    ['the address is half of a surrogate pair', '{"toAddress":"0x\\ud800"}', both],
+    ['the body of a plain order is coded', '{"toAddress":"0xt"}', [plainPath], ['Content-Encoding: gzip']],
+    ['the body of a plain order is malformed', '{"toAddress":"0xt"', [plainPath]],
+    [
+      'the body of a plain order is too long',
+      JSON.stringify({ toAddress: '0xt' }).padEnd(65_537),
+      [plainPath],
+    ],
+  ])('is left out where %s', async (_what, body, paths, headers = []) => {
+    const { order } = await failing((response) => response.destroy())
+    for (const path of paths) {
+      const answer = await order(body, { path, headers: ['App-Name: wallet', ...headers] })
+      const problem = expectProblem(answer, 502, 'upstream-reset')
       expect([problem.lookup, problem.retryable]).toEqual([undefined, false])
       expect(problem.detail).not.toContain('lookup')
     }
-  })
-
-  it.each([
-    ['coded', ['Content-Encoding: gzip'], '{"toAddress":"0xt"}'],
-    ['malformed', [], '{"toAddress":"0xt"'],
-    ['too long to be looked at', [], JSON.stringify({ toAddress: '0xt' }).padEnd(65_537)],
-  ])('is left out where the body of a plain order is %s', async (_what, headers, body) => {
-    expect((await lookupFor(body, plainPath, headers)).lookup).toBeUndefined()
   })
 })
