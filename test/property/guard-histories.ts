@@ -1,5 +1,10 @@
 import fc from 'fast-check'
+import { decide as decideByLedger } from '../../src/orders/guard.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
+import { createTestClock } from '../support/clients/quotes.ts'
 import {
+  type At,
   decide,
   type Given,
   type Ordered,
@@ -10,98 +15,78 @@ import {
   type Verdict,
 } from './guard-model.ts'
 
-export interface Decision {
-  state: Verdict['state']
-  rule: string
-  quoteId?: string | undefined
+/** An order as its client writes it. */
+function bodyOf({ quoteId, bareId, pair: pairId, from: fromAmount, to }: Ordered): Buffer {
+  const spelled = ({ text, isNumber }: Spelled) => (isNumber ? text : `"${text}"`)
+  const members = [`"pairId":"${pairId}"`, `"fromAmount":${spelled(fromAmount)}`]
+  if (to !== undefined) members.push(`"toAmount":${to === 'odd' ? '"about 7"' : spelled(to)}`)
+  if (quoteId !== undefined) members.push(`"quoteId":"${quoteId}"`)
+  if (bareId !== undefined) members.push(`"id":"${bareId}"`)
+  return Buffer.from(`{${members.join(',')}}`)
 }
 
-/** The guard, at some layer of the gateway. Its answers are awaited one after the other. */
-export interface Guard {
-  clock: { nowMs(): number; advance(ms: number): void }
-  quote(quote: Given): void | Promise<void>
-  odd(odd: Unreadable): void | Promise<void>
-  order(order: Ordered, at: { marginMs: number; othersKnown: boolean; isUsed: boolean }): Promise<Decision>
-}
+type Untimed<One> = Omit<One, 'givenAtMs' | 'endsAtMs' | 'expiresAtMs'>
+
+export type Step =
+  /** `rounds`: the provider's amount, where that is near the one that was asked for. */
+  | ({ doing: 'quote'; rounds?: string | undefined; lifeMs: number; isAhead: boolean } & Untimed<
+      Omit<Given, 'requested'>
+    >)
+  /** One of the last quotes again: with a later expiry, to another client, or with the same expiry and another end. */
+  | {
+      doing: 'requote'
+      back: number
+      as: 'later' | 'elsewhere' | 'sooner'
+      partition?: string
+      lifeMs: number
+    }
+  | ({ doing: 'odd' } & Untimed<Unreadable>)
+  | { doing: 'wait'; ms: number }
+  | ({ doing: 'order'; marginMs: number; othersKnown: boolean } & Ordered)
 
 /** How far the clock of one of the provider's two edges is ahead. */
-export const edgeAheadMs = 5_000
+const edgeAheadMs = 5_000
 
 // Few of each, so that they meet.
 const from = fc.constantFrom('0.1', '0.1000000000000000055', '123456789.123456789', '123456789.12345679')
-const fromOrRounded = fc.oneof(
-  { weight: 7, arbitrary: from },
-  { weight: 1, arbitrary: fc.constant('0.1004') },
-)
 const price = fc.constantFrom(
-  ...[
-    '0.034512345678901234',
-    '0.0345123',
-    '0.034511',
-    '0.0345',
-    '289.645',
-    '289.6451',
-    '289.64512',
-    '289.64512345',
-  ],
-  ...[
-    '289.35',
-    '283.85',
-    '290',
-    '0.99991',
-    '0.99999',
-    '1',
-    '1.00004',
-    '99999.6',
-    '12345600',
-    '123456789.123456789',
-  ],
+  ...['0.034512345678901234', '0.0345123', '0.034511', '0.0345', '0.99991', '0.99999', '1', '1.00004'],
+  ...['289.645', '289.6451', '289.64512', '289.64512345', '289.35', '283.85', '290'],
+  // Two that have one nearest double.
+  ...['99999.6', '12345600', '123456789.123456789', '123456789.12345679'],
 )
 const application = fc.constantFrom('wallet', 'wallet', 'shop')
 // Two addresses, a country, and clients without an address.
 const partition = fc.constantFrom('a', 'a', 'b', 'DE', undefined)
-const isAddress = (partition: string | undefined) => partition === 'a' || partition === 'b'
 const pair = fc.constantFrom('A_B', 'A_B', 'A_B', 'B_A', 'a_b')
 const id = fc.constantFrom('q0', 'q1', 'q2', 'q3')
+const lifeMs = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constant(30_000))
+const whose = { pair, application, partition }
 
-const seldom = <Value>(value: fc.Arbitrary<Value>) =>
-  fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value })
-
-/** The provider rounds a little. A quote for quite another amount than was asked for would count as unreadable. */
-function requestedFor({ from, rounds = from }: { from: string; rounds?: string | undefined }): string {
-  return Math.abs(Number(from) - Number(rounds)) < Number(rounds) / 100 ? rounds : from
-}
+const seldom = <Value>(value: fc.Arbitrary<Value>, weight = 7) =>
+  fc.oneof({ weight, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value })
+const doing = <What extends string>(what: What) => fc.constant(what)
 
 const quoted = fc.record({
-  doing: fc.constant('quote' as const),
+  doing: doing('quote'),
   id: fc.oneof({ weight: 3, arbitrary: fc.uuid() }, { weight: 1, arbitrary: id }),
   from,
   rounds: seldom(fc.constantFrom('0.1', '0.1004', '123456789.123456789', '123456789.12345679')),
   to: price,
-  pair,
-  application,
-  partition,
-  lifeMs: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constant(30_000)),
+  ...whose,
+  lifeMs,
   isAhead: fc.boolean(),
 })
-/** One of the last quotes again: with a later expiry, to another client, or with the same expiry and another end. */
 const requoted = fc.record({
-  doing: fc.constant('requote' as const),
+  doing: doing('requote'),
   back: fc.nat(2),
   as: fc.constantFrom('later', 'later', 'elsewhere', 'sooner'),
   partition,
-  lifeMs: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constant(30_000)),
+  lifeMs,
 })
-const odd = fc.record({
-  doing: fc.constant('odd' as const),
-  requested: from,
-  stated: seldom(from),
-  pair,
-  application,
-  partition,
-})
+const odd = fc.record({ doing: doing('odd'), requested: from, stated: seldom(from), ...whose })
 const waited = fc.record({
-  doing: fc.constant('wait' as const),
+  doing: doing('wait'),
   ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.constantFrom(30_000, 900_000, 899_990, 86_400_000)),
 })
 
@@ -109,175 +94,118 @@ const waited = fc.record({
 const amountOf = (price: fc.Arbitrary<string>): fc.Arbitrary<Spelled> =>
   fc
     .record({
-      of: price,
+      price,
       decimals: fc.integer({ min: 0, max: 12 }),
-      way: fc.constantFrom(
-        ...['exact', 'exact', 'zeros', 'double', 'fixed', 'up', 'down', 'slippage', 'exponent'],
+      spell: fc.constantFrom<((price: string, decimals: number) => string)[]>(
+        (price) => price,
+        (price) => price,
+        (price) => (price.includes('.') ? `${price}00` : `${price}.00`),
+        (price) => plain(String(Number(price))),
+        (price, decimals) => Number(price).toFixed(decimals),
+        (price, decimals) => (Math.ceil(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
+        (price, decimals) => (Math.floor(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
+        (price, decimals) => (Number(price) * 0.998).toFixed(decimals),
+        (price, decimals) => Number(price).toExponential(Math.max(1, decimals)),
       ),
-      slippage: fc.constantFrom(0.001, 0.002, 0.005, 0.01, 0.02),
       isNumber: fc.boolean(),
     })
-    .map(({ isNumber, ...how }) => ({ text: spell(how), isNumber }))
-
-interface Spelling {
-  of: string
-  decimals: number
-  way: string
-  slippage: number
-}
-
-function spell({ of, decimals, way, slippage }: Spelling): string {
-  const step = 10 ** -decimals
-  switch (way) {
-    case 'zeros':
-      return of.includes('.') ? `${of}00` : `${of}.00`
-    case 'double':
-      return plain(String(Number(of)))
-    case 'fixed':
-      return Number(of).toFixed(decimals)
-    case 'up':
-      return (Math.ceil(Number(of) / step) * step).toFixed(decimals)
-    case 'down':
-      return (Math.floor(Number(of) / step) * step).toFixed(decimals)
-    case 'slippage':
-      return (Number(of) * (1 - slippage)).toFixed(decimals)
-    case 'exponent':
-      return Number(of).toExponential(Math.max(1, decimals))
-    default:
-      return of
-  }
-}
+    .map(({ price, decimals, spell, isNumber }) => ({ text: spell(price, decimals), isNumber }))
 
 const ordered = fc
   .record({
-    doing: fc.constant('order' as const),
-    header: fc.oneof({ weight: 20, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: id }),
+    doing: doing('order'),
+    header: seldom(id, 20),
     quoteId: seldom(id),
     bareId: seldom(fc.constantFrom('q0', 'q1', 'my-own')),
-    pair,
-    from: fc.record({ text: fromOrRounded, isNumber: fc.boolean() }),
+    from: fc.record({
+      text: fc.oneof({ weight: 7, arbitrary: from }, { weight: 1, arbitrary: fc.constant('0.1004') }),
+      isNumber: fc.boolean(),
+    }),
     to: fc.oneof(
       { weight: 8, arbitrary: amountOf(price) },
       { weight: 1, arbitrary: fc.constant('odd' as const) },
       { weight: 2, arbitrary: fc.constant(undefined) },
     ),
-    application,
-    partition,
+    ...whose,
     marginMs: fc.constantFrom<number>(0, 0, 0, 10),
     othersKnown: fc.constantFrom<boolean>(true, true, true, false),
-    isUsed: fc.boolean(),
   })
   .map((order) => ({ ...order, isAddress: isAddress(order.partition) }))
 
-export const step = fc.oneof(
+export const isAddress = (partition: string | undefined) => partition === 'a' || partition === 'b'
+
+const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: quoted },
-  { weight: 1, arbitrary: requoted },
+  { weight: 1, arbitrary: requoted as fc.Arbitrary<Step> },
   { weight: 1, arbitrary: odd },
   { weight: 2, arbitrary: waited },
   { weight: 4, arbitrary: ordered },
 )
 
-/** Most histories at the socket are about one pair and application, because there are fewer of them. */
-const plainTerms = { pair: 'A_B', application: 'wallet' } as const
-const mostly = fc.constantFrom(true, true, true, true, false)
-const plainly = <Value>(value: fc.Arbitrary<Value>, amounts: object) =>
-  fc.tuple(value, mostly).map(([one, isPlain]) => ({ ...one, ...(isPlain && { ...plainTerms, ...amounts }) }))
-const roughLifeMs = fc.constantFrom(30_000, 30_000, 70_000)
+/** What several clients are given of one market: few prices that lie close together. */
+const market = fc.constantFrom('289.64512345', '289.645', '289.35', '289.1234')
+const marketStep = fc.tuple(step, market, amountOf(market)).map(([one, price, stated]): Step => {
+  const terms = { pair: 'A_B', application: 'wallet' }
+  if (one.doing === 'quote') return { ...one, ...terms, from: '0.1', to: price }
+  if (one.doing !== 'order') return one
+  return { ...one, ...terms, from: { text: '0.1', isNumber: true }, to: stated }
+})
+
+const length = { minLength: 6, maxLength: 24, size: 'max' } as const
+export const history = fc.oneof(fc.array(step, length), fc.array(marketStep, length))
 
 /**
- * The same, where a real provider's clock is read: a `Date` is cut to whole seconds, so each end is at least 10 s away
- * from each order, less the few milliseconds that the steps take. A quote that is over when it comes is unreadable.
+ * For a ledger that is full: what was noted first is dropped first, so that also ends first. Every history begins with a
+ * quote, or its first unreadable answers would count for longer than what follows.
  */
-export const roughStep = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc
-      .tuple(plainly(quoted, { from: '0.1' }), roughLifeMs)
-      .map(([quote, lifeMs]) => ({ ...quote, lifeMs })),
-  },
-  {
-    weight: 1,
-    arbitrary: fc
-      .tuple(requoted, roughLifeMs, fc.constantFrom('later' as const, 'elsewhere' as const))
-      .map(([quote, lifeMs, as]) => ({ ...quote, lifeMs, as })),
-  },
-  { weight: 1, arbitrary: plainly(odd, { requested: '0.1' }) },
-  {
-    weight: 2,
-    arbitrary: fc
-      .constantFrom(20_000, 20_000, 40_000, 900_000, 86_400_000)
-      .map((ms) => ({ doing: 'wait' as const, ms })),
-  },
-  {
-    weight: 5,
-    arbitrary: plainly(ordered, { from: { text: '0.1', isNumber: true } }).map((order) => ({
-      ...order,
-      marginMs: 0,
-      othersKnown: true,
-    })),
-  },
+export const crowdedHistory = fc.tuple(quoted, history).map(([first, others]) =>
+  [first, ...others].map((one): Step => {
+    if (one.doing === 'quote') return { ...one, lifeMs: 30_000, isAhead: false }
+    return one.doing === 'requote' ? { ...one, lifeMs: 30_000, as: 'later' } : one
+  }),
 )
 
-/** The same, at few prices that lie close together: what several clients are given of one market. */
-const market = fc.constantFrom('289.64512345', '289.645', '289.35', '289.1234')
-export const marketStep = fc.tuple(roughStep, market, amountOf(market)).map(([one, price, stated]) => {
-  if (one.doing === 'quote') return { ...one, to: price }
-  return one.doing === 'order' ? { ...one, to: stated } : one
-})
+/** What the guard says of an order, and what the model says. */
+export interface Judged {
+  said: { state: string; rule: string; quoteId: string | undefined }
+  expected: Verdict
+  order: Ordered
+  at: At
+  past: Past
+}
 
-/** Quotes of many other clients, at prices that begin alike. */
-const crowd = fc.record({
-  doing: fc.constant('crowd' as const),
-  from,
-  start: fc.constantFrom('0.034512', '289.64', '0.99991'),
-})
-const crowdSize = 70
-/**
- * For a ledger that is full: what was noted first is dropped first, so that also ends first. Every history begins with
- * a quote, or its first unreadable answers would count for longer than what follows.
- */
-export const crowdedHistory = fc
-  .array(
-    fc.oneof(
-      { weight: 5, arbitrary: quoted.map((quote) => ({ ...quote, lifeMs: 30_000, isAhead: false })) },
-      { weight: 1, arbitrary: requoted.map((quote) => ({ ...quote, lifeMs: 30_000, as: 'later' as const })) },
-      { weight: 1, arbitrary: odd },
-      {
-        weight: 2,
-        arbitrary: fc
-          .constantFrom(1, 10_000, 20_000, 29_990, 900_000, 86_400_000)
-          .map((ms) => ({ doing: 'wait' as const, ms })),
-      },
-      { weight: 4, arbitrary: ordered },
-      { weight: 1, arbitrary: crowd },
-    ),
-    { minLength: 6, maxLength: 24, size: 'max' },
-  )
-  .chain((steps) => quoted.map((first) => [{ ...first, lifeMs: 30_000, isAhead: false }, ...steps]))
-
-export type Step =
-  | ({ doing: 'quote'; rounds?: string | undefined; lifeMs: number; isAhead: boolean } & Omit<
-      Given,
-      'requested' | 'givenAtMs' | 'endsAtMs' | 'expiresAtMs'
-    >)
-  | { doing: 'requote'; back: number; as: string; partition: string | undefined; lifeMs: number }
-  | ({ doing: 'odd' } & Omit<Unreadable, 'givenAtMs'>)
-  | { doing: 'wait'; ms: number }
-  | ({ doing: 'order'; marginMs: number; othersKnown: boolean; isUsed: boolean } & Ordered)
-  | { doing: 'crowd'; from: string; start: string }
-
-/** Plays a history to the guard and its model; `judged` is called with what each says of an order. */
-export async function play(
-  steps: readonly Step[],
-  guard: Guard,
-  judged: (said: Decision, expected: Verdict, order: Ordered) => void,
-): Promise<Past> {
-  const { clock } = guard
+/** Plays a history to the guard and its model; `judged` is called for each order. */
+export function play(steps: readonly Step[], entries: number, judged: (one: Judged) => void): void {
+  const clock = createTestClock()
+  const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
   const past = new Past()
 
-  async function give(quote: Given): Promise<void> {
+  function give(quote: Given): void {
     past.note(quote)
-    await guard.quote(quote)
+    const { id, pair, application, partition, from, requested, to, endsAtMs, expiresAtMs, givenAtMs } = quote
+    ledger.note({
+      ...{ id, pairId: pair, application, partition, cacheKey: 'key', notedAtMs: givenAtMs },
+      ...{ fromValue: plain(from), requestedAmount: plain(requested), toValue: plain(to) },
+      ...{ expiresAtMs, refusedFromMs: endsAtMs, wallAheadMs: 0 },
+    })
+  }
+
+  function relay(answer: Unreadable): void {
+    past.noteUnreadable(answer)
+    const { pair, requested, stated = requested, application, partition } = answer
+    for (const requestedAmount of new Set([requested, stated].map(plain)))
+      ledger.note(ledger.unreadable({ pairId: pair, application, partition, requestedAmount }))
+  }
+
+  function judge(order: Ordered, at: At): Judged {
+    const { header, application, partition, isAddress } = order
+    const reading = readOrder(bodyOf(order), { quoteIdFields: ['quoteId', 'quote.id', 'id'], header })
+    if (reading.order === undefined) throw new Error(reading.problem)
+    const asked = { application, partition, isAddress, ...at }
+    const verdict = decideByLedger(ledger, reading.order, asked, ledger.now())
+    const { state, rule } = verdict
+    const said = { state, rule, quoteId: 'quote' in verdict ? verdict.quote.id : undefined }
+    return { said, expected: decide(order, past, at), order, at, past }
   }
 
   function withTimes<Terms>(terms: Terms, lifeMs: number, aheadMs = 0) {
@@ -286,44 +214,6 @@ export async function play(
     return { ...terms, givenAtMs, endsAtMs, expiresAtMs: endsAtMs + aheadMs }
   }
 
-  for (const current of steps) {
-    clock.advance(1)
-    switch (current.doing) {
-      case 'wait':
-        clock.advance(current.ms)
-        break
-      case 'odd': {
-        const one = { ...current, givenAtMs: clock.nowMs() }
-        past.noteUnreadable(one)
-        await guard.odd(one)
-        break
-      }
-      case 'quote': {
-        const quote = { ...current, requested: requestedFor(current) }
-        await give(withTimes(quote, current.lifeMs, current.isAhead ? edgeAheadMs : 0))
-        break
-      }
-      case 'requote': {
-        const quote = past.quotes.at(-1 - current.back)
-        if (quote !== undefined) await give(again(quote, current))
-        break
-      }
-      case 'crowd':
-        for (let index = 0; index < crowdSize; index += 1) {
-          const one = { partition: `crowd ${index}`, to: `${current.start}${index}1` }
-          const common = { pair: 'A_B', application: 'wallet', from: current.from, requested: current.from }
-          await give(withTimes({ id: `crowd ${past.quotes.length}`, ...one, ...common }, 30_000))
-        }
-        break
-      case 'order': {
-        const { marginMs, othersKnown } = current
-        const said = await guard.order(current, current)
-        judged(said, decide(current, past, { nowMs: clock.nowMs(), marginMs, othersKnown }), current)
-      }
-    }
-  }
-  return past
-
   function again(quote: Given, { as, partition, lifeMs }: Extract<Step, { doing: 'requote' }>): Given {
     const isOver = quote.endsAtMs <= clock.nowMs()
     if (as === 'later' || isOver) return withTimes(quote, lifeMs, quote.expiresAtMs - quote.endsAtMs)
@@ -331,10 +221,31 @@ export async function play(
     if (as === 'elsewhere') return { ...now, partition }
     return { ...now, endsAtMs: Math.min(quote.endsAtMs, clock.nowMs() + lifeMs) }
   }
+
+  for (const one of steps) {
+    clock.advance(1)
+    if (one.doing === 'wait') clock.advance(one.ms)
+    else if (one.doing === 'odd') relay({ ...one, givenAtMs: clock.nowMs() })
+    else if (one.doing === 'quote') {
+      const quote = { ...one, requested: requestedFor(one) }
+      give(withTimes(quote, one.lifeMs, one.isAhead ? edgeAheadMs : 0))
+    } else if (one.doing === 'requote') {
+      const quote = past.quotes.at(-1 - one.back)
+      if (quote !== undefined) give(again(quote, one))
+    } else {
+      const { marginMs, othersKnown } = one
+      judged(judge(one, { nowMs: clock.nowMs(), marginMs, othersKnown }))
+    }
+  }
+}
+
+/** A quote for quite another amount than was asked for would count as unreadable. */
+function requestedFor({ from, rounds = from }: { from: string; rounds?: string | undefined }): string {
+  return Math.abs(Number(from) - Number(rounds)) < Number(rounds) / 100 ? rounds : from
 }
 
 /** Whether the guard says what the model says, and names a quote that it may name, or none. */
-export function agrees(said: Decision, expected: Verdict): boolean {
+export function agrees({ said, expected }: Judged): boolean {
   if (said.state !== expected.state || said.rule !== expected.rule) return false
   return said.quoteId === undefined || expected.quoteIds.includes(said.quoteId)
 }

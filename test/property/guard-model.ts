@@ -1,6 +1,7 @@
 /**
  * The guard of float orders for the second time: a list of everything that clients were given, and the six rules of
- * docs/orders.md read over the whole list. It shares no code with `src`.
+ * docs/orders.md read over the whole list. It shares no code with `src`. That of one terms the last 1,000 prices count is in
+ * test/orders/ledger.test.ts.
  */
 export interface Given {
   id: string
@@ -33,6 +34,7 @@ export interface Spelled {
   isNumber: boolean
 }
 
+/** An order and who sends it. */
 export interface Ordered {
   header?: string | undefined
   quoteId?: string | undefined
@@ -57,7 +59,6 @@ export interface Verdict {
 const retentionMs = 86_400_000
 const recentMs = 15 * 60_000
 const unreadableLifeMs = 5 * 60_000
-const pricesOfTerms = 1_000
 
 /** What all clients were given, in the order in which it was noted. */
 export class Past {
@@ -81,6 +82,16 @@ export class Past {
     const lives = this.#livesMs.slice(-100)
     const lifeMs = lives.length === 0 ? unreadableLifeMs : Math.max(...lives)
     this.unreadable.push({ ...answer, untilMs: answer.givenAtMs + lifeMs })
+  }
+
+  /** What that client alone was given. */
+  of(partition: string | undefined): Past {
+    const own = new Past()
+    const isOwn = (given: { partition: string | undefined }) =>
+      partition !== undefined && given.partition === partition
+    own.quotes.push(...this.quotes.filter(isOwn))
+    own.unreadable.push(...this.unreadable.filter(isOwn))
+    return own
   }
 }
 
@@ -144,24 +155,22 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
     return unknown('unreadable')
   if (exact.length > 0) return by('exact', exact)
 
-  const counted = ofLastPrices(candidates)
-
   // 3. It pays.
   const pays = (quote: Given) =>
     stated === undefined || compare(quote.to, stated.text) >= 0 || hasExactly(quote) || roundsTo(quote)
-  const paying = counted.filter((quote) => lives(quote) && pays(quote))
+  const paying = candidates.filter((quote) => lives(quote) && pays(quote))
   if (paying.length > 0) return by('pays', paying)
 
   // 4. It has fallen.
-  const fallen = counted.filter((quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)))
+  const fallen = candidates.filter((quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)))
   if (fallen.length > 0) return by('fallen', fallen)
 
   // 5. Any.
-  const live = counted.filter(lives)
+  const live = candidates.filter(lives)
   if (live.length > 0) return by('any', live)
 
   // 6. None.
-  const spoken = counted.filter(
+  const spoken = candidates.filter(
     (quote) => isOwn(quote) || hasExactly(quote) || roundsTo(quote) || stated === undefined,
   )
   return spoken.length > 0 ? by('none', spoken) : unknown('none')
@@ -179,14 +188,6 @@ function isOfTerms(order: Ordered, given: OfTerms, amounts: readonly (string | u
 /** Whether an order can mean a quote by its terms. */
 export function isCandidate(order: Ordered, quote: Given): boolean {
   return isOfTerms(order, quote, [quote.from, quote.requested])
-}
-
-/** Of one terms, the last distinct prices count in rules 3 to 6. */
-function ofLastPrices(candidates: readonly Given[]): readonly Given[] {
-  if (candidates.length <= pricesOfTerms) return candidates
-  const newestFirst = new Set(candidates.map(({ to }) => plain(to)).reverse())
-  const last = new Set([...newestFirst].slice(0, pricesOfTerms))
-  return candidates.filter(({ to }) => last.has(plain(to)))
 }
 
 const unknown = (rule: Verdict['rule']): Verdict => ({ state: 'unknown', rule, quoteIds: [] })
@@ -240,7 +241,7 @@ export function significantDigits(text: string): number {
 }
 
 /** Whether the amount, cut to as many decimals as are stated, is what is stated, down or up: half up is one of the two. */
-function isRounded(stated: string, amount: string): boolean {
+export function isRounded(stated: string, amount: string): boolean {
   const { units, decimals } = decimal(stated)
   const exact = decimal(amount)
   if (exact.decimals <= decimals) return compare(amount, stated) === 0

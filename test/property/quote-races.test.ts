@@ -28,6 +28,8 @@ const maxPauseMs = 60
 const client = fc.record({
   replica: fc.nat({ max: 1 }),
   amount: fc.constantFrom('1', '1', '1', '2'),
+  /** Its partition. Undefined: it shares with no other. */
+  address: fc.constantFrom('a', 'a', 'a', 'b', undefined),
   /** What it does after it has asked, as soon as its turn comes; it orders only with a quote. */
   does: fc.constantFrom('waits', 'waits', 'leaves', 'orders'),
   ordersAt: fc.nat({ max: 1 }),
@@ -43,7 +45,7 @@ type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never
 
 class Race {
   readonly wrong: string[] = []
-  readonly calls: { call: StagedCall; replica: number; isOver: boolean }[] = []
+  readonly calls: { call: StagedCall; asker: string; isOver: boolean }[] = []
   readonly replicas: Replica[] = []
   readonly store = new MemoryStore(() => Math.floor(this.clock.nowMs()))
   readonly clock: Clock
@@ -93,12 +95,10 @@ class Race {
     return fate === 'held' ? lost : answer
   }
 
-  async provide(call: StagedCall, replica: number): Promise<void> {
-    const one = { call, replica, isOver: false }
+  async provide(call: StagedCall, asker: string): Promise<void> {
+    const one = { call, asker, isOver: false }
     const answer = this.#history.answers[this.calls.push(one) - 1] ?? 'quote'
-    const amount = call.target.split('=')[1] ?? ''
-    const isUnderWay = (other: typeof one) =>
-      !other.isOver && !other.call.isGivenUp && other.call.target === call.target
+    const isUnderWay = (other: typeof one) => !other.isOver && !other.call.isGivenUp && other.asker === asker
     this.maxCallsAtOnce = Math.max(this.maxCallsAtOnce, this.calls.filter(isUnderWay).length)
     await this.turn('the provider answers')
     one.isOver = true
@@ -107,20 +107,26 @@ class Race {
     else if (answer === 'late')
       call.fail(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
     else {
-      const isSame = answer === 'same' && this.#lastId.startsWith(`${amount} `)
-      if (!isSame) this.#lastId = `${amount} ${this.calls.length} ${Math.floor(this.clock.nowMs()) + lifeMs}`
-      const expiry = Number(this.#lastId.split(' ')[2])
-      call.answer(quoteBody({ id: this.#lastId, fromAmount: { assetId: 'ETH', value: amount }, expiry }))
+      const isSame = answer === 'same' && this.#lastId.startsWith(`${asker} `)
+      if (!isSame) this.#lastId = `${asker} ${this.calls.length} ${Math.floor(this.clock.nowMs()) + lifeMs}`
+      const [amount = '', , , expiry] = this.#lastId.split(' ')
+      call.answer(
+        quoteBody({
+          id: this.#lastId,
+          fromAmount: { assetId: 'ETH', value: amount },
+          expiry: Number(expiry),
+        }),
+      )
     }
   }
 
-  async ask(
-    { replica, amount, does, ordersAt }: History['clients'][number],
-    number: number,
-  ): Promise<'ends'> {
+  async ask(client: History['clients'][number], number: number): Promise<'ends'> {
+    const { replica, amount, address, does, ordersAt } = client
     await this.turn(`client ${number} asks`)
-    const { stage, used } = this.replicas[replica] as Replica
-    const asked = stage.ask({ amount })
+    const { stage, used, askers } = this.replicas[replica] as Replica
+    const asker = `${amount} ${address ?? `alone-${number}`}`
+    askers.push(asker)
+    const asked = stage.ask({ amount, address })
     if (does === 'leaves') void this.turn(`client ${number} leaves`).then(() => asked.leave())
     const answer = await asked.answer.catch(() => undefined)
     if (answer === undefined) {
@@ -129,7 +135,7 @@ class Race {
       return 'ends'
     }
     const { id, expiry } = JSON.parse(answer.body)
-    if (!id.startsWith(`${amount} `)) this.wrong.push(`client ${number} asked for ${amount} and has ${id}`)
+    if (!id.startsWith(`${asker} `)) this.wrong.push(`client ${number} is ${asker} and has ${id}`)
     if (answer.how !== 'bypass' && expiry <= answer.atMs)
       this.wrong.push(`client ${number} has ${id}, which is over`)
     if (answer.how !== 'bypass' && used.has(id)) this.wrong.push(`client ${number} has ${id}, which is used`)
@@ -162,6 +168,8 @@ const lost = Symbol('lost')
 class Replica {
   readonly number: number
   readonly stage: QuoteStage
+  /** Amount and partition of each client that asked here. */
+  readonly askers: string[] = []
   readonly notes: Notes
   readonly ledger: Ledger
   /** Quotes that it knows to be used. */
@@ -176,8 +184,7 @@ class Replica {
       commands: (client: never) => Promise<Answer>,
     ) => {
       const over = (run: () => unknown) => race.command(operation, run)
-      const answer = await commands(store.clientOf(operation, over) as never).catch(() => undefined)
-      return answer
+      return commands(store.clientOf(operation, over) as never).catch(() => undefined)
     }
     const sharedStore = {
       keyPrefix: '',
@@ -195,20 +202,13 @@ class Replica {
       noteFound: (...found: Parameters<Notes['noteFound']>) => this.notes.noteFound(...found),
       wasUsed: (quote: Parameters<Notes['wasUsed']>[0]) => this.notes.wasUsed(quote),
     }
-    const onCall = (call: StagedCall) => void race.provide(call, number)
-    this.stage = new QuoteStage({ clock, notes, sharedQuotes, onCall })
+    const onCall = (call: StagedCall) => void race.provide(call, this.askers[Number(call.by)] ?? '')
+    this.stage = new QuoteStage({ clock, notes, sharedQuotes, onCall, partitionOf: ({ address }) => address })
     this.ledger = new Ledger({ entries: 100, retentionMs: 86_400_000, clock })
     const { cache } = this.stage
     const journals = { append: (record: JournalRecord) => race.append(record, number) }
-    this.notes = new Notes({
-      ledger: this.ledger,
-      clock,
-      journals,
-      markOf: (partition) => partition,
-      cache,
-      sharedQuotes,
-      events,
-    })
+    const parts = { ledger: this.ledger, clock, journals, cache, sharedQuotes, events }
+    this.notes = new Notes({ ...parts, markOf: (partition) => partition })
   }
 }
 
@@ -245,7 +245,7 @@ async function act(task: () => Promise<void>): Promise<void> {
   await new Promise<void>((resolve) => process.nextTick(resolve))
 }
 
-it('whatever comes first, no client has a quote that is over, used or of another amount, and nothing is held at the end', async () => {
+it('whatever comes first, no client has a quote that is over, used, of another amount or of another partition, and nothing is held at the end', async () => {
   let shared = 0
   await fc.assert(
     fc.asyncProperty(history, fc.scheduler({ act }), async (played, scheduler) => {

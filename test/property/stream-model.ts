@@ -43,18 +43,19 @@ interface Entry {
   late: boolean
 }
 
-interface Add {
+/** To be appended. `last`: not once more, however late it is acknowledged. */
+interface Waiting {
   record: number
-  sentAtMs: number
-  late: boolean
-  /** Not appended again, however late it is acknowledged. */
   last: boolean
 }
 
-type Command =
-  | ({ kind: 'add' } & Add)
-  | { kind: 'info'; sentAtMs: number }
-  | { kind: 'read'; sentAtMs: number }
+interface Add extends Waiting {
+  kind: 'add'
+  sentAtMs: number
+  late: boolean
+}
+
+type Command = Add | { kind: 'info' | 'read'; sentAtMs: number }
 
 interface Info {
   added: number
@@ -63,10 +64,9 @@ interface Info {
 }
 
 type Answer = { sentAtMs: number } & (
-  | { kind: 'added'; id: number; add: Add }
-  | { kind: 'refused'; add: Add }
+  | { kind: 'add'; add: Add; id: number | 'refused' }
   | { kind: 'info'; info: Info }
-  | { kind: 'rows'; rows: readonly Entry[]; hasLast: boolean }
+  | { kind: 'read'; rows: readonly Entry[]; hasLast: boolean }
 )
 
 interface Read {
@@ -82,95 +82,58 @@ interface Read {
   excuses: readonly (Excuse | undefined)[]
 }
 
-interface Replica {
-  isConnected: boolean
-  isCut: boolean
-  toStore: Command[]
-  toReplica: Answer[]
-  waiting: Add[]
+export class Replica {
+  isConnected = false
+  isCut = false
+  toStore: readonly Command[] = []
+  toReplica: readonly Answer[] = []
+  waiting: readonly Waiting[] = []
   /** By record: 0 not known, 1 known with an end that is too late, 2 known. */
-  known: number[]
+  known: readonly number[] = []
   /** Sets of records are bits. */
-  own: number
+  own = 0
   /** What the list has brought since it was last lost. */
-  listed: number
-  lastId: number
+  listed = 0
+  lastId = 0
   count: number | undefined
-  acknowledged: { id: number; record: number }[]
+  acknowledged: readonly { id: number; record: number }[] = []
   read: Read | undefined
-  hasStarted: boolean
-  isReturning: boolean
-  wasRefused: boolean
-  cautiousUntilMs: number
-  secondPassAtMs: number
+  hasStarted = false
+  isReturning = false
+  wasRefused = false
+  cautiousUntilMs = 0
+  secondPassAtMs = Number.POSITIVE_INFINITY
   /** Ghosts: when the last caution of two seconds began, and when this replica last came back. */
-  cautiousSinceMs: number
-  returnedAtMs: number
-  isAbsent: boolean
-  isTrimCautious: boolean
-  caughtUp: boolean
+  cautiousSinceMs = 0
+  returnedAtMs = Number.NEGATIVE_INFINITY
+  isAbsent = true
+  isTrimCautious = false
   /** Ghost: what was trimmed before it read the list from its beginning. */
-  cannotHave: number
+  cannotHave = 0
 }
 
-interface Store {
-  entries: Entry[]
+const emptyStore = {
+  entries: [] as readonly Entry[],
   /** Of all that was ever appended: `last-generated-id` is its last, `entries-added` its length. */
-  ids: number[]
+  ids: [] as readonly number[],
   /** Ids are the clock's. */
-  clock: number
+  clock: 0,
   /** The next id is not above those that were lost. */
-  isBehind: boolean
-  isFrozen: boolean
-  isFull: boolean
-  /** Commands of connections that ended: they may still be run. */
-  orphans: Add[]
+  isBehind: false,
+  isFrozen: false,
+  isFull: false,
+  /** Records in commands of connections that ended: they may still be run. */
+  orphans: [] as readonly number[],
 }
 
 export const excuses = ['died', 'cut off', 'returning', 'refused', 'trimmed'] as const
 export type Excuse = (typeof excuses)[number]
 
-function newReplica(): Replica {
-  return {
-    isConnected: false,
-    isCut: false,
-    toStore: [],
-    toReplica: [],
-    waiting: [],
-    known: [],
-    own: 0,
-    listed: 0,
-    lastId: 0,
-    count: undefined,
-    acknowledged: [],
-    read: undefined,
-    hasStarted: false,
-    isReturning: false,
-    wasRefused: false,
-    cautiousUntilMs: 0,
-    secondPassAtMs: Number.POSITIVE_INFINITY,
-    cautiousSinceMs: 0,
-    returnedAtMs: Number.NEGATIVE_INFINITY,
-    isAbsent: true,
-    isTrimCautious: false,
-    caughtUp: false,
-    cannotHave: 0,
-  }
-}
-
 export class Fleet {
   readonly rules: Rules
   nowMs = 0
-  store: Store = {
-    entries: [],
-    ids: [],
-    clock: 0,
-    isBehind: false,
-    isFrozen: false,
-    isFull: false,
-    orphans: [],
-  }
-  replicas: Replica[] = [newReplica(), newReplica(), newReplica()]
+  store = { ...emptyStore }
+  replicas = [new Replica(), new Replica(), new Replica()]
   records = 0
   /** Ghosts. A client has the quote; it lives; the list was trimmed past it; it was appended late for the last time. */
   settled = 0
@@ -189,39 +152,22 @@ export class Fleet {
   }
 
   copy(): Fleet {
-    const fleet = new Fleet(this.rules)
-    fleet.nowMs = this.nowMs
-    const { store } = this
-    fleet.store = { ...store, entries: [...store.entries], ids: [...store.ids], orphans: [...store.orphans] }
-    fleet.replicas = this.replicas.map((replica) => ({
-      ...replica,
-      toStore: [...replica.toStore],
-      toReplica: [...replica.toReplica],
-      waiting: [...replica.waiting],
-      known: [...replica.known],
-      acknowledged: [...replica.acknowledged],
-      read: replica.read && { ...replica.read },
-    }))
-    fleet.records = this.records
-    fleet.settled = this.settled
-    fleet.live = this.live
-    fleet.trimmed = this.trimmed
-    fleet.lastLate = this.lastLate
-    fleet.appended = this.appended
-    fleet.appends = this.appends
-    fleet.broken = this.broken
-    return fleet
+    return Object.assign(new Fleet(this.rules), this, {
+      store: { ...this.store },
+      replicas: this.replicas.map((replica) => ({ ...replica, read: replica.read && { ...replica.read } })),
+      excused: new Set(),
+    })
   }
 
   /** The same for states that differ in names of replicas and in the time of day only. */
   key(): string {
-    const { store, nowMs } = this
-    const entries = store.entries.map(entryKey).join()
-    const orphans = store.orphans.map(({ record }) => record).join()
-    const flags = `${store.isBehind ? 'b' : ''}${store.isFrozen ? 'z' : ''}${store.isFull ? 'f' : ''}`
-    const ghosts = `${this.records},${this.settled},${this.live},${this.trimmed},${this.lastLate},${this.appended}`
-    const replicas = this.replicas.map((replica) => replicaKey(replica, nowMs)).sort()
-    return `${entries}|${store.ids.join()},${store.clock}${flags}|${orphans}|${ghosts}|${replicas.join('|')}`
+    const { records, settled, live, trimmed, lastLate, appended, nowMs } = this
+    const replicas = this.replicas.map((replica) => keyOf(replica, nowMs)).sort()
+    return `${keyOf(this.store, nowMs)}${[records, settled, live, trimmed, lastLate, appended]}|${replicas}`
+  }
+
+  at(index: number): Replica {
+    return this.replicas[index] as Replica
   }
 
   // What clients do
@@ -229,8 +175,7 @@ export class Fleet {
   note(replica: Replica): void {
     const record = this.records
     this.records += 1
-    for (const each of this.replicas) each.known[record] = 0
-    replica.known[record] = 2
+    for (const each of this.replicas) each.known = [...each.known, each === replica ? 2 : 0]
     replica.own |= 1 << record
     this.live |= 1 << record
     this.#queue(replica, record, false)
@@ -246,6 +191,10 @@ export class Fleet {
 
   isAway(replica: Replica): boolean {
     return !replica.isConnected || replica.wasRefused || this.#oldestMs(replica) > timeoutMs
+  }
+
+  isCaughtUp(replica: Replica): boolean {
+    return !this.isAway(replica) && !replica.isReturning && this.nowMs >= replica.cautiousUntilMs
   }
 
   /** Every 50 ms, and before each order: so every read stands for an order that came when it began. */
@@ -268,31 +217,32 @@ export class Fleet {
   #ask(replica: Replica, read: Read): void {
     read.acknowledged = replica.acknowledged.map(({ id }) => id)
     const sentAtMs = this.nowMs
-    replica.toStore.push({ kind: 'info', sentAtMs }, { kind: 'read', sentAtMs })
+    replica.toStore = [...replica.toStore, { kind: 'info', sentAtMs }, { kind: 'read', sentAtMs }]
   }
 
   /** The next command of the replica reaches the store, which runs it. */
   serve(replica: Replica): boolean {
-    if (!this.isReachable(replica)) return false
-    const command = replica.toStore.shift()
-    if (command === undefined) return false
-    const { sentAtMs } = command
-    const { store } = this
-    if (command.kind === 'info') {
-      const { ids, entries } = store
-      const info = { added: ids.length, lastId: ids.at(-1) ?? 0, length: entries.length }
-      replica.toReplica.push({ kind: 'info', sentAtMs, info })
-    } else if (command.kind === 'read') {
-      const { lastId } = replica
-      const rows = store.entries.filter(({ id }) => id > lastId).slice(0, chunk)
-      const hasLast = store.entries.some(({ id }) => id === lastId)
-      replica.toReplica.push({ kind: 'rows', sentAtMs, rows, hasLast })
-    } else if (store.isFull) replica.toReplica.push({ kind: 'refused', sentAtMs, add: command })
-    else replica.toReplica.push({ kind: 'added', sentAtMs, id: this.#run(command), add: command })
+    const [command, ...others] = replica.toStore
+    if (!this.isReachable(replica) || command === undefined) return false
+    replica.toStore = others
+    replica.toReplica = [...replica.toReplica, this.#answerTo(command, replica.lastId)]
     return true
   }
 
-  #run({ record, sentAtMs, late, last }: Add): number {
+  #answerTo(command: Command, lastId: number): Answer {
+    const { sentAtMs } = command
+    const { ids, entries, isFull } = this.store
+    if (command.kind === 'add')
+      return { kind: 'add', sentAtMs, add: command, id: isFull ? 'refused' : this.#run(command) }
+    if (command.kind === 'info') {
+      const info = { added: ids.length, lastId: ids.at(-1) ?? 0, length: entries.length }
+      return { kind: 'info', sentAtMs, info }
+    }
+    const rows = entries.filter(({ id }) => id > lastId).slice(0, chunk)
+    return { kind: 'read', sentAtMs, rows, hasLast: entries.some(({ id }) => id === lastId) }
+  }
+
+  #run({ record, sentAtMs, late, last }: Omit<Add, 'kind'>): number {
     const { store } = this
     store.clock += 1
     const id = store.isBehind ? (store.ids.at(-1) ?? 0) + 0.5 + store.clock / 1_000 : store.clock
@@ -300,47 +250,46 @@ export class Fleet {
     const isLate = late || this.nowMs - sentAtMs > timeoutMs
     if (isLate && last) this.lastLate |= 1 << record
     this.appended |= 1 << record
-    store.entries.push({ id, record, late: isLate })
-    store.ids.push(id)
+    store.entries = [...store.entries, { id, record, late: isLate }]
+    store.ids = [...store.ids, id]
     return id
   }
 
   /** The next answer reaches the replica. */
   answer(replica: Replica): boolean {
-    if (!this.isReachable(replica)) return false
-    const answer = replica.toReplica.shift()
-    if (answer === undefined) return false
+    const [answer, ...others] = replica.toReplica
+    if (!this.isReachable(replica) || answer === undefined) return false
+    replica.toReplica = others
     const tookMs = this.nowMs - answer.sentAtMs
     if (tookMs > slowMs) this.#leaves(replica)
     else if (tookMs > timeoutMs) this.#cautious(replica, this.rules.lateCautionMs)
-    if (answer.kind === 'added') this.#acknowledged(replica, answer.id, answer.add, tookMs)
-    else if (answer.kind === 'refused') this.#refused(replica, answer.add)
-    else if (replica.read !== undefined) {
-      if (answer.kind === 'info') replica.read.info = answer.info
-      else this.#brought(replica, replica.read, answer.rows, answer.hasLast)
-    }
+    if (answer.kind === 'add') this.#added(replica, answer.add, answer.id, tookMs)
+    else if (replica.read === undefined) return true
+    else if (answer.kind === 'info') replica.read.info = answer.info
+    else this.#brought(replica, replica.read, answer.rows, answer.hasLast)
     return true
   }
 
-  #acknowledged(replica: Replica, id: number, add: Add, tookMs: number): void {
-    this.settled |= 1 << add.record
-    if (id > replica.lastId) replica.acknowledged.push({ id, record: add.record })
+  #added(replica: Replica, add: Add, id: number | 'refused', tookMs: number): void {
+    if (id === 'refused') {
+      replica.wasRefused = true
+      this.#leaves(replica)
+      this.#failed(replica, add)
+      return
+    }
+    const { record, last } = add
+    this.settled |= 1 << record
+    if (id > replica.lastId) replica.acknowledged = [...replica.acknowledged, { id, record }]
     const { lateAgain } = this.rules
-    if (tookMs <= timeoutMs || lateAgain === 'never' || !this.#has(this.live, add.record)) return
-    if (lateAgain === 'ever') this.#queue(replica, add.record, false)
-    else if (!add.last) this.#queue(replica, add.record, true)
+    if (tookMs <= timeoutMs || lateAgain === 'never' || !has(this.live, record)) return
+    if (lateAgain === 'ever') this.#queue(replica, record, false)
+    else if (!last) this.#queue(replica, record, true)
   }
 
-  #refused(replica: Replica, add: Add): void {
-    this.settled |= 1 << add.record
-    replica.wasRefused = true
-    this.#leaves(replica)
-    this.#requeue(replica, add)
-  }
-
-  #requeue(replica: Replica, add: Add): void {
-    if (!this.rules.requeues || replica.waiting.some(({ record }) => record === add.record)) return
-    replica.waiting.push(add)
+  #failed(replica: Replica, { record, last }: Add): void {
+    this.settled |= 1 << record
+    if (!this.rules.requeues || replica.waiting.some((other) => other.record === record)) return
+    replica.waiting = [...replica.waiting, { record, last }]
   }
 
   #brought(replica: Replica, read: Read, rows: readonly Entry[], hasLast: boolean): void {
@@ -377,14 +326,10 @@ export class Fleet {
   }
 
   #lose(replica: Replica, read: Read): void {
-    replica.listed = 0
-    replica.lastId = 0
-    replica.count = undefined
-    replica.acknowledged = []
-    replica.secondPassAtMs = Number.POSITIVE_INFINITY
-    read.secondPass = false
-    read.lost = true
-    replica.isReturning = true
+    const secondPassAtMs = Number.POSITIVE_INFINITY
+    const nothing = { listed: 0, lastId: 0, count: undefined, acknowledged: [], secondPassAtMs }
+    Object.assign(replica, nothing, { isReturning: true })
+    Object.assign(read, { secondPass: false, lost: true })
     this.#ask(replica, read)
   }
 
@@ -392,7 +337,7 @@ export class Fleet {
     replica.lastId = id
     replica.acknowledged = replica.acknowledged.filter((each) => each.id !== id)
     replica.listed |= 1 << record
-    replica.known[record] = Math.max(replica.known[record] ?? 0, late ? 1 : 2)
+    replica.known = replica.known.with(record, Math.max(replica.known[record] ?? 0, late ? 1 : 2))
   }
 
   /** All entries that the list had when the command was run are here. */
@@ -411,14 +356,10 @@ export class Fleet {
       replica.secondPassAtMs = Number.POSITIVE_INFINITY
       this.#refill(replica, -1)
     }
-    const { provesNothing } = rules
-    if (
-      provesNothing === 'nothing-read' ? read.nothingRead : provesNothing === 'first' && !replica.hasStarted
-    ) {
-      this.#careful(replica)
-    }
+    const provesNothing = { 'nothing-read': read.nothingRead, first: !replica.hasStarted, none: false }
+    if (provesNothing[rules.provesNothing]) this.#careful(replica)
     // It has read the list from its beginning.
-    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~this.bitsOf(replica)
+    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~bitsOf(replica)
     replica.hasStarted = true
     this.#pump(replica)
     if (replica.isReturning && !this.isAway(replica) && replica.waiting.length === 0) {
@@ -429,39 +370,35 @@ export class Fleet {
       replica.isAbsent = false
       replica.returnedAtMs = nowMs
     }
-    const isInTime = nowMs - read.beganAtMs <= timeoutMs
-    const isCautious = replica.isReturning || nowMs < replica.cautiousUntilMs
-    replica.caughtUp = isInTime && !this.isAway(replica) && !isCautious
     if (nowMs >= replica.cautiousUntilMs) replica.isTrimCautious = false
-    if (replica.caughtUp) this.#checkSafe(replica, read)
+    if (nowMs - read.beganAtMs <= timeoutMs && this.isCaughtUp(replica)) this.#checkSafe(replica, read)
   }
 
   #refill(replica: Replica, which: number): void {
     if (this.rules.refills === 'nothing') return
     for (let record = 0; record < this.records; record += 1) {
-      const isMissing = this.#has(which, record) && !this.#has(replica.listed, record)
-      if (isMissing && (replica.known[record] ?? 0) > 0) this.#queue(replica, record, true)
+      const isMissing = has(which, record) && !has(replica.listed, record)
+      if (isMissing && isKnownTo(replica, record)) this.#queue(replica, record, true)
     }
   }
 
   /** Nothing is queued twice. */
   #queue(replica: Replica, record: number, last: boolean): void {
-    const isUnderWay =
-      replica.waiting.some((add) => add.record === record) ||
-      replica.toStore.some((command) => command.kind === 'add' && command.record === record) ||
-      replica.toReplica.some((answer) => answer.kind === 'added' && answer.add.record === record)
-    if (isUnderWay) return
-    replica.waiting.push({ record, sentAtMs: this.nowMs, late: false, last })
+    const queued = [...replica.waiting, ...addsUnderWay(replica)]
+    if (queued.some((add) => add.record === record)) return
+    replica.waiting = [...replica.waiting, { record, last }]
     this.#pump(replica)
   }
 
   #pump(replica: Replica): void {
     if (this.isAway(replica)) return
-    for (const { record, last } of replica.waiting.splice(0)) {
-      const late = replica.known[record] === 1
-      replica.toStore.push({ kind: 'add', record, sentAtMs: this.nowMs, late, last })
-      this.appends += 1
+    const sentAtMs = this.nowMs
+    for (const waiting of replica.waiting) {
+      const late = replica.known[waiting.record] === 1
+      replica.toStore = [...replica.toStore, { kind: 'add', ...waiting, sentAtMs, late }]
     }
+    this.appends += replica.waiting.length
+    replica.waiting = []
   }
 
   #cautious(replica: Replica, ms: number): void {
@@ -484,10 +421,7 @@ export class Fleet {
   }
 
   #oldestMs({ toStore, toReplica }: Replica): number {
-    let oldest = this.nowMs
-    for (const { sentAtMs } of toStore) oldest = Math.min(oldest, sentAtMs)
-    for (const { sentAtMs } of toReplica) oldest = Math.min(oldest, sentAtMs)
-    return this.nowMs - oldest
+    return this.nowMs - ((toReplica[0] ?? toStore[0])?.sentAtMs ?? this.nowMs)
   }
 
   // What connections do
@@ -495,26 +429,18 @@ export class Fleet {
   /** `mayRun`: what was sent may still reach the store. */
   endConnection(replica: Replica, mayRun: boolean): void {
     if (!replica.isConnected) return
-    const { toStore, toReplica } = replica
-    replica.isConnected = false
-    replica.toStore = []
-    replica.toReplica = []
-    replica.read = undefined
-    replica.wasRefused = false
+    const adds = addsUnderWay(replica)
+    const sent = replica.toStore.flatMap((command) => (command.kind === 'add' ? command.record : []))
+    if (mayRun) this.store.orphans = [...this.store.orphans, ...sent]
+    Object.assign(replica, {
+      isConnected: false,
+      toStore: [],
+      toReplica: [],
+      read: undefined,
+      wasRefused: false,
+    })
     this.#leaves(replica)
-    for (const command of toStore) {
-      if (command.kind !== 'add') continue
-      if (mayRun) this.store.orphans.push(command)
-      this.#failed(replica, command)
-    }
-    for (const answer of toReplica) {
-      if (answer.kind === 'added' || answer.kind === 'refused') this.#failed(replica, answer.add)
-    }
-  }
-
-  #failed(replica: Replica, add: Add): void {
-    this.settled |= 1 << add.record
-    this.#requeue(replica, add)
+    for (const add of adds) this.#failed(replica, add)
   }
 
   connect(replica: Replica): boolean {
@@ -526,15 +452,15 @@ export class Fleet {
   }
 
   /** Its process ends, and another one begins. */
-  restart(index: number): void {
-    const replica = this.#at(index)
+  restart(replica: Replica): void {
     const { settled } = this
     this.endConnection(replica, true)
     // Its clients never had what it noted last.
     this.settled = settled
     const { isCut } = replica
     const known = replica.known.map(() => 0)
-    this.replicas[index] = { ...newReplica(), isCut, known, cautiousSinceMs: this.nowMs }
+    const next = Object.assign(new Replica(), { isCut, known, cautiousSinceMs: this.nowMs })
+    this.replicas = this.replicas.map((each) => (each === replica ? next : each))
   }
 
   /** Everything that is under way for this replica arrives, and what it causes. */
@@ -561,8 +487,9 @@ export class Fleet {
   /** Its last write is lost. Connections end. */
   failOver(isBehind: boolean): void {
     const { store } = this
-    const lastId = store.ids.pop()
+    const lastId = store.ids.at(-1)
     const lost = store.entries.find(({ id }) => id === lastId)
+    store.ids = store.ids.slice(0, -1)
     store.entries = store.entries.filter((entry) => entry !== lost)
     // Perhaps the list has it from before still, with an end that is too late.
     if (lost !== undefined) this.lastLate |= 1 << lost.record
@@ -571,17 +498,19 @@ export class Fleet {
     for (const replica of this.replicas) this.endConnection(replica, false)
   }
 
-  trim(): void {
+  trim(): boolean {
     const [first, ...rest] = this.store.entries
-    if (first === undefined) return
+    if (first === undefined) return false
     this.trimmed |= 1 << first.record
     this.store.entries = rest
+    return true
   }
 
   runOrphan(): boolean {
-    const add = this.store.orphans.shift()
-    if (add === undefined || this.store.isFrozen || this.store.isFull) return false
-    this.#run({ ...add, late: true, last: false })
+    const [record, ...others] = this.store.orphans
+    this.store.orphans = others
+    if (record === undefined || this.store.isFrozen || this.store.isFull) return false
+    this.#run({ record, sentAtMs: this.nowMs, late: true, last: false })
     return true
   }
 
@@ -607,18 +536,11 @@ export class Fleet {
   #tick(): void {
     for (const replica of this.replicas) {
       const oldestMs = this.#oldestMs(replica)
-      if (oldestMs <= timeoutMs) continue
-      for (const command of replica.toStore) this.#settleLate(command)
-      for (const answer of replica.toReplica)
-        if (answer.kind === 'added') this.#settleLate({ kind: 'add', ...answer.add })
+      for (const { record, sentAtMs } of addsUnderWay(replica))
+        if (this.nowMs - sentAtMs > timeoutMs) this.settled |= 1 << record
       if (oldestMs > slowMs) this.#leaves(replica)
       if (oldestMs > replacedMs) this.endConnection(replica, true)
     }
-  }
-
-  #settleLate(command: Command): void {
-    if (command.kind === 'add' && this.nowMs - command.sentAtMs > timeoutMs)
-      this.settled |= 1 << command.record
   }
 
   /** Time passes as it should: each replica that can reach the store reads every 50 ms, and is answered at once. */
@@ -627,20 +549,17 @@ export class Fleet {
     for (;;) {
       this.#arrive()
       if (this.nowMs >= untilMs || this.broken !== undefined) return
-      let nextMs = untilMs
-      for (const replica of this.replicas) {
-        if (this.isReachable(replica))
-          nextMs = Math.min(nextMs, Math.max(this.#dueMs(replica), this.nowMs + 1))
-        else if (replica.isConnected)
-          nextMs = Math.min(nextMs, this.nowMs - this.#oldestMs(replica) + replacedMs + 1)
-      }
-      this.nowMs = nextMs
+      this.nowMs = Math.min(untilMs, ...this.replicas.map((replica) => this.#nextMs(replica)))
       this.#tick()
     }
   }
 
-  #dueMs({ secondPassAtMs, wasRefused }: Replica): number {
-    return wasRefused && !this.store.isFull ? this.nowMs + retryMs : secondPassAtMs
+  /** When something happens to it by itself. */
+  #nextMs(replica: Replica): number {
+    if (!this.isReachable(replica))
+      return replica.isConnected ? this.nowMs - this.#oldestMs(replica) + replacedMs + 1 : Infinity
+    const isRetried = replica.wasRefused && !this.store.isFull
+    return Math.max(isRetried ? this.nowMs + retryMs : replica.secondPassAtMs, this.nowMs + 1)
   }
 
   #arrive(): void {
@@ -675,13 +594,9 @@ export class Fleet {
 
   // What has to be true
 
-  bitsOf({ known }: Replica): number {
-    return known.reduce((bits, state, record) => (state > 0 ? bits | (1 << record) : bits), 0)
-  }
-
   #checkSafe(replica: Replica, read: Read): void {
     for (let record = 0; record < this.records; record += 1) {
-      if (!this.#has(read.owed & this.live, record) || (replica.known[record] ?? 0) > 0) continue
+      if (!has(read.owed & this.live, record) || isKnownTo(replica, record)) continue
       const excuse = read.excuses[record] ?? this.#excuse(replica, record)
       if (excuse !== undefined) this.excused.add(excuse)
       else
@@ -691,14 +606,14 @@ export class Fleet {
 
   /** Why a replica that is caught up may lack a record whose client has the quote: docs/limits.md. */
   #excuse(replica: Replica, record: number): Excuse | undefined {
-    if ((replica.known[record] ?? 0) > 0) return undefined
-    if (this.#has(replica.hasStarted ? replica.cannotHave : this.trimmed, record)) return 'trimmed'
-    const holders = this.replicas.filter((each) => (each.known[record] ?? 0) > 0)
+    if (isKnownTo(replica, record)) return undefined
+    if (has(replica.hasStarted ? replica.cannotHave : this.trimmed, record)) return 'trimmed'
+    const holders = this.replicas.filter((each) => isKnownTo(each, record))
     if (holders.length === 0) return 'died'
     if (holders.every((holder) => !this.isReachable(holder) || this.#oldestMs(holder) > timeoutMs))
       return 'cut off'
     if (holders.some((holder) => holder.wasRefused)) return 'refused'
-    if (!this.#has(this.appended, record)) return 'returning'
+    if (!has(this.appended, record)) return 'returning'
     const isBack = (holder: Replica) =>
       this.isReachable(holder) &&
       !holder.isAbsent &&
@@ -709,73 +624,37 @@ export class Fleet {
   #returnIsOver({ returnedAtMs }: Replica): boolean {
     return this.nowMs > returnedAtMs + this.rules.returnCautionMs + this.rules.secondPassMs
   }
+}
 
-  #has(bits: number, record: number): boolean {
-    return (bits & (1 << record)) !== 0
+function has(bits: number, record: number): boolean {
+  return (bits & (1 << record)) !== 0
+}
+
+function isKnownTo({ known }: Replica, record: number): boolean {
+  return (known[record] ?? 0) > 0
+}
+
+export function bitsOf({ known }: Replica): number {
+  return known.reduce((bits, state, record) => (state > 0 ? bits | (1 << record) : bits), 0)
+}
+
+function addsUnderWay({ toStore, toReplica }: Replica): Add[] {
+  const answered = toReplica.flatMap((answer) => (answer.kind === 'add' ? answer.add : []))
+  return [...toStore.filter((command) => command.kind === 'add'), ...answered]
+}
+
+/** Instants differ by how far off they are. For so long it matters that one is over. */
+const matterMs: Partial<Record<string, number>> = {
+  ...{ sentAtMs: 10_000, beganAtMs: 10_000, cautiousSinceMs: 10_000, returnedAtMs: 10_000 },
+  ...{ cautiousUntilMs: 0, secondPassAtMs: 0 },
+}
+
+function keyOf(value: unknown, nowMs: number): string {
+  if (typeof value !== 'object' || value === null) return String(value)
+  let key = ''
+  for (const [name, each] of Object.entries(value)) {
+    const matters = matterMs[name]
+    key += `${matters === undefined ? keyOf(each, nowMs) : Math.max(-matters, each - nowMs)};`
   }
-
-  #at(index: number): Replica {
-    const replica = this.replicas[index]
-    if (replica === undefined) throw new Error(`there is no replica ${index}`)
-    return replica
-  }
-
-  each(index: number): Replica {
-    return this.#at(index)
-  }
-}
-
-function entryKey({ id, record, late }: Entry): string {
-  return `${id}:${record}${late ? 'l' : ''}`
-}
-
-function addKey({ record, late, last }: Add): string {
-  return `${record}${late ? 'l' : ''}${last ? 'z' : ''}`
-}
-
-function answerKey(answer: Answer, nowMs: number): string {
-  const age = nowMs - answer.sentAtMs
-  if (answer.kind === 'info') return `i${Object.values(answer.info).join()}@${age}`
-  if (answer.kind === 'rows') return `r${answer.rows.map(entryKey).join()}${answer.hasLast}@${age}`
-  return `${answer.kind}${answer.kind === 'added' ? answer.id : ''}${addKey(answer.add)}@${age}`
-}
-
-function commandKey(command: Command, nowMs: number): string {
-  return `${command.kind}${command.kind === 'add' ? addKey(command) : ''}@${nowMs - command.sentAtMs}`
-}
-
-function readKey(
-  { beganAtMs, acknowledged, info, secondPass, lost, nothingRead, owed, excuses: excused }: Read,
-  nowMs: number,
-): string {
-  const told = info === undefined ? '' : Object.values(info).join()
-  return `${nowMs - beganAtMs};${acknowledged.join()};${told};${secondPass};${lost};${nothingRead};${owed};${excused.join()}`
-}
-
-function replicaKey(replica: Replica, nowMs: number): string {
-  const { isConnected, isCut, hasStarted, isReturning, wasRefused, isAbsent, isTrimCautious } = replica
-  let flags = 0
-  for (const flag of [isConnected, isCut, hasStarted, isReturning, wasRefused, isAbsent, isTrimCautious]) {
-    flags = flags * 2 + (flag ? 1 : 0)
-  }
-  const left = (atMs: number) => Math.max(0, atMs - nowMs)
-  const since = (atMs: number) => Math.min(10_000, nowMs - atMs)
-  return [
-    flags,
-    replica.toStore.map((command) => commandKey(command, nowMs)).join(),
-    replica.toReplica.map((answer) => answerKey(answer, nowMs)).join(),
-    replica.waiting.map(addKey).join(),
-    replica.known.join(''),
-    replica.own,
-    replica.listed,
-    replica.lastId,
-    replica.count,
-    replica.cannotHave,
-    replica.acknowledged.map(({ id, record }) => `${id}:${record}`).join(),
-    replica.read === undefined ? '' : readKey(replica.read, nowMs),
-    left(replica.cautiousUntilMs),
-    left(replica.secondPassAtMs),
-    since(replica.cautiousSinceMs),
-    since(replica.returnedAtMs),
-  ].join(';')
+  return `${key}.`
 }
