@@ -48,15 +48,11 @@ async function attacked(connections: number, bytes: string) {
 
 // Node's own bound of a head counts bytes, and a header of 6 bytes takes 40 in memory: 95 MB that 2,000 clients sent
 // ended a process with 512 MiB of heap.
-test.each([3_900, 7_900])(
-  'unfinished heads of %d tiny headers take little memory',
-  async (headers) => {
-    const bytes = `GET /checkouts HTTP/1.1\r\nHost: g\r\n${'xy:z\r\n'.repeat(headers)}`
-    const { grownBytes } = await attacked(800, bytes)
-    expect(grownBytes).toBeLessThan(70 * mib)
-  },
-  120_000,
-)
+test('unfinished heads of 7,900 tiny headers take little memory', async () => {
+  const bytes = `GET /checkouts HTTP/1.1\r\nHost: g\r\n${'xy:z\r\n'.repeat(7_900)}`
+  const { grownBytes } = await attacked(800, bytes)
+  expect(grownBytes).toBeLessThan(70 * mib)
+}, 120_000)
 
 // 64 heads of 15 KB were read behind an unanswered request: 200 clients made the gateway hold 192 MB.
 test('of large requests behind one that has no answer, few are read', async () => {
@@ -76,14 +72,11 @@ test('connections with thousands of tiny requests behind one that has no answer 
 
 // The parser of orders joins a text from its characters, one by one, and V8 keeps what was joined as a tree of 32 bytes a
 // character. With a provider that did not answer, 600 orders of 60 KB ended a process with 512 MiB of heap.
-test.each(['toAddress', 'id'])(
-  'orders with a long %s take little memory while the provider is slow',
-  async (name) => {
-    const body = JSON.stringify({ pairId: 'A_B', fromAmount: '1', toAmount: '2', [name]: 'x'.repeat(60_000) })
-    const line = 'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n'
-    const order = `${line}Content-Length: ${body.length}\r\n\r\n${body}`
-    const { grownBytes } = await attacked(120, order)
-    expect(grownBytes).toBeLessThan(130 * mib)
-  },
-  120_000,
-)
+test('orders with a long text take little memory while the provider is slow', async () => {
+  const [toAddress, id] = ['x'.repeat(30_000), 'y'.repeat(30_000)]
+  const body = JSON.stringify({ pairId: 'A_B', fromAmount: '1', toAmount: '2', toAddress, id })
+  const line = 'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n'
+  const order = `${line}Content-Length: ${body.length}\r\n\r\n${body}`
+  const { grownBytes } = await attacked(120, order)
+  expect(grownBytes).toBeLessThan(130 * mib)
+}, 120_000)

@@ -5,31 +5,13 @@ import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts
 import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
+// Clients and upstreams that leave at random are in queue-stress.test.ts.
+
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 1000\r\n\r\nsome'
 const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-test('an upstream that answers when the client has just left harms no other client', async () => {
-  const escaped = escapedErrors()
-  const waiting: ServerResponse[] = []
-  const upstream = await recordingUpstream((_request, response) => waiting.push(response))
-  const gateway = await gatewayTo(upstream.url)
-  for (let count = 0; count < 20; count += 1) {
-    const client = new RawConnection(gateway.url)
-    client.write(get)
-    await until(() => waiting.length === count + 1, 'the request to arrive')
-    client.socket.destroy()
-    waiting[count]?.write('late')
-    waiting[count]?.end('later')
-  }
-  await pause(100)
-  upstream.answer((_request, response) => response.end('alive'))
-  expect((await rawExchange(gateway.url, get)).body.toString()).toBe('alive')
-  expect(escaped).toEqual([])
-})
-
 test.each([
-  ['before the head', '', get],
   ['within the body', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome', get],
   ['within both bodies', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n', post],
   ['before the head, with a body on its way', '', post],
@@ -55,18 +37,6 @@ test.each([
   await until(() => sockets.length === 25, 'another request to arrive')
   sockets[24]?.end(said === '' ? good : '')
   expect((await answered).status).toBe(200)
-  expect(escaped).toEqual([])
-})
-
-test('an upstream that closes its kept connection just as a GET comes causes at worst a 502', async () => {
-  const escaped = escapedErrors()
-  const upstream = await recordingUpstream((_request, response) => {
-    response.end('ok', () => setImmediate(() => response.socket?.destroy()))
-  })
-  const gateway = await gatewayTo(upstream.url)
-  for (let count = 0; count < 30; count += 1) {
-    expect([200, 502]).toContain((await rawExchange(gateway.url, get)).status)
-  }
   expect(escaped).toEqual([])
 })
 

@@ -81,18 +81,6 @@ describe('while a load balancer has not noticed yet', () => {
     expect(upstream.requests.map(({ target }) => target)).not.toContain('/checkouts/too-late')
   })
 
-  test('an answer that was on its way says that it is the last', async () => {
-    const { gateway, waiting } = await gatewayThatWaits()
-    const client = new RawConnection(gateway.url)
-    client.write(get('/checkouts/1'))
-    await until(() => waiting.length === 1, 'the request to arrive')
-    void gateway.close({ delayMs: veryLongMs })
-    waiting[0]?.end('one')
-    const answer = await client.answer()
-    expect([answer.body.toString(), connectionOf(answer)]).toEqual(['one', ['close']])
-    await client.closed()
-  })
-
   test('requests that were pipelined before are all answered, the last with "Connection: close"', async () => {
     const { gateway, waiting } = await gatewayThatWaits()
     const client = new RawConnection(gateway.url)
@@ -223,12 +211,6 @@ describe('the end itself', () => {
     expect(metrics).toContain('quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1')
     expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
   })
-
-  test('can be requested twice', async () => {
-    const { gateway } = await gatewayThatWaits()
-    await Promise.all([gateway.close(), gateway.close()])
-    await gateway.close()
-  })
 })
 
 describe('SIGTERM', () => {
@@ -241,24 +223,19 @@ describe('SIGTERM', () => {
     expect((await program.exit).code).toBe(0)
   })
 
-  test('ends with exit code 0 though a request is never answered, after DRAIN_TIMEOUT_MS', async () => {
-    const { program } = await hangingRequest({ DRAIN_TIMEOUT_MS: '300' })
+  test('is followed by another signal: it ends at once, with exit code 1', async () => {
+    const upstream = await recordingUpstream(() => {})
+    const settings = { SWAP_BASE_URL: upstream.url, DRAIN_DELAY_MS: String(veryLongMs) }
+    const { program, url, operationsUrl } = await startBuiltGateway(settings)
+    new RawConnection(url).write(get('/v3/pairs'))
+    await until(() => upstream.requests.length === 1, 'the request to arrive')
     program.child.kill('SIGTERM')
-    expect((await program.exit).code).toBe(0)
+    await untilUnready(operationsUrl)
+    await pause(sameKeypressMs + 100)
+    program.child.kill('SIGINT')
+    expect((await program.exit).code).toBe(1)
+    expect(program.stdout()).toContain('second signal: exiting')
   })
-
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'a second signal (%s) ends at once, with exit code 1',
-    async (signal) => {
-      const { program, operationsUrl } = await hangingRequest({ DRAIN_DELAY_MS: String(veryLongMs) })
-      program.child.kill('SIGTERM')
-      await untilUnready(operationsUrl)
-      await pause(sameKeypressMs + 100)
-      program.child.kill(signal)
-      expect((await program.exit).code).toBe(1)
-      expect(program.stdout()).toContain('second signal: exiting')
-    },
-  )
 
   // Ctrl-C goes to npm and to the gateway below it, and npm hands it on: every request in flight was cut.
   test.each(['SIGTERM', 'SIGINT'] as const)(
@@ -282,35 +259,12 @@ describe('SIGTERM', () => {
   async function untilUnready(operationsUrl: string): Promise<void> {
     while ((await statusOf(operationsUrl)) !== 503) await pause(5)
   }
-
-  async function hangingRequest(settings: Record<string, string>) {
-    const upstream = await recordingUpstream(() => {})
-    const started = await startBuiltGateway({ SWAP_BASE_URL: upstream.url, ...settings })
-    new RawConnection(started.url).write(get('/v3/pairs'))
-    await until(() => upstream.requests.length === 1, 'the request to arrive')
-    return started
-  }
 })
 
-describe('the time for a load balancer', () => {
-  test('is five seconds in production and 0 elsewhere, unless DRAIN_DELAY_MS is set', () => {
-    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
-    expect(loadConfig({}).config.drain).toEqual({ delayMs: 0, timeoutMs: 25_000 })
-    expect(loadConfig(production).config.drain.delayMs).toBe(5_000)
-    expect(loadConfig({ ...production, DRAIN_DELAY_MS: 0 }).config.drain.delayMs).toBe(0)
-    expect(loadConfig(production).sources.DRAIN_DELAY_MS).toEqual({
-      value: '5000',
-      source: 'derived from NODE_ENV',
-    })
-  })
-})
-
-test('a gateway in a test closes at once, even if its clients keep connections open', async () => {
-  const gateway = await startGateway()
-  onTestFinished(() => gateway.close())
-  const client = new RawConnection(gateway.url)
-  client.write(get('/v3/pairs'))
-  expect((await client.answer()).status).toBe(200)
-  await gateway.close()
-  await client.closed()
+test('the time for a load balancer is five seconds in production and 0 elsewhere, unless DRAIN_DELAY_MS is set', () => {
+  const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
+  const delayMs = (settings = {}) => loadConfig(settings).config.drain.delayMs
+  expect([delayMs(), delayMs(production), delayMs({ ...production, DRAIN_DELAY_MS: 0 })]).toEqual([
+    0, 5_000, 0,
+  ])
 })

@@ -1,38 +1,28 @@
 import { createHmac } from 'node:crypto'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { giveQuote } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
-import { startRawUpstream } from '../support/upstreams/raw-upstream.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
 
-interface Started {
-  gateway: RunningGateway
-  upstream: RecordingUpstream
-  log: Awaited<ReturnType<typeof keptLog>>
+type Log = Awaited<ReturnType<typeof keptLog>>
+
+async function loggedGateway(upstreamUrl: string, log: Log) {
+  const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, WEBHOOKS_BASE_URL: upstreamUrl }
+  const gateway = await startGateway(urls, { logger: log.logger })
+  onTestFinished(() => gateway.close())
+  return gateway
 }
 
-const open: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const part of open.splice(0).reverse()) await part.close()
-})
-
-async function started(answer?: Parameters<typeof startRecordingUpstream>[0]): Promise<Started> {
-  const upstream = await startRecordingUpstream(answer)
+async function started(answer?: Parameters<typeof recordingUpstream>[0]) {
+  const upstream = await recordingUpstream(answer)
   const log = await keptLog('trace')
-  const baseUrls = {
-    SWAP_BASE_URL: upstream.url,
-    PAYMENTS_BASE_URL: upstream.url,
-    WEBHOOKS_BASE_URL: upstream.url,
-  }
-  const gateway = await startGateway(baseUrls, { logger: log.logger })
-  open.push(upstream, gateway)
-  return { gateway, upstream, log }
+  return { upstream, log, gateway: await loggedGateway(upstream.url, log) }
 }
 
 /** The lines about requests, once there are that many: the last is written after its answer is out. */
-async function requestLines({ log }: Started, count: number): Promise<LogLine[]> {
+async function requestLines({ log }: { log: Log }, count: number): Promise<LogLine[]> {
   const found = () =>
     log.lines().filter(({ level, msg }) => level === levels.debug && msg.startsWith('request'))
   await vi.waitFor(() => expect(found().length).toBeGreaterThanOrEqual(count))
@@ -40,39 +30,23 @@ async function requestLines({ log }: Started, count: number): Promise<LogLine[]>
 }
 
 describe('what is said of a request', () => {
-  test('is one line at debug', async () => {
-    const running = await started()
-    await (
-      await fetch(`${running.gateway.url}/v3/pairs?page=1`, { headers: { 'X-Request-Id': 'id-1' } })
-    ).text()
-    const lines = await requestLines(running, 1)
-    expect(running.log.lines()).toHaveLength(1)
-    expect(lines[0]).toMatchObject({
-      requestId: 'id-1',
-      area: 'swap',
-      method: 'GET',
-      path: '/v3/pairs?page=1',
-      status: 200,
-      durationMs: expect.any(Number),
-    })
-  })
-
-  test('has its status also if the answer is written in one write', async () => {
-    const running = await started((_request, response) => giveQuote(response))
-    for (const path of [
+  test('is one line at debug, and nothing at info, while none fails; also where the answer is one write', async () => {
+    const running = await started(({ target }, response) =>
+      target.includes('/quotes') ? giveQuote(response) : response.end('ok'),
+    )
+    const targets = [
+      '/v3/pairs?page=1',
+      ...Array(2).fill('/v3/pairs/ETH_USDC/quotes?amount=0.1'),
       '/checkouts',
-      '/v3/pairs/ETH_USDC/quotes?amount=0.1',
-      '/v3/pairs/ETH_USDC/quotes?amount=0.1',
-    ])
-      await (await fetch(`${running.gateway.url}${path}`, { headers: { 'App-Name': 'a' } })).text()
-    const lines = await requestLines(running, 3)
-    expect(lines.map(({ status }) => status)).toEqual([200, 200, 200])
-  })
-
-  test('is empty at info while no request fails', async () => {
-    const running = await started()
-    await (await fetch(`${running.gateway.url}/v3/pairs`)).text()
-    await requestLines(running, 1)
+    ]
+    const headers = { 'App-Name': 'a', 'X-Request-Id': 'id-1' }
+    for (const target of targets) await (await fetch(running.gateway.url + target, { headers })).text()
+    const lines = await requestLines(running, 4)
+    expect(lines.map(({ path, status }) => [path, status])).toEqual(
+      [...targets.slice(0, 3), '/checkouts'].map((path) => [path, 200]),
+    )
+    const first = { requestId: 'id-1', area: 'swap', method: 'GET', durationMs: expect.any(Number) }
+    expect(lines[0]).toMatchObject(first)
     expect(running.log.lines(levels.info)).toEqual([])
   })
 
@@ -84,35 +58,10 @@ describe('what is said of a request', () => {
     await requestLines(running, 1)
     expect(running.log.lines(levels.info)).toEqual([
       expect.objectContaining({
-        level: levels.warn,
-        requestId,
-        path: '/v3/pairs',
-        status: 502,
-        problem: 'upstream-unreachable',
-        upstream: 'swap',
-        fault: 'connection_refused',
+        ...{ level: levels.warn, requestId, path: '/v3/pairs', status: 502, problem: 'upstream-unreachable' },
+        ...{ upstream: 'swap', fault: 'connection_refused' },
         cause: expect.objectContaining({ code: 'ECONNREFUSED', message: expect.any(String) }),
       }),
-    ])
-  })
-
-  test('is one line at warn for an answer that breaks off after its head was sent', async () => {
-    const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'
-    const upstream = await startRawUpstream((socket) => socket.end(answer))
-    const log = await keptLog()
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { logger: log.logger })
-    open.push(upstream, gateway)
-    await expect(fetch(`${gateway.url}/v3/pairs`).then((response) => response.text())).rejects.toThrow()
-    await vi.waitFor(() => expect(log.lines(levels.warn)).toHaveLength(1))
-    expect(log.lines(levels.warn)[0]).toMatchObject({ upstream: 'swap', cause: { name: expect.any(String) } })
-  })
-
-  test('is one line at info for a request that is refused', async () => {
-    const running = await started()
-    await (await fetch(`${running.gateway.url}/nowhere`)).text()
-    await requestLines(running, 1)
-    expect(running.log.lines(levels.info)).toEqual([
-      expect.objectContaining({ level: levels.info, problem: 'not-found', status: 404 }),
     ])
   })
 })
@@ -120,17 +69,16 @@ describe('what is said of a request', () => {
 describe('the request id', () => {
   const longest = 'x'.repeat(128)
 
-  test.each(['id-1', 'a.b_c~d:e/f+g=h@i', longest])(
-    'of a caller is kept if it can be logged: %s',
-    async (id) => {
-      const { gateway, upstream } = await started()
+  test('of a caller is kept if it can be logged', async () => {
+    const { gateway, upstream } = await started()
+    for (const id of ['a.b_c~d:e/f+g=h@i', longest]) {
       await fetch(`${gateway.url}/v3/pairs`, { headers: { 'x-ReQuest-ID': id } })
-      expect(upstream.requests[0]?.headers['x-request-id']).toBe(id)
+      expect(upstream.requests.at(-1)?.headers['x-request-id']).toBe(id)
       const refused = await fetch(`${gateway.url}/nowhere`, { headers: { 'X-Request-Id': id } })
       expect(refused.headers.get('x-request-id')).toBe(id)
       expect(await refused.json()).toMatchObject({ requestId: id })
-    },
-  )
+    }
+  })
 
   test.each([
     ['two words', 'X-Request-Id: two words'],
@@ -139,44 +87,28 @@ describe('the request id', () => {
     ['a quote', 'X-Request-Id: a"b'],
     ['nothing', 'X-Request-Id: '],
     ['two of them', 'X-Request-Id: one\r\nX-Request-Id: two'],
-  ])('is replaced for a caller who sends %s', async (_what, lines) => {
-    const { gateway, upstream } = await started()
+  ])('is replaced, at the swap upstream as in the log, for a caller who sends %s', async (_what, lines) => {
+    const running = await started()
     await sendRaw(
-      gateway.url,
+      running.gateway.url,
       `GET /v3/pairs HTTP/1.1\r\nHost: gate\r\n${lines}\r\nConnection: close\r\n\r\n`,
     )
-    expect(upstream.requests[0]?.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
-    const names = upstream.requests[0]?.rawHeaders.filter((part) => part.toLowerCase() === 'x-request-id')
-    expect(names).toHaveLength(1)
-  })
-
-  test('is the same at the swap upstream and in the log', async () => {
-    const running = await started()
-    await (await fetch(`${running.gateway.url}/v3/pairs`)).text()
     const [line] = await requestLines(running, 1)
-    expect(running.upstream.requests[0]?.headers['x-request-id']).toBe(line?.requestId)
+    expect(line?.requestId).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
+    const raw = running.upstream.requests[0]?.rawHeaders ?? []
+    const values = raw.filter((_, index) => raw[index - 1]?.toLowerCase() === 'x-request-id')
+    expect(values).toEqual([line?.requestId])
   })
 
-  test.each(['/checkouts', '/webhooks/payments'])('is never put on payments traffic: %s', async (path) => {
+  test('is never put on payments traffic; that of a caller passes, even if it cannot be logged', async () => {
     const { gateway, upstream } = await started()
-    const response = await fetch(gateway.url + path, { method: 'POST', body: '{}' })
-    expect(upstream.requests[0]?.headers).not.toHaveProperty('x-request-id')
-    expect(response.headers.get('x-request-id')).toBeNull()
-  })
-
-  test('of a caller reaches the payments upstream unchanged, even if it cannot be logged', async () => {
-    const { gateway, upstream } = await started()
+    for (const path of ['/checkouts', '/webhooks/payments']) {
+      const response = await fetch(gateway.url + path, { method: 'POST', body: '{}' })
+      expect(upstream.requests.at(-1)?.headers).not.toHaveProperty('x-request-id')
+      expect(response.headers.get('x-request-id')).toBeNull()
+    }
     await fetch(`${gateway.url}/checkouts`, { headers: { 'X-Request-Id': 'two words' } })
-    expect(upstream.requests[0]?.headers['x-request-id']).toBe('two words')
-  })
-
-  test.each(['/v3/pairs', '/checkouts'])("of an upstream's own answer is not changed: %s", async (path) => {
-    const { gateway, upstream } = await started()
-    upstream.answer((_request, response) => {
-      response.setHeader('X-Request-Id', "the upstream's own").end('ok')
-    })
-    const response = await fetch(gateway.url + path, { headers: { 'X-Request-Id': 'id-1' } })
-    expect(response.headers.get('x-request-id')).toBe("the upstream's own")
+    expect(upstream.requests.at(-1)?.headers['x-request-id']).toBe('two words')
   })
 })
 
@@ -228,14 +160,7 @@ test('no secret and no payments query is logged at any level, whatever becomes o
   ]
   for (const request of [...requests, ...malformed]) await sendRaw(gateway.url, request)
   for (const answer of answers) {
-    const broken = await startRawUpstream(answer)
-    const baseUrls = {
-      SWAP_BASE_URL: broken.url,
-      PAYMENTS_BASE_URL: broken.url,
-      WEBHOOKS_BASE_URL: broken.url,
-    }
-    const other = await startGateway(baseUrls, { logger: log.logger })
-    open.push(broken, other)
+    const other = await loggedGateway((await rawUpstream(answer)).url, log)
     for (const request of requests) await sendRaw(other.url, request)
   }
 

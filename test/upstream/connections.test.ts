@@ -23,27 +23,15 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   breaker.admit()?.failed()
   nowMs = 1_000 + 5_000
   looks = 0
-  const connections = new Connections({
-    origin: upstream.url,
-    connections: 2,
-    reserved: 1,
-    queue: 16,
-    breaker,
-    maxAgeMs: 60_000,
-    connectTimeoutMs: 3_000,
-    lookup: undefined,
-    timers: systemTimers,
-    client: {},
-  })
+  const limits = { connections: 2, reserved: 1, queue: 16, maxAgeMs: 60_000, connectTimeoutMs: 3_000 }
+  const others = { breaker, lookup: undefined, timers: systemTimers, client: {} }
+  const connections = new Connections({ origin: upstream.url, ...limits, ...others })
   onTestFinished(() => connections.close())
   let started = false
-  connections.take({
-    lane: 'other',
-    start() {
-      started = true
-    },
-    refuse() {},
-  })
+  const start = () => {
+    started = true
+  }
+  connections.take({ lane: 'other', start, refuse() {} })
   expect(started).toBe(false)
   await until(() => started, 'its connection')
 })

@@ -90,32 +90,33 @@ function problemsOf(given: Record<string, SettingValue>): Record<string, string>
   return {}
 }
 
+const says = (text: string) => expect.stringContaining(text)
+
 describe('a start is stopped by', { tags: ['openssl'] }, () => {
-  it('a key of another certificate', () => {
+  it('a key of another certificate, or one without the other', () => {
     const [one, other] = [identityOf(), identityOf()]
     expect(problemsOf({ SWAP_CERT_FILE: one.certFile, SWAP_KEY_FILE: one.keyFile })).toEqual({})
     expect(problemsOf({ SWAP_CERT_FILE: one.certFile, SWAP_KEY_FILE: other.keyFile })).toEqual({
-      SWAP_KEY_FILE: 'the private key of the certificate in SWAP_CERT_FILE',
+      SWAP_KEY_FILE: says('of the certificate in SWAP_CERT_FILE'),
+    })
+    expect(problemsOf({ SWAP_CERT_FILE: one.certFile, PAYMENTS_KEY_FILE: one.keyFile })).toEqual({
+      SWAP_KEY_FILE: says('because SWAP_CERT_FILE is set'),
+      PAYMENTS_CERT_FILE: says('because PAYMENTS_KEY_FILE is set'),
     })
   })
 
-  it('a certificate without its key, and a key without its certificate', () => {
-    const { certFile, keyFile } = identityOf()
-    expect(problemsOf({ SWAP_CERT_FILE: certFile, PAYMENTS_KEY_FILE: keyFile })).toEqual({
-      SWAP_KEY_FILE: 'a PEM file, because SWAP_CERT_FILE is set: each needs the other',
-      PAYMENTS_CERT_FILE: 'a PEM file, because PAYMENTS_KEY_FILE is set: each needs the other',
-    })
-  })
-
-  it('files that are missing, and files with other content', () => {
-    const { certFile, keyFile } = identityOf()
-    expect(problemsOf({ SWAP_CA_FILE: '/nowhere' })).toEqual({
-      SWAP_CA_FILE: 'a file that quotegate can read (ENOENT)',
-    })
+  it('files that are missing, files with other content, and a key with a passphrase', () => {
+    const { certFile, keyFile, key } = identityOf()
+    expect(problemsOf({ SWAP_CA_FILE: '/nowhere' })).toEqual({ SWAP_CA_FILE: says('ENOENT') })
     expect(problemsOf({ SWAP_CA_FILE: keyFile, SWAP_CERT_FILE: keyFile, SWAP_KEY_FILE: certFile })).toEqual({
-      SWAP_CA_FILE: expect.stringContaining('a PEM file of whole certificates'),
-      SWAP_CERT_FILE: expect.stringContaining('a PEM file of whole certificates'),
-      SWAP_KEY_FILE: expect.stringContaining('a PEM file of a private key'),
+      SWAP_CA_FILE: says('whole certificates'),
+      SWAP_CERT_FILE: says('whole certificates'),
+      SWAP_KEY_FILE: says('a private key'),
+    })
+    const locked = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const
+    writeFileSync(keyFile, createPrivateKey(key).export(locked))
+    expect(problemsOf({ SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile })).toEqual({
+      SWAP_KEY_FILE: says('without a passphrase'),
     })
   })
 
@@ -128,41 +129,25 @@ describe('a start is stopped by', { tags: ['openssl'] }, () => {
     writeFileSync(certFile, `Our authorities\n${cert}${cert}`)
     expect(problemsOf({ SWAP_CA_FILE: certFile })).toEqual({})
   })
-
-  it('a key with a passphrase', () => {
-    const { certFile, keyFile, key } = identityOf()
-    const locked = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const
-    writeFileSync(keyFile, createPrivateKey(key).export(locked))
-    expect(problemsOf({ SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile })).toEqual({
-      SWAP_KEY_FILE: expect.stringMatching(/a private key .* without a passphrase$/),
-    })
-  })
 })
 
-it.each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' }])(
-  'files for an upstream without TLS are warned of: %j',
-  { tags: ['openssl'] },
-  (given) => {
+describe('files for an upstream without TLS are warned of', { tags: ['openssl'] }, () => {
+  it.each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' }])('%j', (given) => {
     const { certFile, keyFile } = identityOf()
     const files = { SWAP_CA_FILE: certFile, SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile }
-    expect(loadConfig({ ...given, ...files }).warnings).toEqual(
-      Object.keys(files).map((name) =>
-        expect.stringContaining(
-          `${name} is set and has no effect, because SWAP_BASE_URL is not an https URL`,
-        ),
-      ),
-    )
-  },
-)
+    const why = 'is set and has no effect, because SWAP_BASE_URL is not an https URL'
+    const warnings = Object.keys(files).map((name) => says(`${name} ${why}`))
+    expect(loadConfig({ ...given, ...files }).warnings).toEqual(warnings)
+  })
 
-it.each([
-  [{}, 1],
-  [{ PAYMENTS_BASE_URL: 'https://pay.example' }, 0],
-  [{ WEBHOOKS_BASE_URL: 'https://hooks.example' }, 0],
-  [{ PAYMENTS_BASE_URL: 'http://127.0.0.1:9000', WEBHOOKS_BASE_URL: 'https://hooks.example' }, 0],
-])('PAYMENTS_CA_FILE needs TLS to payments or to webhooks: %j', { tags: ['openssl'] }, (given, count) => {
-  const files = { SWAP_BASE_URL: 'https://swap.example', PAYMENTS_CA_FILE: identityOf().certFile }
-  const text = 'neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL'
-  const { warnings } = loadConfig({ ...files, ...given })
-  expect(warnings.filter((warning) => warning.includes(text))).toHaveLength(count)
+  it.each([
+    [{}, 1],
+    [{ PAYMENTS_BASE_URL: 'https://pay.example' }, 0],
+    [{ PAYMENTS_BASE_URL: 'http://127.0.0.1:9000', WEBHOOKS_BASE_URL: 'https://hooks.example' }, 0],
+  ])('PAYMENTS_CA_FILE needs TLS to payments or to webhooks: %j', (given, count) => {
+    const files = { SWAP_BASE_URL: 'https://swap.example', PAYMENTS_CA_FILE: identityOf().certFile }
+    const { warnings } = loadConfig({ ...files, ...given })
+    const text = 'neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL'
+    expect(warnings.filter((warning) => warning.includes(text))).toHaveLength(count)
+  })
 })

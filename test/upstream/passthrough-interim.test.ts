@@ -6,9 +6,9 @@ import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, until } from '../support/gateways/between.ts'
 
 const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-const hints =
-  'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\nConnection: X-Gone\r\nX-Gone: 1\r\nKeep-Alive: timeout=1\r\n\r\n'
-const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
+const kept = 'Link: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\n'
+const hints = `HTTP/1.1 103 Early Hints\r\n${kept}Connection: X-Gone\r\nX-Gone: 1\r\nKeep-Alive: timeout=1\r\n\r\n`
+const others = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 199 Any Thing\r\nA: b\r\n\r\n'
 
 async function exchange(request: string, answer: (socket: Socket) => void): Promise<string> {
   const upstream = await rawUpstream(answer)
@@ -27,15 +27,12 @@ const statuses = (received: string) =>
 
 // RFC 9110 15.2: a proxy MUST forward 1xx answers. Some clients preload what a 103 names.
 describe('an interim answer', () => {
-  test.each(['GET /checkouts', 'GET /v3/assets', 'GET /v3/orders?toAddress=x'])(
-    'to %s reaches its client in its place, less the headers of the hop',
+  test.each(['GET /checkouts', 'GET /v3/orders?toAddress=x'])(
+    'to %s reaches its client in its place, with its reason, less the headers of the hop',
     async (line) => {
-      const received = await exchange(request(`${line} HTTP/1.1`), say(processing + hints + final))
-      expect(statuses(received)).toEqual([102, 103, 200])
-      expect(received).toContain('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n')
-      expect(received).toContain(
-        'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\n\r\nHTTP/1.1 200',
-      )
+      const received = await exchange(request(`${line} HTTP/1.1`), say(others + hints + final))
+      const expected = `${others}HTTP/1.1 103 Early Hints\r\n${kept}\r\nHTTP/1.1 200 OK\r\n`
+      expect(received.slice(0, expected.length)).toBe(expected)
     },
   )
 
@@ -53,14 +50,6 @@ describe('an interim answer', () => {
     expect(await client.answer()).toMatchObject({ status: 200, informational: [103] })
   })
 
-  test('with a reason phrase of its own keeps it', async () => {
-    const received = await exchange(
-      request('GET /checkouts HTTP/1.1'),
-      say(`HTTP/1.1 199 Any Thing\r\nA: b\r\n\r\n${final}`),
-    )
-    expect(received).toMatch(/^HTTP\/1\.1 199 Any Thing\r\nA: b\r\n\r\nHTTP\/1\.1 200 OK/)
-  })
-
   test('to a POST with 100-continue comes after the 100', async () => {
     const upstream = await rawUpstream(say(hints + final))
     const gateway = await gatewayTo(upstream.url)
@@ -71,21 +60,16 @@ describe('an interim answer', () => {
     expect((await client.answer()).informational).toEqual([100, 103])
   })
 
-  test('never reaches a client of HTTP/1.0', async () => {
-    const received = await exchange(request('GET /checkouts HTTP/1.0'), say(hints + final))
-    expect(statuses(received)).toEqual([200])
+  const body = JSON.stringify({ pairId: 'A_B', fromAmount: 1 })
+  const order = (line: string) => request(line, `Content-Length: ${body.length}`) + body
+  test.each([
+    ['a client of HTTP/1.0', request('GET /checkouts HTTP/1.0')],
+    ['that of a quote', request('GET /v3/pairs/A_B/quotes?amount=1 HTTP/1.1')],
+    ['that of a float order', order('POST /v3/orders/float HTTP/1.1')],
+    ['that of an order', order('POST /v3/orders HTTP/1.1')],
+  ])('never reaches %s', async (_whom, bytes) => {
+    expect(statuses(await exchange(bytes, say(hints + final)))).toEqual([200])
   })
-
-  test.each(['GET /v3/pairs/A_B/quotes?amount=1', 'POST /v3/orders/float', 'POST /v3/orders'])(
-    'to %s is dropped',
-    async (line) => {
-      const isOrder = line.startsWith('POST')
-      const body = JSON.stringify({ pairId: 'A_B', fromAmount: 1 })
-      const head = request(`${line} HTTP/1.1`, ...(isOrder ? [`Content-Length: ${body.length}`] : []))
-      const received = await exchange(head + (isOrder ? body : ''), say(hints + final))
-      expect(statuses(received)).toEqual([200])
-    },
-  )
 
   test('is not buffered for a client that reads nothing', async () => {
     const long = `HTTP/1.1 103 Early Hints\r\nX-Long: ${'x'.repeat(8_000)}\r\n\r\n`
@@ -103,11 +87,8 @@ describe('an interim answer', () => {
     })
     socket.pause()
     socket.write(request('GET /checkouts HTTP/1.1'))
-    await untilCounted(
-      gateway,
-      'quotegate_upstream_requests_total{upstream="payments",outcome="answered"}',
-      1,
-    )
+    const answered = 'quotegate_upstream_requests_total{upstream="payments",outcome="answered"}'
+    await untilCounted(gateway, answered, 1)
     socket.resume()
     await once(socket, 'close')
     // What the kernel took, out of 40 MB.

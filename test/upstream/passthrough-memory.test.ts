@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
@@ -27,67 +27,46 @@ async function digestOfStream(stream: IncomingMessage): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Sends a body and answers with what came back for it. */
-async function exchange(
-  url: string,
-  options: { send?: number; length: boolean; path: string },
-): Promise<string> {
-  const { send = 0, length, path } = options
-  const request = httpRequest(new URL(path, url), { method: send > 0 ? 'POST' : 'GET', agent: false })
-  if (length && send > 0) request.setHeader('Content-Length', send * mebibyte)
+/** The SHA-256 of what came back, for a body of so many MiB or for none. */
+async function exchange(url: string, { sendMebibytes, path }: { sendMebibytes: number; path: string }) {
+  const method = sendMebibytes > 0 ? 'POST' : 'GET'
+  const request = httpRequest(new URL(path, url), { method, agent: false })
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     request.on('response', resolve)
     request.on('error', reject)
   })
-  await pipeline(blocks(send), request)
+  await pipeline(blocks(sendMebibytes), request)
   return digestOfStream(await answered)
 }
 
-describe('192 MiB', () => {
-  test.each([
-    ['up, with a stated length', 'up', true],
-    ['up, in chunks', 'up', false],
-    ['down, with a stated length', 'down', true],
-    ['down, in chunks', 'down', false],
-  ])('%s pass unchanged and in constant memory', async (what, direction, length) => {
+test.each(['up, in chunks', 'down, with a stated length'])(
+  '192 MiB %s pass unchanged and in constant memory',
+  async (what) => {
+    const isUp = what.startsWith('up')
     const upstream = await recordingUpstream(undefined, {
       listener: async (request, response) => {
-        const mebibytes = Number(new URL(request.url ?? '', 'http://u').searchParams.get('mebibytes'))
-        if (direction === 'up') {
-          response.end(await digestOfStream(request))
-          return
-        }
-        if (length) response.setHeader('Content-Length', mebibytes * mebibyte)
+        if (isUp) return void response.end(await digestOfStream(request))
+        const mebibytes = Number(request.url?.split('=')[1])
+        response.setHeader('Content-Length', mebibytes * mebibyte)
         await pipeline(blocks(mebibytes), response)
       },
     })
-    const gateway = await startGatewayProcess({
-      SWAP_BASE_URL: upstream.url,
-      PAYMENTS_BASE_URL: upstream.url,
-    })
+    const urls = { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url }
+    const gateway = await startGatewayProcess(urls)
     const send = async (mebibytes: number) => {
       const path = `/checkouts?mebibytes=${mebibytes}`
-      const got = await exchange(gateway.url, {
-        path,
-        length,
-        ...(direction === 'up' ? { send: mebibytes } : {}),
-      })
+      const got = await exchange(gateway.url, { path, sendMebibytes: isUp ? mebibytes : 0 })
       const sent = digestOf(mebibytes)
-      expect(got).toBe(direction === 'up' ? createHash('sha256').update(sent).digest('hex') : sent)
+      expect(got).toBe(isUp ? createHash('sha256').update(sent).digest('hex') : sent)
     }
     // Node lets about 64 MiB of read buffers become garbage before it clears them away. A body of that size
     // goes first, so that what is measured is only what grows with the bytes that pass.
-    const atStart = gateway.residentBytes()
     await send(64)
-    const first = gateway.peakBytes() - atStart
     gateway.forgetPeak()
     const before = gateway.residentBytes()
     await send(192)
     const growth = gateway.peakBytes() - before
-    const shown = [first, growth].map((bytes) => (bytes / mebibyte).toFixed(1))
-    process.stdout.write(
-      `64 MiB ${what}: peak memory grew by ${shown[0]} MiB, by ${shown[1]} MiB with 192 more\n`,
-    )
+    process.stdout.write(`192 MiB ${what}: peak memory grew by ${(growth / mebibyte).toFixed(1)} MiB\n`)
     expect(growth).toBeLessThan(growthMost)
-  })
-})
+  },
+)

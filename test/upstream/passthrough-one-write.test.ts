@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { untilCounted } from '../support/clients/quotes.ts'
-import { gatewayTo, pause, until } from '../support/gateways/between.ts'
+import { gatewayTo, until } from '../support/gateways/between.ts'
+
+// A small upload that comes in pieces is in test/promises/short-bodies-before-connections.test.ts.
 
 /** An upstream that keeps what it receives piece by piece, and answers each whole request. */
 async function listeningUpstream(answer: (socket: Socket) => void) {
@@ -51,16 +53,6 @@ test('a small upload that came with its head is sent in one write, and its answe
   for (const piece of pieces) expect(piece).toMatch(/\r\nX-Kept: \xe9\r\n[\s\S]*\r\n\r\n\0\xff\x80!$/)
 })
 
-test('a small upload whose end is still to come streams: the upstream has its first half before the second is sent', async () => {
-  const upstream = await listeningUpstream((socket) => socket.write(answer, 'latin1'))
-  const gateway = await gatewayTo(upstream.url)
-  const { socket, pieces } = await client(gateway.url)
-  socket.write(`${head}body-`)
-  await until(() => upstream.pieces.join('').endsWith('\r\n\r\nbody-'), 'the first half')
-  socket.write('last')
-  await until(() => pieces.join('').endsWith('\0\xff\x80!'), 'the answer')
-})
-
 test('a small answer whose end is still to come streams: the client has its first half before the second is sent', async () => {
   const upstreamSockets: Socket[] = []
   const upstream = await listeningUpstream((socket) => {
@@ -74,35 +66,6 @@ test('a small answer whose end is still to come streams: the client has its firs
   upstreamSockets[0]?.write(answer.slice(-2), 'latin1')
   await until(() => pieces.join('').endsWith('\x80!'), 'the second half')
 })
-
-// 48 KB may be held for a turn of the event loop, 72 KB are a stream from the start.
-const manners = [
-  ['in one go', []],
-  ['cut after its head', [0]],
-  ['cut after its first byte', [1]],
-  ['cut twice', [30_000, 45_000]],
-] as const
-const uploads = [8_000, 12_000].flatMap((parts) => manners.map(([how, cuts]) => ({ parts, how, cuts })))
-test.each(uploads)(
-  'an upload in $parts parts that comes $how arrives whole and once',
-  async ({ parts, cuts }) => {
-    const upstream = await listeningUpstream((socket) => socket.write(answer, 'latin1'))
-    const gateway = await gatewayTo(upstream.url)
-    const { socket, pieces } = await client(gateway.url)
-    const body = `${Array.from({ length: parts }, (_, index) => String(index).padStart(6, '.')).join('')}last`
-    socket.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: ${body.length}\r\n\r\n`)
-    let from = 0
-    for (const cut of [...cuts, body.length]) {
-      socket.write(body.slice(from, cut))
-      from = cut
-      if (from < body.length) await pause(30)
-    }
-    await until(() => pieces.join('').endsWith('\0\xff\x80!'), 'the answer')
-    const [sentHead = '', sentBody] = upstream.pieces.join('').split('\r\n\r\n')
-    expect(sentHead.toLowerCase()).toContain(`content-length: ${body.length}`)
-    expect(sentBody).toBe(body)
-  },
-)
 
 test('a small answer that goes out in one write is counted by its own status', async () => {
   const upstream = await listeningUpstream((socket) =>

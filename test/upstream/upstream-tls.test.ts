@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import {
   type AddressInfo,
@@ -7,31 +7,24 @@ import {
   type LookupFunction,
   type Server,
 } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
-import { ask } from '../support/clients/quotes.ts'
+import { proxyStatus } from '../support/clients/problems.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
-import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import { privateCertificate } from '../support/stores/valkey.ts'
+
+const get = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'
 
 function certificateFor(name: string, extensions: string[] = []): { key: Buffer; cert: Buffer } {
   const { certificate, key } = privateCertificate(name, extensions)
   return { key: readFileSync(key), cert: readFileSync(certificate) }
 }
 
-/** Where NODE_EXTRA_CA_CERTS finds them. */
-function trusting(...certificates: readonly { cert: Buffer }[]): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const path = join(folder, 'trusted.pem')
-  writeFileSync(path, Buffer.concat(certificates.map(({ cert }) => cert)))
-  return path
-}
+/** To localhost, where this certificate is trusted. */
+const edgeTrusting = (ca: Buffer[], port: number) => edgeTo(`https://localhost:${port}`, {}, { tls: { ca } })
 
 async function listening(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -43,28 +36,17 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
   it('with a certificate for another name is reported each time, and works once it is fixed', async () => {
     const [wrong, right] = [certificateFor('wrong.example'), certificateFor('localhost')]
     const upstream = createServer(wrong, (_request, response) => response.end('ok'))
-    const port = await listening(upstream)
-    const { url } = await startGatewayProcess({
-      SWAP_BASE_URL: `https://localhost:${port}`,
-      PAYMENTS_BASE_URL: `https://localhost:${port}`,
-      NODE_EXTRA_CA_CERTS: trusting(wrong, right),
-    })
-    const get = () => ask(url, { path: '/checkouts', signal: AbortSignal.timeout(10_000) })
-    for (let times = 0; times < 3; times += 1) expect((await get()).status).toBe(502)
+    const edge = await edgeTrusting([wrong.cert, right.cert], await listening(upstream))
+    for (let times = 0; times < 3; times += 1) expect((await rawExchange(edge.url, get)).status).toBe(502)
     upstream.setSecureContext(right)
-    expect((await get()).status).toBe(200)
+    expect((await rawExchange(edge.url, get)).status).toBe(200)
   })
 
   it('with a certificate for clients is reported as such', async () => {
     const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
     const port = await listening(createServer(unfit, (_request, response) => response.end('ok')))
-    const { url } = await startGatewayProcess({
-      SWAP_BASE_URL: `https://localhost:${port}`,
-      PAYMENTS_BASE_URL: `https://localhost:${port}`,
-      NODE_EXTRA_CA_CERTS: trusting(unfit),
-    })
-    const { status, headers } = await ask(url, { path: '/checkouts' })
-    expect([status, headers['proxy-status']]).toEqual([502, 'quotegate; error=tls_certificate_error'])
+    const answer = await rawExchange((await edgeTrusting([unfit.cert], port)).url, get)
+    expect([answer.status, proxyStatus(answer)]).toEqual([502, 'quotegate; error=tls_certificate_error'])
   })
 
   it('is asked again when its first handshake fails: nothing was sent', async () => {
@@ -81,50 +63,35 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
         socket.pipe(connect(real, '127.0.0.1').on('error', () => {})).pipe(socket)
       }),
     )
-    const { url } = await startGatewayProcess({
-      SWAP_BASE_URL: `https://localhost:${port}`,
-      PAYMENTS_BASE_URL: `https://localhost:${port}`,
-      NODE_EXTRA_CA_CERTS: trusting(right),
-    })
-    expect((await rawExchange(url, post('{}', { path: '/checkouts' }))).status).toBe(200)
+    const edge = await edgeTrusting([right.cert], port)
+    expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    expect([edge.retries, connections]).toEqual([1, 2])
   })
 
-  it('is asked for by its name without the final dot (RFC 6066 3)', async () => {
+  // undici 8 offers HTTP/2 unless that is switched off, and the names of fields would arrive in lower case.
+  it('is asked for by its name without the final dot (RFC 6066 3), and offered HTTP/1.1 alone', async () => {
     const asked: string[] = []
-    const { certificate, key } = privateCertificate('upstream.test')
+    const offered: string[][] = []
+    const certificate = certificateFor('upstream.test')
     const upstream = createTlsServer({
-      key: readFileSync(key),
-      cert: readFileSync(certificate),
+      ...certificate,
       SNICallback(name, done) {
         asked.push(name)
         done(null)
       },
-    })
-    const port = await listening(upstream)
-    const lookup: LookupFunction = (_name, _options, callback) =>
-      callback(null, [{ address: '127.0.0.1', family: 4 }])
-    const edge = await edgeTo(`https://upstream.test.:${port}`, {}, { lookup })
-    await rawExchange(edge.url, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')
-    expect(new Set(asked)).toEqual(new Set(['upstream.test']))
-  })
-
-  // undici 8 offers HTTP/2 unless that is switched off, and the names of fields would arrive in lower case.
-  it('is offered HTTP/1.1 alone', async () => {
-    const offered: string[][] = []
-    const { key, cert } = certificateFor('localhost')
-    const upstream = createTlsServer({
-      key,
-      cert,
       ALPNCallback({ protocols }) {
         offered.push(protocols)
         return protocols[0]
       },
     })
-    const port = await listening(upstream)
-    const edge = await edgeTo(`https://localhost:${port}`, { retries: 0 }, { tls: { ca: cert } })
     upstream.on('secureConnection', (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-    expect((await rawExchange(edge.url, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')).status).toBe(204)
-    expect(offered).toEqual([['http/1.1']])
+    const port = await listening(upstream)
+    const lookup: LookupFunction = (_name, _options, callback) =>
+      callback(null, [{ address: '127.0.0.1', family: 4 }])
+    const options = { lookup, tls: { ca: certificate.cert } }
+    const edge = await edgeTo(`https://upstream.test.:${port}`, { retries: 0 }, options)
+    expect((await rawExchange(edge.url, get)).status).toBe(204)
+    expect([asked, offered]).toEqual([['upstream.test'], [['http/1.1']]])
   })
 })
 
@@ -137,30 +104,30 @@ describe('an upstream whose TLS breaks within a connection', { tags: ['openssl']
     ['stays open', false],
     ['is ended behind that', true],
   ])('and %s: its answer is incomplete, and no client waits until its timeout', async (_case, ends) => {
-    const { url } = await gatewayToBreaking((socket, broken) => {
+    const { url } = await edgeToBreaking((socket, broken) => {
       socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
       setTimeout(() => broken(ends), 50)
     })
-    const { whole, body } = await rawExchange(url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+    const { whole, body } = await rawExchange(url, get)
     expect([whole, body.toString()]).toEqual([false, 'half'])
   })
 
   it('is given no further request on it: a POST takes another one', async () => {
     let posts = 0
-    const { url } = await gatewayToBreaking((socket, broken, request) => {
+    const { url } = await edgeToBreaking((socket, broken, request) => {
       if (request.startsWith('POST')) posts += 1
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
       if (request.startsWith('GET')) setTimeout(() => broken(false), 50)
     })
-    expect((await ask(url, { path: '/checkouts' })).status).toBe(200)
+    expect((await rawExchange(url, get)).status).toBe(200)
     await pause(300)
-    expect((await rawExchange(url, post('{}', { path: '/checkouts' }))).status).toBe(200)
+    expect((await rawExchange(url, post('{}'))).status).toBe(200)
     expect(posts).toBe(1)
   })
 })
 
 /** `broken` sends a record that is changed on its way, and may end the connection behind it. */
-async function gatewayToBreaking(
+async function edgeToBreaking(
   answer: (socket: TLSSocket, broken: (ends: boolean) => void, request: string) => void,
 ) {
   const right = certificateFor('localhost')
@@ -192,9 +159,5 @@ async function gatewayToBreaking(
       })
     }),
   )
-  return startGatewayProcess({
-    SWAP_BASE_URL: `https://localhost:${port}`,
-    PAYMENTS_BASE_URL: `https://localhost:${port}`,
-    NODE_EXTRA_CA_CERTS: trusting(right),
-  })
+  return edgeTrusting([right.cert], port)
 }
