@@ -51,7 +51,7 @@ describe('a path without a route', () => {
     },
   )
 
-  // Its spellings: test/routes/area-versions.test.ts.
+  // Its spellings: test/routes/area.test.ts.
   test('is a 404 for another version that says so, and reaches no upstream', async () => {
     const upstream = await upstreamThat((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
     const { url } = await gatewayWith({
