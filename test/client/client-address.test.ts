@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
-import { clientAddressHeaders } from '../../src/http/forwarded.ts'
 
 const client = '203.0.113.7'
 const proxy = '10.0.0.1'
@@ -29,12 +28,6 @@ describe('without a trusted peer', () => {
     })
   })
 
-  test('no header changes the client', () => {
-    const headers = [...clientAddressHeaders, 'x-forwarded-for'].flatMap((name) => [name, 'for=192.0.2.99'])
-    expect(reader()(client, headers)).toEqual(reader()(client, []))
-    expect(reader('x-real-ip', [])(client, headers).address).toBe(client)
-  })
-
   test('a peer with no address stays unknown, whatever it sends', () => {
     for (const peer of [undefined, '', '/run/socket']) {
       expect(reader()(peer, ['Forwarded', 'for=192.0.2.1'])).toEqual({
@@ -45,33 +38,24 @@ describe('without a trusted peer', () => {
     }
   })
 
-  test.each([
-    '10.1.2.3',
-    '172.31.0.1',
-    '192.168.0.1',
-    '127.0.0.1',
-    '::1',
-    '169.254.1.1',
-    'fd00::1',
-    'fe80::1',
-  ])('a header from the local network (%s) is noted as spelled, and not trusted', (peer) => {
-    const read = reader('forwarded', ['192.0.2.1'])
-    expect(read(peer, ['Host', 'x', 'X-FORWARDED-Proto', 'https'])).toEqual({
-      address: peer,
-      peer,
-      peerTrusted: false,
-      note: 'untrusted-header',
-      noteHeader: 'X-FORWARDED-Proto',
-    })
-    expect(read(peer, ['Host', 'forwarded']).note).toBeUndefined()
-  })
-
-  test.each(['172.32.0.1', '100.64.0.1', '192.169.0.1', '2001:db8::1', 'fec0::1'])(
-    'a header from elsewhere (%s) is not noted',
+  test.each(['10.1.2.3', '127.0.0.1', '::1', '169.254.1.1', 'fd00::1'])(
+    'a header from the local network (%s) is noted as spelled, and not trusted',
     (peer) => {
-      expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined()
+      const read = reader('forwarded', ['192.0.2.1'])
+      expect(read(peer, ['Host', 'x', 'X-FORWARDED-Proto', 'https'])).toEqual({
+        address: peer,
+        peer,
+        peerTrusted: false,
+        note: 'untrusted-header',
+        noteHeader: 'X-FORWARDED-Proto',
+      })
+      expect(read(peer, ['Host', 'forwarded']).note).toBeUndefined()
     },
   )
+
+  test.each(['172.32.0.1', '2001:db8::1'])('a header from elsewhere (%s) is not noted', (peer) => {
+    expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined()
+  })
 })
 
 /** What the reader makes of a header that names this client, or no client. */
@@ -98,35 +82,20 @@ describe('behind trusted peers', () => {
     expect(reader()(proxy, headers)).toEqual(named(proxy))
   })
 
-  test.each(['unknown', 'Unknown', '_hidden', '"_hidden:80"', 'localhost', '"["', '""', '"a, b"'])(
-    '%s ends the walk',
-    (node) => {
-      expect(behindProxy(`for=${client}, for=${node}, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
-      expect(behindProxy(`for=${client}, for=${node}`)).toMatchObject(nobody)
-    },
-  )
-
-  test('an element that names no client ends the walk', () => {
-    expect(behindProxy(`for=${client}, proto=https, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
-    expect(behindProxy(`for=${client}, proto=https`)).toMatchObject({ ...nobody, note: 'no-client-named' })
+  // Every end of the walk: test/property/client-address-walk.test.ts. One of each here, with its note.
+  test('ends at a node that names no client', () => {
+    for (const element of ['for=_hidden', 'for=localhost', 'for=""', 'proto=https']) {
+      expect(behindProxy(`for=${client}, ${element}, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
+      expect(behindProxy(`for=${client}, ${element}`)).toMatchObject(nobody)
+    }
   })
 
-  test.each([[['']], [[' , ', '']], [['proto=https']], [[';']]])(
+  test.each([[['for=unknown']], [['']], [[' , ', '']], [['proto=https']], [[';']]])(
     '%j names no client, not the proxy',
     (lines) => {
       expect(behindProxy(...lines)).toMatchObject({ ...nobody, note: 'no-client-named' })
     },
   )
-
-  test.each([
-    ['"[2001:DB8:0::17]:4711"', '2001:db8::17'],
-    ['"[::ffff:203.0.113.7]"', client],
-    ['"[::ffff:cb00:7107]"', client],
-    ['"[fe80::1%eth0]"', 'fe80::1'],
-    ['203.0.113.7:4711', client],
-  ])('%s is written in its canonical spelling', (node, address) => {
-    expect(behindProxy(`for=${node}`).address).toBe(address)
-  })
 
   test('a trusted hop is recognised in every spelling', () => {
     const hops = 'for="[::ffff:10.0.0.2]", for="[2001:DB8:AAAA:0::1]:80"'
@@ -140,14 +109,10 @@ describe('behind trusted peers', () => {
 
   test.each([
     ['a repeated parameter', [`for=${client};for=${client}`]],
-    ['no value', [`for=${client}, for`]],
     ['an open quote in the last piece', [`for=${client}, for="_a`]],
-    ['a closing quote in the last piece', [`bad bad, for="_a, for=${client}, _b"`]],
     ['an invalid node', ['for=localhost']],
     ['a last line that is broken', [`for=${client}`, 'for']],
-    ['an address without its parameter', [client]],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
-    ['a control character', [`for=${client}\x01`]],
   ])('a header whose right end is malformed names no client, never the proxy: %s', (_, lines) => {
     expect(behindProxy(...lines)).toEqual({
       address: undefined,
@@ -159,18 +124,13 @@ describe('behind trusted peers', () => {
   })
 
   test.each([
-    ['an invalid element', [`for, for=${client}`]],
     ['an open quote', [`for="_a, for=${client}`]],
     ['an open quote before a quoted address', [`for="_a, for="[2001:db8::7]"`], '2001:db8::7'],
-    ['an open quote of an extension', [`for=192.0.2.66;x=", for=${client};proto=https, for=10.0.0.2`]],
     ['an open quote behind a backslash', [`for=192.0.2.66;x="\\, for=${client}`]],
-    ['a bad line', ['for', `for=${client}`]],
     [
       'a bad line left of trusted hops',
       ['for="', `for=${client}`, 'for=10.0.0.2, , for="[::ffff:10.0.0.3]:80"'],
     ],
-    ['a repeated parameter', [`for=192.0.2.66;for=192.0.2.67, for=${client}`]],
-    ['empty elements', [`for=, ,for=${client}, ,`]],
     ['an invalid node', [`for=localhost, for=${client}`]],
     ['all but trusted hops', ['for, for=10.0.0.9'], '10.0.0.9'],
     ['10 kB of quotes', [`${'for="'.repeat(2_000)}, for=${client}`]],

@@ -12,35 +12,25 @@ function reader(ipHeader: string) {
 describe('X-Forwarded-For', () => {
   const read = reader('x-forwarded-for')
 
+  // Its walk: test/property/client-address-walk.test.ts.
   test.each([
-    ['203.0.113.7', client],
     [`192.0.2.66, ${client},10.0.0.2`, client],
     [`${client}:4711 , 10.0.0.2:80`, client],
-    ['[2001:db8::1]:80, 10.0.0.2', '2001:db8::1'],
     ['2001:DB8::1', '2001:db8::1'],
-    ['::ffff:203.0.113.7', client],
     [`,, ${client}, , 10.0.0.2,`, client],
-    [`${client}, unknown, 10.0.0.2`, '10.0.0.2'],
-    [`${client}, unknown`, undefined],
-    [`${client}, _hidden`, undefined],
-    [`${client}, rubbish, 10.0.0.2`, '10.0.0.2'],
     [`"${client}", 10.0.0.2`, '10.0.0.2'],
-    ['10.0.0.9, 10.0.0.2', '10.0.0.9'],
-    [' , ', undefined],
+    [`"<rubbish>, ${client}`, client],
   ])('%s is read as %s', (value, address) => {
     expect(read(proxy, ['X-Forwarded-For', value])).toMatchObject({ address })
   })
 
-  test('garbage to the left of the client changes nothing', () => {
-    expect(read(proxy, ['x-forwarded-for', `"<rubbish>, ${client}`])).toMatchObject({ address: client })
-  })
-
-  test('garbage at the right end is malformed, and names no client', () => {
-    expect(read(proxy, ['x-forwarded-for', `${client}, rubbish`])).toMatchObject({
-      address: undefined,
-      note: 'malformed-header',
-      noteHeader: 'x-forwarded-for',
-    })
+  test.each([
+    [`${client}, rubbish`, 'malformed-header'],
+    [`${client}, unknown`, 'no-client-named'],
+    [' , ', 'no-client-named'],
+  ])('%s names no client: %s', (value, note) => {
+    const nobody = { address: undefined, note, noteHeader: 'x-forwarded-for' }
+    expect(read(proxy, ['x-forwarded-for', value])).toMatchObject(nobody)
   })
 
   test('several lines are one list, and Forwarded changes nothing', () => {
@@ -57,7 +47,6 @@ describe('a header of one address', () => {
     [` ${client} `, client],
     ['2001:DB8::1', '2001:db8::1'],
     [`${client}:4711`, client],
-    ['10.0.0.5', '10.0.0.5'],
   ])('%j is read as %s', (value, address) => {
     expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({ address })
   })
@@ -85,14 +74,7 @@ describe('a header of one address', () => {
 })
 
 test('every header that claims an address is known, and nothing else', () => {
-  for (const name of [
-    'forwarded',
-    'x-real-ip',
-    'true-client-ip',
-    'cf-connecting-ip',
-    'x-forwarded-for',
-    'x-forwarded-host',
-  ]) {
+  for (const name of ['forwarded', 'x-real-ip', 'cf-connecting-ip', 'x-forwarded-for', 'x-forwarded-host']) {
     expect(claimsClientAddress(name), name).toBe(true)
   }
   for (const name of ['host', 'x-request-id', 'cf-ipcountry', 'via', 'x-forwardedly', '']) {

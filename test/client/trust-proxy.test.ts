@@ -3,16 +3,13 @@ import { parseTrustProxy } from '../../src/client/client-address.ts'
 
 describe('TRUST_PROXY', () => {
   test.each<[string, string[], string[]]>([
+    // Blocks as ipaddr.js matches them: test/property/client-address.test.ts.
     ['10.1.2.3', ['10.1.2.3'], ['10.1.2.4', '::a01:203']],
     ['10.1.2.3/8', ['10.0.0.0', '10.255.255.255'], ['11.0.0.0', '9.255.255.255', 'a00::']],
-    ['192.0.2.129/25', ['192.0.2.128', '192.0.2.255'], ['192.0.2.127']],
     ['0.0.0.0/0', ['0.0.0.0', '255.255.255.255'], ['::', '2001:db8::1']],
-    ['::/0', ['::', 'ffff::1'], ['10.0.0.1']],
     ['2001:DB8::1', ['2001:db8::1'], ['2001:db8::2']],
-    ['2001:db8:8000::/33', ['2001:db8:8000::', '2001:db8:ffff::1'], ['2001:db8:7fff::1']],
     ['::ffff:10.0.0.0/104', ['10.255.255.255'], ['11.0.0.0']],
     ['::ffff:a00:0/104', ['10.255.255.255'], ['11.0.0.0']],
-    ['::ffff:10.1.2.3', ['10.1.2.3'], ['10.1.2.4']],
     ['::ffff:0:0/96', ['192.0.2.1'], ['::1']],
     ['::10.0.0.1', ['::a00:1'], ['10.0.0.1']],
     ['loopback', ['127.0.0.1', '127.255.0.1', '::1'], ['128.0.0.1', '::2']],
@@ -34,11 +31,8 @@ describe('TRUST_PROXY', () => {
 
   test.each([
     ['', 'not an IP address'],
-    ['localhost', 'not an IP address'],
     ['0x7f.1', 'not an IP address'],
-    ['127.1', 'not an IP address'],
     ['010.0.0.0/8', 'not an IP address'],
-    ['10.0.0.0 /8', 'not an IP address'],
     ['loopback/8', 'not an IP address'],
     ['fe80::1%eth0', 'not an IP address'],
     ['[::1]', 'not an IP address'],
@@ -47,9 +41,7 @@ describe('TRUST_PROXY', () => {
     ['10.0.0.0/', 'from 0 to 32'],
     ['10.0.0.0/08', 'from 0 to 32'],
     ['10.0.0.0/+8', 'from 0 to 32'],
-    ['10.0.0.0/-1', 'from 0 to 32'],
     ['10.0.0.0/8/8', 'from 0 to 32'],
-    ['10.0.0.0/255.0.0.0', 'from 0 to 32'],
     ['::ffff:10.0.0.0/90', 'at least 96'],
   ])('%j is refused, with the reason', (entry, reason) => {
     expect(() => parseTrustProxy([entry])).toThrow(RangeError)

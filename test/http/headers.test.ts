@@ -4,7 +4,6 @@ import {
   createHeaderPicker,
   endToEndHeaders,
   headerLines,
-  headerValues,
   namesQuotegate,
   nominatedIn,
   reasonBytes,
@@ -53,15 +52,6 @@ describe('end-to-end headers', () => {
     )
   })
 
-  test('do not change if they are filtered a second time', () => {
-    fc.assert(
-      fc.property(rawHeaders, (raw) => {
-        const once = endToEndHeaders(raw, keepsAll)
-        expect(endToEndHeaders(once, keepsAll)).toEqual(once)
-      }),
-    )
-  })
-
   test('can be dropped by a predicate, which gets only the names of end-to-end headers, in lower case', () => {
     const asked: string[] = []
     const kept = endToEndHeaders(
@@ -78,7 +68,6 @@ describe('end-to-end headers', () => {
 
 describe('nominated headers', () => {
   test.each([
-    [['Connection', 'close'], undefined],
     [['Connection', 'Keep-Alive, CLOSE ,,'], undefined],
     [['Connection', 'x-a'], ['x-a']],
     [
@@ -102,27 +91,17 @@ test('picking headers in one pass gives the same as looking them up one by one',
   )
 })
 
-test('all values of a header come in the order of its lines, whatever their case', () => {
-  expect(headerValues(['Via', '1', 'X', 'via', 'vIA', '2', 'Vi', '3'], 'via')).toEqual(['1', '2'])
-})
-
 describe('Via names us', () => {
   test.each([
-    '1.1 quotegate',
-    ' 1.0\tquotegate',
-    'HTTP/1.1 quotegate',
-    '1.1 QUOTEGATE',
-    '1.1 a, 2 quotegate (x)',
-  ])('in %j', (value) => expect(namesQuotegate(value)).toBe(true))
-
-  test.each([
-    '1.1 quotegate2',
-    '1.1 my-quotegate',
-    'quotegate',
-    '1.1 a (quotegate)',
-    '1.1 quotegate.example',
-    '',
-  ])('but not in %j', (value) => expect(namesQuotegate(value)).toBe(false))
+    [' 1.0\tquotegate', true],
+    ['HTTP/1.1 QuoteGate', true],
+    ['1.1 a, 2 quotegate (x)', true],
+    ['1.1 quotegate2', false],
+    ['1.1 my-quotegate', false],
+    ['quotegate', false],
+    ['1.1 a (quotegate)', false],
+    ['1.1 quotegate.example', false],
+  ])('in %j: %s', (value, does) => expect(namesQuotegate(value)).toBe(does))
 
   test('on any of its lines', () => {
     const viaOf = (...rawHeaders: string[]) => headerLines(rawHeaders, 'via')

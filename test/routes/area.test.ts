@@ -4,7 +4,7 @@ import { createAreaReader } from '../../src/routes/area.ts'
 
 const reader = (payments: readonly string[]) =>
   createAreaReader({ swap: ['/v3'], payments, webhooks: ['/webhooks'] })
-const read = reader(['/checkouts', '/subscriptions', '/refunds', '/pay/v1'])
+const read = reader(['/checkouts', '/subscriptions', '/pay/v1'])
 
 function areaOf(target: string): string {
   const reading = read(target)
@@ -13,92 +13,102 @@ function areaOf(target: string): string {
 
 describe('the area of a target', () => {
   test.each([
-    ['/v3/pairs/ETH_USDC/quotes', 'quote'],
     ['/v3/pairs/ETH_USDC/quotes?amount=1', 'quote'],
-    ['/v3/pairs/ETH%2FUSDC/quotes?amount=1', 'quote'],
     ['/v3/pairs/quotes/quotes', 'quote'],
+    ['/v3/pairs%5cETH_USDC/quotes%5C', 'quote'],
     ['/v3/pairs/quotes', 'swap'],
     ['/v3/pairs//quotes', 'swap'],
     ['/v3/pairs/ETH_USDC/quotes/1', 'swap'],
-    ['/v3/pairs/ETH_USDC/quotes.json', 'swap'],
     ['/v3/pairs/ETH/USDC/quotes/', 'swap'],
-    ['/v3/pairs/ETH_USDC/rates', 'swap'],
+    // A quote has no format.
+    ['/v3/pairs/ETH_USDC/quotes.json', 'swap'],
+    ['/v3/pairs/ETH_USDC/quotes%20', 'swap'],
     ['/v3', 'swap'],
-    ['/v3/', 'swap'],
     ['/v3?a', 'swap'],
-    ['/v3x', 'none'],
     ['/v3x/pairs', 'none'],
-    ['/v30/pairs', 'none'],
-    ['/v3.1', 'none'],
-    ['/V3/pairs', 'none'],
-    ['/%763/pairs', 'none'],
     ['/v3%2Fpairs', 'none'],
     ['/x/v3', 'none'],
     ['//v3', 'none'],
-    ['/checkouts', 'payments'],
-    ['/checkouts/', 'payments'],
     ['/checkouts//x', 'payments'],
     ['/checkouts?x', 'payments'],
-    ['/checkouts/1/cancel', 'payments'],
-    ['/subscriptions/x', 'payments'],
-    ['/refunds', 'payments'],
     ['/pay/v1/x', 'payments'],
     ['/pay/v12', 'none'],
     ['/pay', 'none'],
     ['/Checkouts', 'none'],
-    ['/checkoutsx', 'none'],
-    ['/checkout', 'none'],
     ['/checkouts%2Fx', 'none'],
-    ['/webhooks', 'webhooks'],
     ['/webhooks/a/b', 'webhooks'],
     ['/webhooksx', 'none'],
     ['/', 'none'],
     ['*', 'asterisk'],
     ['http://evil.example/v3/pairs', 'swap'],
     ['HTTPS://evil.example:1/checkouts?x', 'payments'],
-    ['http://evil.example', 'none'],
     ['http://evil.example?/v3', 'none'],
   ])('%s is %s', (target, area) => expect(areaOf(target)).toBe(area))
 
   test.each([
-    ['/x', 'payments'],
     ['//evil.example/x', 'payments'],
     ['/v3x', 'payments'],
-    ['/v', 'payments'],
     ['/v/4', 'payments'],
-    ['/vx4', 'payments'],
     ['/v4x', 'payments'],
     ['/v4-beta', 'payments'],
     ['/x/v4', 'payments'],
     ['/v%2534', 'payments'],
-    ['/checkouts/v4', 'payments'],
-    ['/v3', 'swap'],
     ['/v3/v4', 'swap'],
     ['/V3/pairs/A/quotes', 'quote'],
     ['//v3/orders/float', 'float-order'],
-    ['/webhooks/x', 'webhooks'],
     ['/webhooks/v4', 'webhooks'],
   ])('%s is %s when every path is a payments path', (target, area) => {
     expect(reader(['/'])(target)).toMatchObject({ area, target })
   })
 })
 
+// A v4 of the swap API exists. The payments API has no versions, so a version is never meant for it. An odd spelling of /v3
+// went to the payments API, or, where both are one server, to the swap API without Forwarded.
+describe('a version other than /v3, or /v3 in a spelling that some routers take for it', () => {
+  test.each([
+    '/v4',
+    '/v4.1/x',
+    '//v4//pairs',
+    '/%764',
+    '/;a/v4',
+    '/V3/assets',
+    'http://evil.example/v4/pairs',
+  ])('%s goes to no API', (target) => {
+    for (const paths of [['/'], ['/', '/checkouts'], ['/checkouts']]) {
+      expect(reader(paths)(target)).toMatchObject({ area: 'none', upstream: undefined })
+    }
+  })
+
+  test('goes to no API in any mixture of spellings', () => {
+    const letter = fc.constantFrom('v', 'V', '%76', '%56')
+    const digit = fc.nat({ max: 9 }).chain((n) => fc.constantFrom(String(n), `%3${n}`))
+    const slash = fc.constantFrom('/', '//', '///', '/;a=b/', '/%2F')
+    const end = fc.constantFrom('', '/', '/x', '//x', '%2fx', ';a', '%3Ba/x', '.1', '.json', '?a=b')
+    const version = fc.tuple(slash, letter, fc.array(digit, { minLength: 1, maxLength: 4 }), end)
+    fc.assert(
+      fc.property(version, ([start, v, digits, rest]) => {
+        const target = `${start}${v}${digits.join('')}${rest}`
+        fc.pre(!/^\/v3(?:[/?]|$)/.test(target))
+        expect(reader(['/'])(target)).toMatchObject({ area: 'none', target })
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
 describe('a path that upstream routers may fold to that of a quote', () => {
   test.each([
-    ['/v3/pairs/DAI_USDC/quotes', 'DAI_USDC', 'plain'],
     ['/v3/pairs/dai_usdc/quotes', 'dai_usdc', 'plain'],
     ['/v3/pairs/DAI%2FUSDC/quotes', 'DAI%2FUSDC', 'plain'],
     ['/v3/pairs/DAI;x/quotes', 'DAI;x', 'plain'],
+    ['/v3/pairs/DAI%255FUSDC/quotes', 'DAI%255FUSDC', 'plain'],
     ['/v3/pairs/DAI%5FUSDC/quotes?amount=1', 'DAI_USDC', 'odd'],
-    ['/v3/pairs/%64ai_usdc/quotes', 'dai_usdc', 'odd'],
     ['/v3/pairs/DAI%2FUSDC/quotes/', 'DAI%2FUSDC', 'odd'],
     ['/v3/Pairs/Dai_Usdc/QUOTES', 'Dai_Usdc', 'odd'],
     ['/v3//pairs/DAI_USDC///quotes//', 'DAI_USDC', 'odd'],
     ['/v3/pairs/DAI_USDC/%71uotes', 'DAI_USDC', 'odd'],
     ['/v3/pairs/DAI_USDC%2Fquotes', 'DAI_USDC', 'odd'],
     ['/v3/pairs/DAI_USDC;a=b/quotes;c', 'DAI_USDC', 'odd'],
-    ['/v3/pairs/DAI%2FUSDC/quotes;c', 'DAI%2FUSDC', 'odd'],
-    ['/v3/pairs/DAI%255FUSDC/quotes', 'DAI%255FUSDC', 'plain'],
   ])('%s means the pair %s', (target, pair, spelling) => {
     const reading = read(target)
     expect(reading).toMatchObject({ area: 'quote', target, quote: { pair } })
@@ -108,72 +118,49 @@ describe('a path that upstream routers may fold to that of a quote', () => {
 })
 
 describe('a path that upstream routers may fold to an order path', () => {
-  // One of each kind: the properties below make the others, and test/promises/every-path-to-orders.test.ts sends forty.
+  // One of each kind: the properties below make the others, and test/promises/every-path-to-orders.test.ts sends some.
   test.each([
-    ['/v3/orders/float', 'float-order'],
-    ['/v3/orders/float/', 'float-order'],
     ['/v3/orders/float?x=/', 'float-order'],
-    ['/v3/orders', 'order'],
-    ['/v3/orders/', 'order'],
     ['/v3/orders?x', 'order'],
-    ['/v3/orders/1', 'swap'],
-    ['/v3/orders/float/1', 'swap'],
-    ['/v3/orders/floats', 'swap'],
-    ['/v3/orders%2Ffloat', 'float-order'],
-    ['/v3/orders/float;a=b', 'float-order'],
     ['/v3/orders;a/float;b=c;d/', 'float-order'],
     ['/v3/orders;a%2fb/float', 'float-order'],
-    ['/v3/orders%3Ba=b/float', 'float-order'],
-    ['/v3/orders;/', 'order'],
-    ['/v3/orders.json', 'order'],
-    ['/v3/orders/float.json', 'float-order'],
     ['/v3/orders/float%2Ejson;a=b', 'float-order'],
-    [`/v3/orders${'.a'.repeat(4_000)}`, 'order'],
+    ['/v3/orders/float;x=1.json/', 'float-order'],
     [`/v3/orders${'.a'.repeat(4_000)}!`, 'order'],
     [`/v3/orders${'/.a'.repeat(2_700)}`, 'order'],
     ['/v3/orders/float%00x', 'float-order'],
     ['/v3/orders%00/1', 'order'],
-    ['/v3/orders/1%00', 'swap'],
-    ['/v3/orders/1.json.gz', 'swap'],
-    ['/v3/orders/%20float', 'float-order'],
+    ['/v3/orders%00/float', 'float-order'],
     ['/v3/or%0dders/%0AFl%20oat', 'float-order'],
     ['/v3/orders/%20/float', 'float-order'],
-    ['/v3/orders%5cfloat', 'float-order'],
-    ['/v3/orders/float;x=1.json/', 'float-order'],
-    ['/v3/orders%00/float', 'float-order'],
-    ['/v3/orders/float2', 'swap'],
-    ['/v3/orders/float2.json', 'swap'],
-    ['/v3/orders/float%21', 'swap'],
     ['/v3/orders/float%7f', 'float-order'],
-    ['/v3/orders/float%c3%a0', 'swap'],
-    ['/v3/orders/float%2b', 'swap'],
+    ['/v3/orders/1', 'swap'],
     ['/v3/orders/1+', 'swap'],
+    ['/v3/orders/1;float', 'swap'],
+    ['/v3/orders/1%5c2', 'swap'],
+    ['/v3/orders/float/1', 'swap'],
     ['/v3/orders/float.json/1', 'swap'],
     ['/v3/orders/float%20/1', 'swap'],
-    ['/v3/orders/1.', 'swap'],
-    ['/v3/orders/1%20', 'swap'],
-    ['/v3/orders/1%5c2', 'swap'],
-    ['/v3/orders/6f1c2b9e-0d7a-4f7e-9a53-2f6f0f0f0f0f', 'swap'],
-    ['/v3/orders/0x1f.a', 'swap'],
-    ['/v3/orders/1.json', 'swap'],
-    ['/v3/orders/1;float', 'swap'],
-    ['/v3/orders%252Ffloat', 'swap'],
+    ['/v3/orders/float2.json', 'swap'],
+    ['/v3/orders/float%21', 'swap'],
+    ['/v3/orders/float%c3%a0', 'swap'],
     ['/v3/order', 'swap'],
     // Escaped twice is another path to everyone.
-    ['/v3/%256frders', 'swap'],
+    ['/v3/orders%252Ffloat', 'swap'],
   ])('%s is judged as %s, and sent unchanged', (target, area) => {
     expect(read(target)).toMatchObject({ area, target })
   })
 
+  const orderPaths = [
+    ['/orders/float', 'float-order'],
+    ['/orders', 'order'],
+  ] as const
   const spelled = (text: string) =>
     fc
       .tuple(...[...text].map((character) => fc.tuple(fc.constant(character), fc.nat({ max: 4 }))))
       .map((parts) => parts.map(([character, way]) => spell(character, way)).join(''))
 
-  test.each([
-    ['/orders/float', 'float-order'],
-    ['/orders', 'order'],
-  ])('%s is recognised in every spelling', (path, area) => {
+  test.each(orderPaths)('%s is recognised in every spelling', (path, area) => {
     fc.assert(
       fc.property(spelled(path), fc.constantFrom('', '/', '//', '.json', '%2eXml/'), (spelling, end) => {
         const target = `/v3${spelling}${end}`
@@ -189,19 +176,15 @@ describe('a path that upstream routers may fold to an order path', () => {
     fc.constantFrom('/', '//', '%2f', '%5c', '%5C', ';', ';x=1', '%3bx=1', ';a%2fb', ';a%5cb'),
   )
 
-  test.each([
-    ['/v3/orders/float', 'float-order'],
-    ['/v3/orders', 'order'],
-  ])(
-    '%s is judged, or refused, with any suffix that routers drop, and with any row of them',
+  test.each(orderPaths)(
+    '%s is judged, or refused, with any row of suffixes that routers drop',
     (path, area) => {
       fc.assert(
         fc.property(fc.array(dropped, { maxLength: 6 }), (suffix) => {
-          const target = `${path}${suffix.join('')}`
+          const target = `/v3${path}${suffix.join('')}`
           const reading = read(target)
           // A dot segment is refused.
-          if ('problem' in reading) return
-          expect(reading).toMatchObject({ area, target })
+          if (!('problem' in reading)) expect(reading).toMatchObject({ area, target })
         }),
         { numRuns: 5_000 },
       )
@@ -220,50 +203,17 @@ describe('a path that upstream routers may fold to an order path', () => {
   })
 })
 
-describe('a quote has no format', () => {
-  test.each(['.json', '.v1', '.', '%20', '%0a'])(
-    '/v3/pairs/ETH_USDC/quotes%s is the rest of /v3',
-    (suffix) => {
-      expect(areaOf(`/v3/pairs/ETH_USDC/quotes${suffix}`)).toBe('swap')
-    },
-  )
-
-  test('a backslash that is escaped is a slash', () => {
-    expect(read('/v3/pairs%5cETH_USDC/quotes%5C')).toMatchObject({
-      area: 'quote',
-      quote: { pair: 'ETH_USDC' },
-    })
-  })
-})
-
 function spell(character: string, way: number): string {
   if (character === '/') return '/'.repeat(1 + (way % 3))
   const code = (letter: string) => letter.charCodeAt(0).toString(16)
   const upper = character.toUpperCase()
-  const ways = [
-    character,
-    upper,
-    `%${code(character)}`,
-    `%${code(upper)}`,
-    `%${code(character).toUpperCase()}`,
-  ]
-  return ways[way] ?? character
+  const escaped = [`%${code(character)}`, `%${code(upper)}`, `%${code(character).toUpperCase()}`]
+  return [character, upper, ...escaped][way] ?? character
 }
 
 describe('a target that is refused', () => {
   test.each([
-    '/v3/./pairs',
-    '/v3/../checkouts',
     '/..',
-    '/.',
-    '/checkouts/..',
-    '/checkouts/%2e%2E/x',
-    '/checkouts/.%2e',
-    '/checkouts/%2e./x',
-    '/checkouts/..%2fx',
-    '/checkouts/x%2F..%2Fy',
-    '/checkouts/x%5c..',
-    '/checkouts/..;/x',
     '/checkouts/..;a=b/x',
     '/checkouts/%2e%2e%3bx',
     '/checkouts\\x',
@@ -272,7 +222,6 @@ describe('a target that is refused', () => {
     '/checkouts/\xe9',
     '/checkouts/\x7f',
     '/checkouts/%',
-    '/checkouts/%4',
     '/checkouts/%zz',
     '/checkouts#x',
     '/checkouts?x#y',
@@ -280,7 +229,6 @@ describe('a target that is refused', () => {
     '/checkouts?\x00',
     'checkouts',
     '',
-    '?x',
     'ftp://g/checkouts',
     'http:/checkouts',
     '**',
@@ -295,66 +243,33 @@ describe('a target that is refused', () => {
     )
     const slash = fc.constantFrom('/', '%2f', '%2F', '%5c', '%5C')
     const tail = fc.constantFrom('', '?a=b', '/', '/x', ';x', '%3Bx', '%2fx', '%5cx')
+    const start = fc.constantFrom('/v3', '/checkouts', '')
     fc.assert(
-      fc.property(
-        fc.constantFrom('/v3', '/checkouts', ''),
-        fc.array(segment),
-        slash,
-        dots,
-        tail,
-        (start, before, separator, dotted, end) => {
-          const path = [start, ...before].join('/')
-          const target = `${path.startsWith('/') ? path : '/x'}${separator}${dotted}${end}`
-          expect(areaOf(target)).toBe('refused')
-        },
-      ),
+      fc.property(start, fc.array(segment), slash, dots, tail, (first, before, separator, dotted, end) => {
+        const path = [first, ...before].join('/')
+        const target = `${path.startsWith('/') ? path : '/x'}${separator}${dotted}${end}`
+        expect(areaOf(target)).toBe('refused')
+      }),
       { numRuns: 500 },
     )
   })
 
   test('does not have dots as only a part of a segment', () => {
-    for (const path of [
-      '/checkouts/...',
-      '/checkouts/.a',
-      '/checkouts/a.',
-      '/checkouts/a..b',
-      '/checkouts/%2ea',
-      '/checkouts/....',
-      '/checkouts/%2e%2e%2e',
-    ]) {
-      expect(areaOf(path)).toBe('payments')
-    }
+    for (const segment of ['...', '.a', 'a.', 'a..b', '%2ea', '....', '%2e%2e%2e'])
+      expect(areaOf(`/checkouts/${segment}`)).toBe('payments')
   })
 })
 
 test('every legal target is either refused or sent unchanged', () => {
   const piece = fc.constantFrom(
-    '/',
-    '//',
-    'v3',
-    'V3',
-    'orders',
-    'float',
-    'checkouts',
-    '.',
-    '..',
-    '%2e',
-    '%2F',
-    '%',
-    '?',
-    '&a=b',
-    ';',
-    'x',
-    '~',
-    '%c3%a9',
-    '\\',
+    ...['/', '//', 'v3', 'V3', 'orders', 'float', 'checkouts', '.', '..', '%2e', '%2F', '%'],
+    ...['?', '&a=b', ';', 'x', '~', '%c3%a9', '\\'],
   )
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 10 }), (pieces) => {
       const target = `/${pieces.join('')}`
       const reading = read(target)
-      if ('problem' in reading) return
-      expect(reading).toMatchObject({ target, path: target.split('?')[0] })
+      if (!('problem' in reading)) expect(reading).toMatchObject({ target, path: target.split('?')[0] })
     }),
     { numRuns: 1000 },
   )

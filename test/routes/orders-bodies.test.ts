@@ -21,33 +21,18 @@ const inChunks = (bytes: Buffer, size: number) =>
 const ofBytes = (count: number) => `{"a":"${'x'.repeat(count - 8)}"}`
 
 describe('the bytes of an order', () => {
-  const bodies: [what: string, body: string][] = [
+  it.each([
     ['odd spacing', ' \r\n\t{ "pairId"\n:"ETH_USDC" ,\r\n"fromAmount": 0.1\t}\n\n'],
-    [
-      'digits that a double would lose',
-      '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055,"big":12345678901234567890}',
-    ],
+    ['digits that a double would lose', '{"fromAmount":0.1000000000000000055,"big":12345678901234567890}'],
     ['spellings of numbers', '{"fromAmount":1E-1,"a":-0,"b":1.0e+00,"c":0.10}'],
     ['characters of every length, escaped and not', '{"note":"äß€😀\\u00e4\\ud83d\\ude00\\/\\u0000","é":1}'],
-    ['lone surrogates', '{"note":"\\ud800"}'],
-    ['keys in their order', '{"b":1,"a":2,"10":3,"9":4}'],
-    [
-      'keys that other parsers do not take for keys',
-      '{"__proto__":{"pairId":"X"},"constructor":{"prototype":{}},"toString":null}',
-    ],
-    ['what it is not an order without', '{}'],
-  ]
-
-  it.each(bodies)('are sent unchanged: %s', async (_what, body) => {
+    ['lone surrogates, and keys in their order', '{"note":"\\ud800","b":1,"a":2,"10":3,"9":4}'],
+    ['keys with a meaning in JavaScript', '{"__proto__":{"pairId":"X"},"constructor":{"prototype":{}}}'],
+  ])('are sent unchanged, with a length and in chunks of one byte: %s', async (_what, body) => {
     const { arrived, order } = await orderStage()
     expect((await order(body)).status).toBe(201)
-    expect(arrived().map((request) => request.body.toString())).toEqual([body])
-  })
-
-  it.each(bodies)('are sent unchanged if they came in chunks of one byte: %s', async (_what, body) => {
-    const { arrived, order } = await orderStage()
     expect((await order(inChunks(Buffer.from(body), 1), { headers: chunked })).status).toBe(201)
-    expect(arrived().map((request) => request.body.toString())).toEqual([body])
+    expect(arrived().map((request) => request.body.toString())).toEqual([body, body])
   })
 
   it('are sent unchanged if they came slowly, in pieces that split characters', async () => {
@@ -65,24 +50,16 @@ describe('the bytes of an order', () => {
   })
 
   it.each([
-    'application/json',
-    'application/json; charset=utf-8',
-    'application/vnd.api+json',
-    'text/plain',
-    undefined,
-  ])('are judged whatever their Content-Type is: %s', async (type) => {
+    ['Content-Type', 'text/plain'],
+    ['Content-Type', undefined],
+    ['Content-Encoding', 'Identity'],
+    ['Content-Encoding', ''],
+  ])('are judged with the %s %j', async (name, value) => {
     const { arrived, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     await quote()
-    const headers = ['App-Name: wallet', ...(type === undefined ? [] : [`Content-Type: ${type}`])]
+    const headers = ['App-Name: wallet', ...(value === undefined ? [] : [`${name}: ${value}`])]
     expect((await order(plain, { headers })).status).toBe(201)
-    expect(arrived()[0]?.headers['content-type']).toBe(type)
-  })
-
-  it.each(['identity', 'Identity', ''])('may have the Content-Encoding %j', async (coding) => {
-    const { arrived, order } = await orderStage()
-    const headers = ['App-Name: wallet', `Content-Encoding: ${coding}`]
-    expect((await order(plain, { headers })).status).toBe(201)
-    expect(arrived()[0]?.body.toString()).toBe(plain)
+    expect(arrived()[0]?.headers[name.toLowerCase()]).toBe(value)
   })
 
   it.each([
@@ -102,38 +79,27 @@ describe('the bytes of an order', () => {
 
 describe('an order that cannot be read', () => {
   const levels = (count: number) => `{"a":${'['.repeat(count - 1)}${']'.repeat(count - 1)}}`
-  const utf16 = Buffer.from(plain, 'utf16le')
 
+  // One of each kind: test/orders/order-terms.test.ts has the rest.
   it.each<[what: string, body: string | Buffer, detail: RegExp]>([
-    // One of each kind: test/orders/order-terms.test.ts has the rest.
     ['is empty', '', /empty/],
-    ['is text', 'pairId=ETH_USDC&fromAmount=0.1', /not valid JSON/],
     ['breaks off', plain.slice(0, -1), /not valid JSON/],
-    ['is two orders', `${plain}\n${plain}`, /not valid JSON/],
     ['is an array', `[${plain}]`, /not a JSON object/],
-    ['is null', 'null', /not a JSON object/],
     ['has a key twice in two spellings', '{"fromAmount":0.1,"from\\u0041mount":0.2}', /same key twice/],
-    ['has a key twice further in', '{"a":[{"id":1,"id":2}]}', /same key twice/],
     ['is 33 levels deep', levels(33), /32 levels/],
     ['begins with a byte order mark', `\ufeff${plain}`, /byte order mark/],
     ['is not UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), /UTF-8/],
-    ['is UTF-16', utf16, /not valid JSON/],
   ])('because it %s, is refused, and the connection stays open', async (_what, body, detail) => {
     const { arrived, gateway } = await orderStage()
     const client = new RawConnection(gateway.url)
     client.write(post(body))
-    const answer = await client.answer()
-    expect(expectProblem(answer, 400, 'bad-order').detail).toMatch(detail)
+    expect(expectProblem(await client.answer(), 400, 'bad-order').detail).toMatch(detail)
     expect(arrived()).toHaveLength(0)
-    await expectToGoOn(client)
+    client.write(post(levels(32)))
+    expect((await client.answer()).status).toBe(201)
   })
 
-  it('has more than 32 levels: 32 are accepted', async () => {
-    const { order } = await orderStage()
-    expect((await order(levels(32))).status).toBe(201)
-  })
-
-  it.each(['gzip', 'br', 'identity, gzip', 'x-unheard-of'])(
+  it.each(['gzip', 'identity, gzip', 'x-unheard-of'])(
     'because of its content coding %s, is answered 415 with the accepted coding, and the connection stays open',
     async (coding) => {
       const { arrived, gateway } = await orderStage()
@@ -143,7 +109,8 @@ describe('an order that cannot be read', () => {
       expectProblem(answer, 415, 'content-coding')
       expect(valuesOf(answer.rawHeaders, 'accept-encoding')).toEqual(['identity'])
       expect(arrived()).toHaveLength(0)
-      await expectToGoOn(client)
+      client.write(post(plain))
+      expect((await client.answer()).status).toBe(201)
     },
   )
 })
@@ -189,9 +156,4 @@ function expectClosing(answer: ParsedAnswer, status = 413): void {
   expectProblem(answer, status, status === 413 ? 'order-too-large' : 'loop-detected')
   expect(answer.whole).toBe(true)
   expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
-}
-
-async function expectToGoOn(client: RawConnection): Promise<void> {
-  client.write(post(plain))
-  expect((await client.answer()).status).toBe(201)
 }

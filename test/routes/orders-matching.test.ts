@@ -24,41 +24,30 @@ async function isFor(
   return false
 }
 
+// How the terms are read out of a body: test/orders/order-terms.test.ts. What they lead to: test/property/guard.test.ts.
 describe('an order for 0.1 ETH at 289.645 USDC', () => {
   it.each([
     '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"0.1"},"toAmount":{"assetId":"USDC","value":"289.645"}}',
-    '{"pairId":"ETH_USDC","fromAmount":1e-1,"toAmount":2.89645E+2}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":{"assetId":"USDC"}}',
     '{"\\u0070airId":"ETH\\u005fUSDC","from\\u0041mount":"\\u0030.1"}',
     '{"pairId":"ETH_USDC","fromAmount":" 0.1","toAmount":"+289.645 "}',
-    `{"pairId":"ETH_USDC","fromAmount":0.1${'0'.repeat(200)}}`,
     '{"pairId":"ETH_USDC","fromAmount":0.1,"id":"mine"}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":null,"quote":"q","id":["<id>"]}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"__proto__":{"toAmount":"7"}}',
-  ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
-
-  it.each([
-    '{"quoteId":"<id>"}',
     '{"quote":{"id":"<id>"}}',
-    '{"id":"<id>"}',
     '{"id":"mine","quoteId":"<id>"}',
     '{"quoteId":"mine","id":"<id>"}',
     '{"quoteId":"<id>","pairId":"OTHER_PAIR","fromAmount":7,"toAmount":"?"}',
-  ])('is recognised by the id in %s', async (body) => expect(await isFor(body)).toBe(true))
+  ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
 
   it.each([
     '{"pairId":"ETH_USDC","fromAmount":0.2,"toAmount":289.645}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
-    '{"pairId":"ETH_USDC","fromAmount":-0.1}',
     '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
     '{"pairId":"ETH_EURC","fromAmount":0.1}',
     '{"fromAmount":0.1,"toAmount":289.645}',
     '{"__proto__":{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"<id>"}}',
     '{"QuoteId":"<id>","quote.id":"<id>","quote":["<id>"]}',
-    '{"quoteId":{"id":"<id>"}}',
   ])('is not seen in %s', async (body) => expect(await isFor(body)).toBe(false))
 
   it('is found by the fields of ORDER_QUOTE_ID_FIELDS and by no other', async () => {
@@ -81,32 +70,24 @@ describe('amounts', () => {
 
   it.each([
     ['the number that a browser makes of it', '123456789.12345679', true],
-    ['a number with all its digits', long, true],
     ['a string with all its digits', `"${long}"`, true],
-    ['an Amount object', `{"assetId":"ETH","value":"${long}"}`, true],
     ['a string that is only near it', '"123456789.12345679"', false],
     ['a number with other digits', '123456789.123456788', false],
   ])('too long for a double are recognised in %s', async (_what, amount, recognised) => {
     expect(await isFor(`{"pairId":"ETH_USDC","fromAmount":${amount}}`, {}, ofLong)).toBe(recognised)
   })
 
-  it.each(['0.123456789', '"0.123456789"', '0.1234567', '"0.12345670"'])(
-    'that the provider rounded are recognised as asked for and as given: %s',
-    async (amount) => {
+  it('that the provider rounded are recognised as asked for and as given, and between the two match neither', async () => {
+    for (const amount of ['0.123456789', '"0.1234567"'])
       expect(await isFor(`{"pairId":"ETH_USDC","fromAmount":${amount}}`, {}, rounded)).toBe(true)
-    },
-  )
+    expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
+  })
 
   // The provider's pages have numbers in one place and strings in another, in Amount objects too.
-  const spelled = (asset: string, text: string) => [
-    text,
-    `"${text}"`,
-    `{ "assetId":"${asset}", "value":${text} }`,
-    `{"value":"${text}","assetId":"${asset}"}`,
-  ]
-  const pairs = spelled('ETH', '0.1').flatMap((from) => spelled('USDC', '289.645').map((to) => [from, to]))
-
-  it.each(pairs)('as numbers and as strings are one order: %s for %s', async (from, to) => {
+  it.each([
+    ['"0.1"', '{ "assetId":"USDC", "value":289.645 }'],
+    ['{"value":"0.1","assetId":"ETH"}', '289.645'],
+  ])('as numbers and as strings are one order, relayed as it came: %s for %s', async (from, to) => {
     const body = `{"toAmount" : ${to},"fromAmount":${from}, "pairId":"ETH_USDC","toAddress":"0x2"}`
     const { arrived, clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const { expiry } = await quote()
@@ -117,10 +98,6 @@ describe('amounts', () => {
     clock.set(expiry)
     expectProblem(await order(body), 409, 'quote-expired')
     expect(arrived().map((request) => request.body.toString())).toEqual([body])
-  })
-
-  it('between the two match neither', async () => {
-    expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
   })
 
   // All of these share a double with 0.1, and so a place in the index.

@@ -60,20 +60,15 @@ it('an order for a live quote or an unknown one is judged as without report', as
   expect(await statusOf(stage)).toMatchObject({ ordersRefused: 1, ordersReported: 0 })
 })
 
-it('POST /v3/orders that names an expired quote is refused with report too', async () => {
-  const { arrived, clock, order, quote } = await orderStage(report)
-  const { id, expiry } = await quote()
-  clock.set(expiry)
-  expectProblem(await order({ quoteId: id }, { path: '/v3/orders' }), 409, 'float-order-required')
-  expect(arrived()).toHaveLength(0)
-})
-
-it('an order that fails before it is sent is not counted', async () => {
+it('a fixed order that names an expired quote is refused too, and one that fails before it is sent is not counted', async () => {
   const stage = await orderStage(report)
   const given = await stage.quote()
-  await stage.upstream.close()
   stage.clock.set(given.expiry)
+  const fixed = await stage.order({ quoteId: given.id }, { path: '/v3/orders' })
+  expectProblem(fixed, 409, 'float-order-required')
+  await stage.upstream.close()
   expectProblem(await stage.order(termsOf(given)), 502, 'upstream-unreachable')
+  expect(stage.arrived()).toHaveLength(0)
   expect(await countsOf(stage)).toEqual({})
 })
 
@@ -127,17 +122,16 @@ it('an order that is reported uses its quote up if it is accepted', async () => 
   expect((await quote()).id).not.toBe(given.id)
 })
 
-it('an order that is reported has one line in the order log', async () => {
+it('an order that is reported has its line in the order log, and stands apart in /status, with its quotes', async () => {
   const log = await keptLog()
-  const { clock, order, quote } = await orderStage(
-    { ...report, ACCESS_LOG: 'orders' },
-    { logger: log.logger },
-  )
+  const settings = { ...report, ORDER_UNKNOWN_QUOTE: 'refuse', ACCESS_LOG: 'orders' }
+  const stage = await orderStage(settings, { logger: log.logger })
+  const { clock, order, quote } = stage
   const given = await quote()
   clock.set(given.expiry + 7)
   expect((await order(termsOf(given))).status).toBe(201)
-  expect(log.lines().filter((line) => line.log === 'orders')).toEqual([
-    expect.objectContaining({
+  expect(log.lines().filter((line) => line.log === 'orders')).toMatchObject([
+    {
       level: 'info',
       msg: 'reported-expired',
       decision: 'reported-expired',
@@ -145,16 +139,8 @@ it('an order that is reported has one line in the order log', async () => {
       application: 'wallet',
       quoteId: given.id,
       lateMs: 7,
-    }),
+    },
   ])
-})
-
-it('an order that is reported is shown in /status apart from those that are refused, with the quotes that were considered', async () => {
-  const stage = await orderStage({ ...report, ORDER_UNKNOWN_QUOTE: 'refuse' })
-  const { clock, order, quote } = stage
-  const given = await quote()
-  clock.set(given.expiry + 7)
-  expect((await order(termsOf(given))).status).toBe(201)
   expectProblem(await order({ quoteId: 'unknown' }), 409, 'quote-unknown')
   const { lastRefusals, ...status } = await statusOf(stage)
   expect(status).toMatchObject({ ordersRefused: 1, ordersReported: 1 })

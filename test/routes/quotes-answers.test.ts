@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {
   ask,
@@ -30,7 +29,6 @@ describe('the bytes of a quote', () => {
       'with extra fields, odd spacing and numbers',
       `\r\n{ ${terms},"id":"a","pairId":"p",\t"expiry":${expiry}.0e0,"n":0.1000000000000000055,"big":9007199254740993 }\n`,
     ],
-    ['with a field twice', `{${terms},"id":"a","id":"b","pairId":"p","expiry":${expiry}}`],
     ['with UTF-8 text', `{${terms},"id":"caf\u00e9 \u20ac \u{1f600}","pairId":"p","expiry":${expiry}}`],
     ['with an escape and a NUL in it', `{${terms},"id":"\\u00e9\\u0000","pairId":"p","expiry":${expiry}}`],
   ])('%s are served as they came, the first time and from the cache', async (_what, text) => {
@@ -66,40 +64,19 @@ describe('the headers of a quote', () => {
   ]
   const passing = [
     ...['Date', 'Thu, 20 Nov 2025 15:17:21 GMT', 'Age', '7', 'Cache-Control', 'no-store', 'Expires', '0'],
+    ...['Pragma', 'no-cache', 'RateLimit', '"d";r=1', 'RateLimit-Policy', '"d";q=1', 'Retry-After', '1'],
     ...[
-      'Pragma',
-      'no-cache',
-      'RateLimit',
-      '"d";r=1',
-      'RateLimit-Policy',
-      '"d";q=1',
       'X-RateLimit-Remaining',
       '1',
-    ],
-    ...[
       'X-Rate-Limit-Reset',
       '1',
       'X-Request-Id',
       'theirs',
       'traceparent',
       '00',
-      'tracestate',
-      'a=1',
-      'CF-Ray',
-      'r',
     ],
-    ...[
-      'X-Amzn-Trace-Id',
-      'r',
-      'Server-Timing',
-      'db',
-      'Cache-Status',
-      'cdn; hit',
-      'Via',
-      '1.1 cdn',
-      'Retry-After',
-      '1',
-    ],
+    ...['tracestate', 'a=1', 'CF-Ray', 'r', 'X-Amzn-Trace-Id', 'r', 'Server-Timing', 'db', 'Via', '1.1 cdn'],
+    ...['Cache-Status', 'cdn; hit'],
     ...['X-B3-TraceId', 'b', 'X-Correlation-Id', 'c', 'X-Cache', 'HIT', 'X-Cloud-Trace-Context', 't'],
   ]
   const cookies = ['Set-Cookie', '__cf=1', 'set-cookie', 'b=2']
@@ -114,15 +91,12 @@ describe('the headers of a quote', () => {
     const headers = [...lasting.slice(0, 4), ...passing, ...cookies, ...lasting.slice(4)]
     const { gateway } = await serving(headers, quoteBody())
     await rawExchange(gateway.url, request)
-    const before = Date.now()
     const hit = await rawExchange(gateway.url, request)
     expect(valuesOf(hit.rawHeaders, 'cache-status')).toEqual([
       expect.stringMatching(/^quotegate; hit; ttl=\d+$/),
     ])
     expect(withoutOwn(hit.rawHeaders)).toEqual(lasting)
-    // Our own moment and our own exchange.
-    const [date = ''] = valuesOf(hit.rawHeaders, 'date')
-    expect(Math.abs(Date.parse(date) - before)).toBeLessThan(30_000)
+    // Our own exchange; its Date: test/promises/answers-and-their-date.test.ts.
     expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
   })
 
@@ -134,7 +108,6 @@ describe('the headers of a quote', () => {
       return !/^(?:age|cache-control|expires|pragma)$/i.test(name) && !own.test(name)
     })
     expect(withoutOwn(first.rawHeaders)).toEqual([...lasting, ...kept])
-    expect(valuesOf(first.rawHeaders, 'date')).toEqual(['Thu, 20 Nov 2025 15:17:21 GMT'])
     expect(valuesOf(first.rawHeaders, 'cache-status')).toHaveLength(2)
   })
 
@@ -189,22 +162,6 @@ describe('Cache-Control and Cache-Status', () => {
     }
   })
 
-  it('say so when a quote was fetched for another client a moment before', async () => {
-    const upstream = await recordingUpstream((_request, response) => {
-      setTimeout(() => giveQuote(response, quoteBody(), ['X-Request-Id', 'first', 'X-Stays', '1']), 150)
-    })
-    const gateway = await gatewayTo(upstream.url)
-    const first = ask(gateway.url, { headers: ['App-Name', 'a', 'X-Request-Id', 'first'] })
-    await sleep(50)
-    const second = await ask(gateway.url, { headers: ['App-Name', 'a', 'X-Request-Id', 'second'] })
-    expect((await first).headers['cache-status']).toMatch(/^quotegate; fwd=uri-miss; stored; ttl=\d+$/)
-    expect(second.headers['cache-status']).toBe('quotegate; fwd=uri-miss; collapsed')
-    expect(second.headers['cache-control']).toMatch(/^private, max-age=\d+$/)
-    expect(second.headers).toMatchObject({ 'x-request-id': 'second', 'x-stays': '1' })
-    expect(second.headers.date).toBeDefined()
-    expect(second.body).toBe((await first).body)
-  })
-
   it('count each request once, by its outcome', async () => {
     const { gateway } = await serving([], quoteBody({ expiry: Date.now() + 30_000 }))
     await ask(gateway.url)
@@ -219,21 +176,10 @@ describe('Cache-Control and Cache-Status', () => {
 })
 
 // What undici reads and Node will not write must end as an answer, not as a rejection that ends the process.
-it.each([
-  ['a control character in its reason phrase', 'HTTP/1.1 200 O\x01K\r\n'],
-  [
-    'a coding that was not requested around its chunks',
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n',
-  ],
-])('an answer with %s is a 502, and is not cached', async (_what, head) => {
+it('an answer with a control character in its reason phrase is a 502, and is not cached', async () => {
   const body = quoteBody()
-  const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
   const upstream = await rawUpstream((socket) =>
-    socket.end(
-      head.includes('chunked')
-        ? `${head}\r\n${chunk}`
-        : `${head}Content-Length: ${body.length}\r\n\r\n${body}`,
-    ),
+    socket.end(`HTTP/1.1 200 O\x01K\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
   )
   const gateway = await gatewayTo(upstream.url)
   const answer = await rawExchange(gateway.url, request)

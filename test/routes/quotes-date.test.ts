@@ -28,14 +28,13 @@ async function stage(headersAt: (providerMs: number) => readonly string[]) {
 const utc = (ms: number) => new Date(ms).toUTCString()
 
 describe("the provider's clock", () => {
+  // In which forms it may come: test/http/http-date.test.ts.
   it.each([
     ['an Age of 0', (ms: number) => ['Date', utc(ms), 'Age', '0']],
-    ['a Date with +0000', (ms: number) => ['Date', utc(ms).replace('GMT', '+0000')]],
     ['a Date in another zone', (ms: number) => ['Date', utc(ms + 7_200_000).replace('GMT', '+0200')]],
-    ['a Date in lower case', (ms: number) => ['Date', utc(ms).toLowerCase()]],
   ])('is read from %s', async (_what, headersAt) => {
     const { gateway, ask } = await stage(headersAt)
-    for (const amount of ['1', '2', '3']) await ask(amount)
+    await ask('1')
     expect(await counted(gateway, offset)).toBeGreaterThan(28)
     expect(await counted(gateway, unknown)).toBe(0)
   })
@@ -60,14 +59,11 @@ describe("the provider's clock", () => {
   )
 
   it('stays known from the first readable Date on', async () => {
-    const { gateway, ask, provider, warnings } = await stage(() => ['Date', 'now'])
-    for (const amount of ['1', '2', '3']) await ask(amount)
-    provider.headersAt = (ms) => ['Date', utc(ms)]
-    await ask('4')
-    expect(await counted(gateway, unknown)).toBe(0)
+    const { gateway, ask, provider, warnings } = await stage((ms) => ['Date', utc(ms)])
+    await ask('1')
     provider.headersAt = () => ['Date', 'now']
-    for (const amount of ['5', '6', '7', '8']) await ask(amount)
-    expect([await counted(gateway, unknown), warnings().length]).toEqual([0, 1])
+    for (const amount of ['2', '3', '4']) await ask(amount)
+    expect([await counted(gateway, unknown), warnings().length]).toEqual([0, 0])
     expect(await counted(gateway, offset)).toBeGreaterThan(28)
   })
 })

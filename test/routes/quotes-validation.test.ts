@@ -27,37 +27,21 @@ function freshUser(): string[] {
   return ['App-Name', `wallet-${users}`]
 }
 
-const raw = (query: string) =>
-  rawExchange(
-    gateway.url,
-    `GET ${quotePath}${query} HTTP/1.1\r\nHost: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`,
+describe('App-Name', () => {
+  it.each([[[]], [['App-Name', ' ']], [['App-Name', '', 'App-Name', '']], [['X-App-Name', 'a']]])(
+    'is required: a 400 after %j, and the upstream sees nothing',
+    async (headers) => {
+      const answer = await asking(gateway.url, '0.1', headers)
+      expect(answer.status).toBe(400)
+      expect(JSON.parse(answer.body)).toMatchObject({
+        type: 'urn:quotegate:problem:app-name-missing',
+        header: 'App-Name',
+      })
+      expect(upstream.requests).toEqual([])
+    },
   )
 
-describe('App-Name', () => {
-  it.each([
-    [[]],
-    [['App-Name', '']],
-    [['App-Name', ' ']],
-    [['App-Name', '', 'App-Name', '']],
-    [['X-App-Name', 'a']],
-  ])('is required: a 400 after %j, and the upstream sees nothing', async (headers) => {
-    const answer = await asking(gateway.url, '0.1', headers)
-    expect(answer.status).toBe(400)
-    expect(JSON.parse(answer.body)).toMatchObject({
-      type: 'urn:quotegate:problem:app-name-missing',
-      header: 'App-Name',
-    })
-    expect(upstream.requests).toEqual([])
-  })
-
-  it('is supplied by SWAP_APP_NAME when the caller sent none', async () => {
-    const own = await recordingUpstream((_request, response) => giveQuote(response))
-    const supplying = await gatewayTo(own.url, { SWAP_APP_NAME: 'ours' })
-    expect((await asking(supplying.url, '0.1', [])).status).toBe(200)
-    expect(own.requests[0]?.headers['app-name']).toBe('ours')
-  })
-
-  it('is the same application whether it was sent or supplied, and another one is not', async () => {
+  it('is the same application whether it was sent or supplied by SWAP_APP_NAME, and another one is not', async () => {
     const own = await recordingUpstream((_request, response) => giveQuote(response))
     const supplying = await gatewayTo(own.url, { SWAP_APP_NAME: 'ours' })
     const ids = []
@@ -69,51 +53,29 @@ describe('App-Name', () => {
   })
 })
 
+// One of each kind: test/quotes/target.test.ts and test/http/decimal.test.ts have the rest.
 describe('an amount', () => {
-  const digits = (count: number) => '9'.repeat(count)
-
-  // One of each kind: test/quotes/target.test.ts and test/http/decimal.test.ts have the rest.
-  it.each([
-    ...[
-      '',
-      '?amount',
-      '?amount=',
-      '?Amount=1',
-      '?amount=1&%61mount=2',
-      '?amount[]=1',
-      '?amount=1&amount[x]=2',
-    ],
-    ...[
-      '?amount=0',
-      '?amount=-1',
-      '?amount=NaN',
-      '?amount=0x10',
-      '?amount=1,5',
-      '?amount=%201',
-      '?amount=+1',
-    ],
-    ...['?amount=1%00', '?amount=%D9%A1', '?amount=%zz', '?amount=1e999999', `?amount=${digits(81)}`],
-  ])('in %j is refused with 400 that names it, and the upstream sees nothing', async (query) => {
-    const answer = await raw(query)
-    expect(answer.status).toBe(400)
-    const problem = JSON.parse(answer.body.toString())
-    expect(problem).toMatchObject({ type: 'urn:quotegate:problem:bad-amount', parameter: 'amount' })
-    expect(problem.detail).toContain('amount')
-    expect(upstream.requests).toEqual([])
-  })
-
-  it.each(['1', '0.1', '.5', '5.', '1e3', '1E3', '1e-7', '1e%2B21', digits(80), `0.${digits(79)}`, '1e79'])(
-    'of %s is accepted',
-    async (amount) => {
-      expect((await raw(`?amount=${amount}`)).status).toBe(200)
-      expect(upstream.requests).toHaveLength(1)
+  it.each(['', '?amount=', '?amount=1&%61mount=2', '?amount[]=1', '?amount=0', '?amount=NaN', '?amount=%zz'])(
+    'in %j is refused with 400 that names it, and the upstream sees nothing; the connection is kept',
+    async (query) => {
+      const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
+      const connection = new RawConnection(gateway.url)
+      connection.write(`GET ${quotePath}${query} HTTP/1.1\r\n${head}`)
+      const answer = await connection.answer()
+      expect(answer.status).toBe(400)
+      const problem = JSON.parse(answer.body.toString())
+      expect(problem).toMatchObject({ type: 'urn:quotegate:problem:bad-amount', parameter: 'amount' })
+      expect(problem.detail).toContain('amount')
+      expect(upstream.requests).toEqual([])
+      connection.write(`GET ${quotePath}?amount=1 HTTP/1.1\r\n${head}`)
+      expect((await connection.answer()).status).toBe(200)
     },
   )
 
   it('is the same in every spelling', async () => {
     const user = freshUser()
     const bodies = new Set<string>()
-    for (const amount of ['0.1', '0.10', '00.1', '1e-1', '.1', '1E-1', '%30.1', '0.01e1', '10e-2'])
+    for (const amount of ['0.1', '0.10', '1e-1', '.1', '%30.1'])
       bodies.add((await asking(gateway.url, amount, user)).body)
     expect(bodies.size).toBe(1)
     expect(upstream.requests.map(({ target }) => target)).toEqual([`${quotePath}?amount=0.1`])
@@ -122,8 +84,6 @@ describe('an amount', () => {
   it.each([
     ['9007199254740992', '9007199254740993'],
     ['0.1', '0.1000000000000000055'],
-    ['1e-79', '1e-78'],
-    ['123456789.123456789', '123456789.12345679'],
   ])('of %s is not the same as one of %s', async (one, other) => {
     const user = freshUser()
     const first = await asking(gateway.url, one, user)
@@ -131,27 +91,13 @@ describe('an amount', () => {
     expect(second.body).not.toBe(first.body)
     expect(upstream.requests).toHaveLength(2)
   })
-
-  it('does not cost the connection when it is refused', async () => {
-    const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n`
-    const connection = new RawConnection(gateway.url)
-    connection.write(`GET ${quotePath}?amount=x HTTP/1.1\r\n${head}\r\n`)
-    expect((await connection.answer()).status).toBe(400)
-    connection.write(`GET ${quotePath}?amount=1 HTTP/1.1\r\n${head}\r\n`)
-    expect((await connection.answer()).status).toBe(200)
-  })
 })
 
 describe('the target', () => {
   it.each([
-    `${quotePath}?amount=0.10`,
     `${quotePath}?x=%20+y&amount=00.1&&z=%e2%82%ac&amountless=1&q=?/../`,
-    `${quotePath}?%61mount=%30.1`,
     `${quotePath}?amount=1&caf%e9=%ff|~^'\`{}"<>`,
-    '/v3/pairs/ETH%5FUSDC/quotes?amount=1',
-    '/v3/pairs/eth_usdc/quotes?amount=1',
     '/v3/pairs/ETH%2FUSDC/quotes?amount=1',
-    '/v3/pairs/a;b=c/quotes?amount=1',
   ])('%s is sent exactly as written, and its answer is cached for exactly that target', async (target) => {
     const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
     const first = await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
@@ -162,8 +108,8 @@ describe('the target', () => {
 
   it('makes another quote of another pair, in another case, with other escapes or further parameters', async () => {
     const user = freshUser()
-    const paths = ['ETH_USDC', 'eth_usdc', 'ETH%5FUSDC', 'ETH%5fUSDC', 'ETH_USDC '].map(
-      (pair) => `/v3/pairs/${pair.trim()}${pair.endsWith(' ') ? '%20' : ''}/quotes?amount=1`,
+    const paths = ['ETH_USDC', 'eth_usdc', 'ETH%5FUSDC', 'ETH%5fUSDC', 'ETH_USDC%20'].map(
+      (pair) => `/v3/pairs/${pair}/quotes?amount=1`,
     )
     for (const more of ['&x=1', '&x=2', '&x=1&x=2', '&x=2&x=1', '&x', '&X=1', '&x=%31'])
       paths.push(`${quotePath}?amount=1${more}`)
@@ -173,18 +119,14 @@ describe('the target', () => {
     expect(upstream.requests).toHaveLength(paths.length)
   })
 
-  it('means the same with the amount before and after the other parameters', async () => {
-    const user = freshUser()
-    for (const query of ['amount=1&x=1&y=2', 'x=1&amount=1.0&y=2', 'x=1&y=2&amount=1e0'])
-      await ask(gateway.url, { path: `${quotePath}?${query}`, headers: user })
-    expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('in absolute form means the same, whatever host it names', async () => {
+  it('means the same in absolute form, and with the amount before and after the other parameters', async () => {
     const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
-    await rawExchange(gateway.url, `GET http://evil.example${quotePath}?amount=1 HTTP/1.1\r\n${head}`)
-    await rawExchange(gateway.url, `GET ${quotePath}?amount=1 HTTP/1.1\r\n${head}`)
-    expect(upstream.requests.map((request) => request.target)).toEqual([`${quotePath}?amount=1`])
+    const targets = ['amount=1&x=1&y=2', 'x=1&amount=1.0&y=2', 'x=1&y=2&amount=1e0'].map(
+      (query) => `${quotePath}?${query}`,
+    )
+    for (const target of [`http://evil.example${targets[0]}`, ...targets])
+      await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
+    expect(upstream.requests.map((request) => request.target)).toEqual([targets[0]])
     expect(upstream.requests[0]?.headers.host).toBe(new URL(upstream.url).host)
   })
 })
@@ -214,12 +156,11 @@ describe('methods', () => {
     expect(upstream.requests.map(({ method, target }) => [method, target])).toEqual([['OPTIONS', quotePath]])
   })
 
-  it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])(
-    'refuses %s with 405 and says what is allowed',
-    async (method) => {
+  it('refuses every other method with 405 and says what is allowed', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'PROPFIND']) {
       const answer = await ask(gateway.url, { method, headers: freshUser() })
       expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS'])
-      expect(upstream.requests).toEqual([])
-    },
-  )
+    }
+    expect(upstream.requests).toEqual([])
+  })
 })

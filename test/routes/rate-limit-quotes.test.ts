@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Answered,
   ask,
   asking,
-  counted,
   giveQuote,
   lookups,
   quoteBody,
@@ -12,7 +11,6 @@ import {
   untilCounted,
 } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
 import { held } from '../support/gateways/held.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
@@ -34,16 +32,10 @@ describe('quotes under a rate limit', () => {
     }
     expect(left(await asking(gateway.url, '2'))).toBe('0')
     expect((await asking(gateway.url, '3')).status).toBe(429)
+    const head = await ask(gateway.url, { path: `${quotePath}?amount=4`, method: 'HEAD' })
+    expect([head.status, head.body, left(head)]).toEqual([429, '', '0'])
     expect((await asking(gateway.url, '1')).status).toBe(200)
     expect(upstream.requests).toHaveLength(2)
-  })
-
-  it('share their bucket with everything else that goes to the swap upstream', async () => {
-    const { gateway } = await limited(2)
-    await asking(gateway.url, '1')
-    await ask(gateway.url, { path: '/v3/assets' })
-    expect((await asking(gateway.url, '2')).status).toBe(429)
-    expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(429)
   })
 
   it('count a further call for the request that joined first; if that is refused, for the next', async () => {
@@ -81,43 +73,6 @@ describe('quotes under a rate limit', () => {
     )
   })
 
-  it('are counted as one lookup each, even if a request starts again because another was refused', async () => {
-    const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-    const settings = {
-      SWAP_BASE_URL: upstream.url,
-      RATE_LIMIT_PER_MINUTE: 1,
-      RATE_LIMIT_BY: 'client-ip',
-      QUOTE_PARTITION: 'none',
-      TRUST_PROXY: 'loopback',
-    }
-    let decide: () => void = () => {}
-    const decided = new Promise<void>((resolve) => {
-      decide = resolve
-    })
-    // As slow as a shared store, so that a crowd gathers behind the request that is about to be refused.
-    const rateLimiter = {
-      perMinute: 1,
-      async take(bucket: string) {
-        await decided
-        return { allowed: bucket !== '192.0.2.1', remaining: 0, resetMs: 1_000 }
-      },
-    }
-    const gateway = await startGateway(settings, { rateLimiter })
-    onTestFinished(() => gateway.close())
-    const from = (address: string) =>
-      asking(gateway.url, '1', ['App-Name', 'wallet', 'Forwarded', `for=${address}`])
-    const refused = from('192.0.2.1')
-    await untilCounted(gateway, lookups('miss'), 1)
-    const crowd = Array.from({ length: 8 }, (_, index) => from(`192.0.2.${index + 2}`))
-    await untilCounted(gateway, lookups('collapsed'), 8)
-    decide()
-    expect((await refused).status).toBe(429)
-    expect((await Promise.all(crowd)).every(({ status }) => status === 200)).toBe(true)
-    expect(upstream.requests).toHaveLength(1)
-    expect(await counted(gateway, lookups('miss'))).toBe(1)
-    expect(await counted(gateway, lookups('collapsed'))).toBe(8)
-  })
-
   it('that cannot be shared count for each request', async () => {
     const { gateway, upstream } = await limited(2)
     const waiting: ServerResponse[] = []
@@ -136,13 +91,5 @@ describe('quotes under a rate limit', () => {
     await asking(gateway.url, '1')
     expect((await asking(gateway.url, '1')).status).toBe(200)
     await until(() => upstream.requests.length === 2, 'the refresh')
-  })
-
-  it('are refused with HEAD too, without a body', async () => {
-    const { gateway } = await limited(1)
-    await asking(gateway.url, '1')
-    const path = '/v3/pairs/ETH_USDC/quotes?amount=2'
-    const refused = await ask(gateway.url, { path, method: 'HEAD' })
-    expect([refused.status, refused.body, left(refused)]).toEqual([429, '', '0'])
   })
 })

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
+
+const ignored = (reason: string) => `quotegate_client_address_headers_ignored_total{reason="${reason}"}`
+
+/** A gateway behind a trusted proxy, with what it warns of besides its settings. */
+async function behindProxy(settings: Record<string, string | undefined> = {}) {
+  const log = await keptLog('info')
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const all = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', ...settings }
+  const gateway = await startGateway(all, { logger: log.logger })
+  const said = log.lines(levels.warn).length
+  return {
+    gateway,
+    upstream,
+    warnings: () => log.lines(levels.warn).slice(said),
+    asked: (headers: readonly string[], amount = 0.1) =>
+      ask(gateway.url, {
+        headers: ['App-Name', 'a', ...headers],
+        path: `/v3/pairs/ETH_USDC/quotes?amount=${amount}`,
+      }),
+    forwarded: () => upstream.requests.map(({ headers }) => headers.forwarded),
+    async status() {
+      const answer = await fetch(`${gateway.operationsUrl}/status`)
+      return (await answer.json()) as { outages: object[]; otherHeaderPeers: object }
+    },
+    [Symbol.asyncDispose]: () => gateway.close(),
+  }
+}
+
+/** TRUST_PROXY is set, CLIENT_IP_HEADER was forgotten or is wrong: every user looks like the proxy to the provider. */
+describe('a trusted proxy that sends another client-address header than CLIENT_IP_HEADER', () => {
+  it.each([
+    [undefined, 'forwarded', ['X-Forwarded-For', '203.0.113.7'], 'X-Forwarded-For'],
+    ['x-forwarded-for', 'x-forwarded-for', ['Forwarded', 'for=203.0.113.7'], 'Forwarded'],
+    ['cf-connecting-ip', 'cf-connecting-ip', ['X-Forwarded-For', '203.0.113.7'], 'X-Forwarded-For'],
+  ])(
+    'is named once in the log, with both headers: CLIENT_IP_HEADER=%s',
+    async (given, inUse, sent, named) => {
+      await using stage = await behindProxy({ CLIENT_IP_HEADER: given })
+      for (const amount of [1, 2, 3]) await stage.asked(sent, amount)
+      expect(stage.forwarded()).toEqual(Array(3).fill('for=127.0.0.1'))
+      const [warning, ...more] = stage.warnings()
+      expect(more).toEqual([])
+      expect(warning).toMatchObject({ peer: '127.0.0.1', reason: 'other-header' })
+      for (const words of [`sends ${named}, but CLIENT_IP_HEADER is ${inUse}`, `=${named.toLowerCase()}`])
+        expect(warning?.msg).toContain(words)
+    },
+  )
+
+  it('is counted with each request, and /status has a sentence of it', async () => {
+    await using stage = await behindProxy()
+    const none = { count: 0, peers: [], headers: [] }
+    expect(await stage.status()).toMatchObject({ outages: [], otherHeaderPeers: none })
+    for (const user of ['203.0.113.7', '203.0.113.8']) await stage.asked(['X-Forwarded-For', user])
+    expect(await counted(stage.gateway, ignored('other-header'))).toBe(2)
+    await expect
+      .poll(async () => (await stage.status()).outages, { timeout: 10_000 })
+      .toMatchObject([
+        {
+          what: 'client-ip-header',
+          isSevere: false,
+          names: ['127.0.0.1'],
+          howMany: 1,
+          headers: ['X-Forwarded-For'],
+          clientIpHeader: 'forwarded',
+          requests: 2,
+          concerned: 'misplaced',
+        },
+      ])
+    const one = { count: 1, peers: ['127.0.0.1'], headers: ['X-Forwarded-For'] }
+    expect((await stage.status()).otherHeaderPeers).toEqual(one)
+  })
+
+  it('and its own in other requests gets its own address where that is missing, and the others are right', async () => {
+    await using stage = await behindProxy()
+    const forwarded = ['Forwarded', 'for=203.0.113.7']
+    const listed = ['X-Forwarded-For', '203.0.113.8']
+    // The third and the fourth are hits.
+    for (const sent of [forwarded, listed, forwarded, [...forwarded, ...listed]]) await stage.asked(sent)
+    expect(stage.forwarded()).toEqual(['for=203.0.113.7', 'for=127.0.0.1'])
+    expect(await counted(stage.gateway, ignored('other-header'))).toBe(1)
+  })
+})
+
+it('no proxy is named for its header, for none, or for what says nothing of an address', async () => {
+  await using stage = await behindProxy()
+  for (const sent of [['Forwarded', 'for=203.0.113.7'], [], ['X-Forwarded-Proto', 'https']])
+    await stage.asked(sent)
+  expect(stage.warnings()).toEqual([])
+  expect(await counted(stage.gateway, ignored('other-header'))).toBe(0)
+  expect((await stage.status()).outages).toEqual([])
+})
+
+describe('a trusted proxy whose header names no client', () => {
+  it.each([
+    ['Forwarded', 'for="', 'malformed-header', 'cannot be read'],
+    ['X-Forwarded-For', '203.0.113.7, rubbish', 'malformed-header', 'cannot be read'],
+    ['CF-Connecting-IP', '', 'no-client-named', 'names no client'],
+  ])(
+    'makes its users unknown, shares none of their quotes, is counted, and named once: %s: %s',
+    async (name, value, reason, words) => {
+      await using stage = await behindProxy({ CLIENT_IP_HEADER: name })
+      for (let times = 0; times < 2; times += 1) {
+        const { headers } = await stage.asked([name, value])
+        expect(headers['cache-status']).toBe('quotegate; fwd=bypass; detail=unknown-client')
+      }
+      expect(stage.forwarded()).toEqual(['for=unknown', 'for=unknown'])
+      expect(await counted(stage.gateway, ignored(reason))).toBe(2)
+      expect(stage.warnings()).toMatchObject([{ peer: '127.0.0.1', reason }])
+      expect(stage.warnings()[0]?.msg).toContain(`${name} that ${words}`)
+      expect(stage.warnings()[0]?.msg).toContain('the quote is not shared')
+    },
+  )
+
+  it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
+    await using stage = await behindProxy({ QUOTE_PARTITION: 'none' })
+    const ids = new Set<string>()
+    for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])
+      ids.add((await stage.asked(['Forwarded', client])).body)
+    expect(ids.size).toBe(1)
+    expect(stage.forwarded()).toEqual(['for=unknown'])
+    expect(stage.warnings().map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/names no client.*is shared with all clients \(QUOTE_PARTITION=none\)/),
+    ])
+  })
+
+  it('shares no quote by place either, because the provider does not see the place', async () => {
+    await using stage = await behindProxy({
+      QUOTE_PARTITION: 'header',
+      QUOTE_PARTITION_HEADER: 'cf-ipcountry',
+    })
+    for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown', 'for=203.0.113.8'])
+      await stage.asked(['CF-IPCountry', 'DE', 'Forwarded', client])
+    expect(stage.upstream.requests).toHaveLength(3)
+  })
+})
