@@ -1,17 +1,21 @@
+import { execFileSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
+import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, giveQuote } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
-import { newFolder } from './disk-support.ts'
+import { newFolder, noted, opened, startOn, textOf } from './disk-support.ts'
 
 /** `npm run check:long` asks for more. */
-const kills = Number(environment().STATE_KILLS ?? 5)
+const kills = Number(environment().STATE_KILLS ?? 3)
 const quotesPerRun = 1_000
 const clientsAtOnce = 16
 const livesMs = { short: 300, long: 600_000 }
@@ -31,99 +35,87 @@ interface Answered {
 
 /** Every third quote ends soon, every seventh of the others is ordered. */
 const kindOf = (number: number): Kind => (number % 3 === 0 ? 'short' : 'long')
-const toAmountOf = (amount: string) => (1000 + Number(amount) * 1.0123457).toFixed(7)
-const terms = (amount: string) => ({ pairId: 'ETH_USDC', fromAmount: amount, toAmount: toAmountOf(amount) })
+const priceOf = (amount: string) => (1000 + Number(amount) * 1.0123457).toFixed(7)
 
-/** A provider that gives the same quote for the same amount until it expires. */
+/** A pair whose price has few digits and does not change, so that a live quote looks like an expired one. */
+const stablePair = 'USDC_USDT'
+const stableAmounts = Array.from({ length: 8 }, (_, at) => String(100 + at))
+const stablePriceOf = (amount: string) => (Number(amount) - 0.0125).toFixed(4)
+
+/** A provider that gives the same quote for the same amount until it expires; of the stable pair each time another. */
 async function provider() {
   const expiries = new Map<string, number>()
   const calls = new Map<string, number>()
-  const stableLife: { now: Kind } = { now: 'short' }
-  let stableQuotes = 0
-  const upstream = await recordingUpstream((request, response) => {
-    if (request.method !== 'GET') {
-      response.writeHead(201, { 'Content-Type': 'application/json' })
-      response.end('{"id":"order"}')
-      return
-    }
-    const { pathname, searchParams } = new URL(request.target, 'http://x')
+  const stable: { kind: Kind; given: number } = { kind: 'short', given: 0 }
+  const upstream = await recordingUpstream(({ method, target }, response) => {
+    if (method !== 'GET') return void response.writeHead(201).end('{"id":"order"}')
+    const { pathname, searchParams } = new URL(target, 'http://x')
     const amount = searchParams.get('amount') ?? ''
-    if (pathname.includes('USDC_USDT')) {
-      stableQuotes += 1
-      const stable = {
-        id: `stable-${stableQuotes}`,
-        pairId: 'USDC_USDT',
-        fromAmount: { assetId: 'USDC', value: amount },
-        toAmount: { assetId: 'USDT', value: stablePriceOf(amount) },
-        expiry: Date.now() + livesMs[stableLife.now],
-      }
-      giveQuote(response, JSON.stringify(stable), ['Date', new Date().toUTCString()])
-      return
+    const [, , , pairId = ''] = pathname.split('/')
+    const isStable = pairId === stablePair
+    const kind = isStable ? stable.kind : kindOf(Number(amount))
+    const known = isStable ? undefined : expiries.get(amount)
+    const expiry = known ?? Date.now() + livesMs[kind]
+    if (isStable) stable.given += 1
+    else {
+      calls.set(amount, (calls.get(amount) ?? 0) + 1)
+      expiries.set(amount, expiry)
     }
-    calls.set(amount, (calls.get(amount) ?? 0) + 1)
-    const expiry = expiries.get(amount) ?? Date.now() + livesMs[kindOf(Number(amount))]
-    expiries.set(amount, expiry)
+    const [from, to] = pairId.split('_')
     const quote = {
-      id: `quote-${amount}`,
-      pairId: 'ETH_USDC',
-      fromAmount: { assetId: 'ETH', value: amount },
-      toAmount: { assetId: 'USDC', value: toAmountOf(amount) },
+      id: isStable ? `stable-${stable.given}` : `quote-${amount}`,
+      pairId,
+      fromAmount: { assetId: from, value: amount },
+      toAmount: { assetId: to, value: isStable ? stablePriceOf(amount) : priceOf(amount) },
       expiry,
     }
     giveQuote(response, JSON.stringify(quote), ['Date', new Date().toUTCString()])
   })
-  return { upstream, stableLife, callsFor: (amount: string) => calls.get(amount) ?? 0 }
+  return { upstream, stable, callsFor: (amount: string) => calls.get(amount) ?? 0 }
 }
 
-async function start(swapUrl: string, folder: string) {
-  const program = startProgram([], {
-    SWAP_BASE_URL: swapUrl,
-    STATE_DIRECTORY: folder,
-    PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_FORMAT: 'json',
-  })
-  const [, url = ''] = await program.says(/"trafficUrl":"([^"]+)"/)
-  return {
-    url,
-    program,
-    async kill() {
-      program.child.kill('SIGKILL')
-      await program.exit
-    },
-  }
-}
-
-const order = (url: string, amount: string) => rawExchange(url, post(JSON.stringify(terms(amount))))
-
-/** A pair whose price has few digits and does not change, so that a live quote looks like an expired one. */
-const stableAmounts = Array.from({ length: 8 }, (_, at) => String(100 + at))
-const stablePriceOf = (amount: string) => (Number(amount) - 0.0125).toFixed(4)
+const askFor = (
+  url: string,
+  amount: string,
+  { pairId = 'ETH_USDC', agent }: { pairId?: string; agent?: Agent } = {},
+) => ask(url, { path: `/v3/pairs/${pairId}/quotes?amount=${amount}`, ...(agent && { agent }) })
 const askStable = (url: string) =>
-  Promise.all(
-    stableAmounts.map((amount) => ask(url, { path: `/v3/pairs/USDC_USDT/quotes?amount=${amount}` })),
-  )
-const stableTerms = (amount: string) => ({
-  pairId: 'USDC_USDT',
-  fromAmount: amount,
-  toAmount: stablePriceOf(amount),
-})
+  Promise.all(stableAmounts.map((amount) => askFor(url, amount, { pairId: stablePair })))
+
+const order = (url: string, amount: string, pairId = 'ETH_USDC') => {
+  const toAmount = pairId === stablePair ? stablePriceOf(amount) : priceOf(amount)
+  return rawExchange(url, post(JSON.stringify({ pairId, fromAmount: amount, toAmount })))
+}
+
+/** How orders for these are answered. */
+async function statusesOf(url: string, amounts: readonly string[], pairId?: string): Promise<string[]> {
+  const statuses: string[] = []
+  for (let next = 0; next < amounts.length; next += clientsAtOnce) {
+    const some = amounts.slice(next, next + clientsAtOnce)
+    const answers = await Promise.all(some.map((amount) => order(url, amount, pairId)))
+    statuses.push(...answers.map(({ status }, index) => `${some[index]} ${status}`))
+  }
+  return statuses
+}
+const all = (amounts: readonly string[], status: number) => amounts.map((amount) => `${amount} ${status}`)
 
 test(
   `everything that was answered more than 100 ms before is there again after kill -9, and no live order is refused, ${kills} times`,
   async () => {
-    const { upstream, callsFor, stableLife } = await provider()
+    const { upstream, callsFor, stable } = await provider()
     const delays = monitorEventLoopDelay()
     delays.enable()
     onTestFinished(() => void delays.disable())
     const folder = newFolder()
+    const settings = { SWAP_BASE_URL: upstream.url }
     let number = 1
     for (let kill = 0; kill < kills; kill += 1) {
-      const gateway = await start(upstream.url, folder)
+      const first = startOn(folder, settings)
+      const url = await first.ready()
       const agent = new Agent({ keepAlive: true, maxSockets: clientsAtOnce })
       const answered: Answered[] = []
-      stableLife.now = 'short'
-      await askStable(gateway.url)
+      stable.kind = 'short'
+      await askStable(url)
       await pause(livesMs.short)
       const last = number + quotesPerRun
       const killAfter = randomInt(quotesPerRun / 10, (quotesPerRun * 9) / 10)
@@ -132,31 +124,23 @@ test(
       let killedAtMs = 0
 
       async function killNow(): Promise<void> {
-        stableLife.now = 'long'
-        const stable = await askStable(gateway.url)
-        for (const { status } of stable) expect(status).toBe(200)
+        stable.kind = 'long'
+        expect((await askStable(url)).map(({ status }) => status)).toEqual(stableAmounts.map(() => 200))
         killedAtMs = performance.now()
-        await gateway.kill()
+        await first.end('SIGKILL')
       }
 
       async function client(): Promise<void> {
         while (number < last && killing === undefined) {
           const amount = String(number)
           number += 1
-          const quote = await ask(gateway.url, {
-            path: `/v3/pairs/ETH_USDC/quotes?amount=${amount}`,
-            agent,
-          })
-          if (quote.status !== 200) return
+          if ((await askFor(url, amount, { agent })).status !== 200) return
           const kind = kindOf(Number(amount))
           const given = { amount, kind, atMs: performance.now(), orderedAtMs: Number.POSITIVE_INFINITY }
           answered.push(given)
-          if (kind === 'long' && Number(amount) % 7 === 0) {
-            if ((await order(gateway.url, amount)).status === 201) given.orderedAtMs = performance.now()
-          }
-          if (answered.length >= killAfter && killing === undefined) {
-            killing = killNow()
-          }
+          const isOrdered = kind === 'long' && Number(amount) % 7 === 0
+          if (isOrdered && (await order(url, amount)).status === 201) given.orderedAtMs = performance.now()
+          if (answered.length >= killAfter) killing ??= killNow()
         }
       }
       await Promise.all(Array.from({ length: clientsAtOnce }, () => client().catch(() => {})))
@@ -166,39 +150,55 @@ test(
       // On a machine that has other things to do, the 100 ms take longer for everybody.
       const beforeMs = killedAtMs - 100 - (2 * delays.max) / 1e6
       const known = answered.filter(({ atMs }) => atMs < beforeMs)
-      const second = await start(upstream.url, folder)
+      const amountsOf = (quotes: readonly Answered[]) => quotes.map(({ amount }) => amount)
+      const second = startOn(folder, settings)
+      const later = await second.ready()
       // Clients hold live quotes that were answered a moment before the kill, and that no process knows any more.
-      for (const amount of stableAmounts) {
-        const { status } = await rawExchange(second.url, post(JSON.stringify(stableTerms(amount))))
-        expect(`${amount} ${status}`).toBe(`${amount} 201`)
-      }
+      expect(await statusesOf(later, stableAmounts, stablePair)).toEqual(all(stableAmounts, 201))
       await pause(surelyOverMs)
-      const short = known.filter(({ kind }) => kind === 'short')
-      expect(await statusesOf(second.url, short)).toEqual(short.map(({ amount }) => `${amount} 409`))
+      const short = amountsOf(known.filter(({ kind }) => kind === 'short'))
+      expect(await statusesOf(later, short)).toEqual(all(short, 409))
       // Live ones are sent, also those that were answered a moment before the kill.
-      const long = answered.filter(
-        ({ kind, orderedAtMs }) => kind === 'long' && orderedAtMs === Number.POSITIVE_INFINITY,
-      )
-      expect(await statusesOf(second.url, long)).toEqual(long.map(({ amount }) => `${amount} 201`))
+      const isLive = ({ kind, orderedAtMs }: Answered) =>
+        kind === 'long' && orderedAtMs === Number.POSITIVE_INFINITY
+      const long = amountsOf(answered.filter(isLive))
+      expect(await statusesOf(later, long)).toEqual(all(long, 201))
       for (const { amount } of known.filter(({ orderedAtMs }) => orderedAtMs < beforeMs).slice(0, 20)) {
         const before = callsFor(amount)
-        for (let times = 0; times < 2; times += 1) {
-          await ask(second.url, { path: `/v3/pairs/ETH_USDC/quotes?amount=${amount}` })
-        }
+        for (let times = 0; times < 2; times += 1) await askFor(later, amount)
         expect(`${amount}: ${callsFor(amount) - before} calls`).toBe(`${amount}: 2 calls`)
       }
-      await second.kill()
+      await second.end('SIGKILL')
     }
   },
-  kills * 60_000,
+  Math.max(kills * 60_000, 180_000),
 )
 
-async function statusesOf(url: string, quotes: readonly Answered[]): Promise<string[]> {
-  const statuses: string[] = []
-  for (let next = 0; next < quotes.length; next += clientsAtOnce) {
-    const some = quotes.slice(next, next + clientsAtOnce)
-    const answers = await Promise.all(some.map(({ amount }) => order(url, amount)))
-    statuses.push(...answers.map(({ status }, index) => `${some[index]?.amount} ${status}`))
-  }
-  return statuses
-}
+test.each(['while it reads the folder', 'before it notes a quote'])(
+  'kill -9 of a start %s costs nothing, three times in a row',
+  async (moment) => {
+    const swapBaseUrl = 'https://swap.example'
+    const folder = newFolder()
+    const first = await opened(folder, { swapBaseUrl, clock: systemClock })
+    const expiresAtMs = Date.now()
+    for (let number = 0; number < 100; number += 1) first.journal.append(noted(number, { expiresAtMs }))
+    await first.journal.close()
+    const before = textOf(folder, 'journal-1.ndjson')
+    for (let times = 0; times < 3; times += 1) {
+      // A start waits here until something writes into it.
+      const holdsStart = join(folder, 'journal-2.ndjson')
+      if (moment === 'while it reads the folder') execFileSync('mkfifo', [holdsStart])
+      rmSync(join(folder, 'lock'), { force: true })
+      const { ready, end } = startOn(folder, { SWAP_BASE_URL: swapBaseUrl })
+      if (moment === 'before it notes a quote') await ready()
+      else await until(() => existsSync(join(folder, 'lock')), 'the start to open the folder')
+      await end('SIGKILL')
+      rmSync(holdsStart, { force: true })
+    }
+    expect(readdirSync(folder).sort()).toEqual(['journal-1.ndjson', 'lock'])
+    expect(textOf(folder, 'journal-1.ndjson')).toBe(before)
+    const { memory, lines } = await opened(folder, { swapBaseUrl, clock: systemClock })
+    expect(memory).toMatchObject({ restored: { length: 100 }, doubts: 0 })
+    expect(lines()).toEqual([])
+  },
+)

@@ -51,6 +51,12 @@ interface Noted {
   trimmedAtMs: number | undefined
 }
 
+function journalOn(store: SimulatedLink): StreamJournal {
+  const log = silentLogger()
+  const bounds = { maxEntries: 10_000, timeoutMs }
+  return new StreamJournal({ store, key: 'j', ...bounds, clock: fakedClock, log, events: new Events() })
+}
+
 class Stage {
   readonly stream = new SimulatedStream()
   readonly replicas: Replica[] = []
@@ -67,16 +73,7 @@ class Stage {
 
   start(index: number): void {
     const link = new SimulatedLink(this.stream, timeoutMs, () => Math.floor(this.#random() * 6))
-    const options = {
-      store: link,
-      key: 'j',
-      maxEntries: 10_000,
-      timeoutMs,
-      clock: fakedClock,
-      log: silentLogger(),
-      events: new Events(),
-    }
-    const journal = new StreamJournal(options)
+    const journal = journalOn(link)
     const reader = new MemoryReader(fakedClock)
     reader.longestLifeMs = lifeMs
     void journal.start(reader)
@@ -180,72 +177,54 @@ const shortMs = fc.constantFrom(40, 120, 400, 1_300, 3_000)
 
 type Event = (stage: Stage) => void
 
+/** As often as its weight says, with its name and what was drawn for it where a schedule fails. */
 function event<Values extends unknown[]>(
+  weight: number,
   name: string,
   values: { [K in keyof Values]: fc.Arbitrary<Values[K]> },
   play: (stage: Stage, ...values: Values) => void,
 ) {
-  return fc.tuple(...values).map((drawn) =>
+  const arbitrary = fc.tuple(...values).map((drawn) =>
     Object.assign((stage: Stage) => play(stage, ...(drawn as Values)), {
       toString: () => `${name} ${drawn.join(' ')}`,
     }),
   )
+  return { weight, arbitrary }
 }
 
 const events: fc.Arbitrary<Event> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: event<[number, number]>(
-      'note',
-      [replica, fc.constantFrom(1, 1, 1, 3, 20)],
-      (stage, index, count) => stage.note(index, count),
-    ),
-  },
-  {
-    weight: 2,
-    arbitrary: event<[number, number]>('cut', [replica, shortMs], (stage, index, ms) => {
-      stage.at(index).link.cutFor(ms)
-      stage.isAbsent(index, ms)
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: event<[number, number, number]>(
-      'slow',
-      [replica, fc.constantFrom(20, 60, 300), shortMs],
-      (stage, index, slowByMs, ms) => {
-        const { link } = stage.at(index)
-        link.slowByMs = slowByMs
-        setTimeout(() => {
-          link.slowByMs = 0
-        }, ms)
-        stage.isAbsent(index, ms + 600)
-      },
-    ),
-  },
-  { weight: 2, arbitrary: event<[number]>('restart', [replica], (stage, index) => stage.restart(index)) },
-  { weight: 2, arbitrary: event<[]>('empty', [], (stage) => stage.stream.empty()) },
-  {
-    weight: 2,
-    arbitrary: event<[number]>('fail over', [fc.nat({ max: 4 })], (stage, lost) =>
-      stage.stream.failOver(lost, 0),
-    ),
-  },
-  { weight: 2, arbitrary: event<[number]>('freeze', [shortMs], (stage, ms) => stage.stream.freezeFor(ms)) },
-  {
-    weight: 1,
-    arbitrary: event<[number]>('full', [shortMs], (stage, ms) => {
-      stage.stream.isFull = true
-      stage.fullUntilMs = Math.max(stage.fullUntilMs, performance.now() + ms + 1_500)
+  event<[number, number]>(6, 'note', [replica, fc.constantFrom(1, 1, 1, 3, 20)], (stage, index, count) =>
+    stage.note(index, count),
+  ),
+  event<[number, number]>(2, 'cut', [replica, shortMs], (stage, index, ms) => {
+    stage.at(index).link.cutFor(ms)
+    stage.isAbsent(index, ms)
+  }),
+  event<[number, number, number]>(
+    2,
+    'slow',
+    [replica, fc.constantFrom(20, 60, 300), shortMs],
+    (stage, index, byMs, ms) => {
+      const { link } = stage.at(index)
+      link.slowByMs = byMs
       setTimeout(() => {
-        stage.stream.isFull = false
+        link.slowByMs = 0
       }, ms)
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: event<[number]>('trim', [fc.constantFrom(1, 5)], (stage, count) => stage.trim(count)),
-  },
+      stage.isAbsent(index, ms + 600)
+    },
+  ),
+  event<[number]>(2, 'restart', [replica], (stage, index) => stage.restart(index)),
+  event<[]>(2, 'empty', [], (stage) => stage.stream.empty()),
+  event<[number]>(2, 'fail over', [fc.nat({ max: 4 })], (stage, lost) => stage.stream.failOver(lost, 0)),
+  event<[number]>(2, 'freeze', [shortMs], (stage, ms) => stage.stream.freezeFor(ms)),
+  event<[number]>(1, 'full', [shortMs], (stage, ms) => {
+    stage.stream.isFull = true
+    stage.fullUntilMs = Math.max(stage.fullUntilMs, performance.now() + ms + 1_500)
+    setTimeout(() => {
+      stage.stream.isFull = false
+    }, ms)
+  }),
+  event<[number]>(1, 'trim', [fc.constantFrom(1, 5)], (stage, count) => stage.trim(count)),
 )
 
 const schedule = fc.array(fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250, 1_000, 2_100)), {
@@ -257,14 +236,8 @@ beforeEach(() => {
   vi.useFakeTimers({
     now: 1_760_000_000_000,
     toFake: [
-      'setTimeout',
-      'clearTimeout',
-      'setInterval',
-      'clearInterval',
-      'setImmediate',
-      'clearImmediate',
-      'Date',
-      'performance',
+      ...(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const),
+      ...(['setImmediate', 'clearImmediate', 'Date', 'performance'] as const),
     ],
   })
 })
@@ -402,5 +375,37 @@ describe('what the model found (test/property/stream-model.test.ts),', () => {
     stage.note(1, 1)
     await advance(100)
     expect(await lackingAt(stage, 0, ['q1'])).not.toEqual(['q1'])
+  })
+
+  it('a replica that was trimmed past is careful for as long as quotes live', async () => {
+    const stage = await stageOf(1)
+    stage.at(0).link.cutFor(1_000)
+    stage.note(1, 3)
+    await advance(200)
+    stage.trim(stage.stream.entries.length)
+    stage.note(1, 1)
+    await advance(2_000)
+    expect(await lackingAt(stage, 0, [])).toEqual(['never caught up'])
+    await advance(lifeMs)
+    expect(await lackingAt(stage, 0, ['q4'])).toEqual([])
+  })
+})
+
+describe('a server that cannot hold a journal ends the start:', () => {
+  it.each([
+    ['its version', '6.2.14', /Valkey, or Redis 7 or later: it is Redis 6\.2\.14/],
+    ['it does not count its entries', '7.0.0-fork', /do not count their entries/],
+  ])('%s', async (_why, version, said) => {
+    const link = new SimulatedLink(new SimulatedStream(), timeoutMs, () => 1)
+    const readEntries = link.readEntries.bind(link)
+    vi.spyOn(link, 'describeServer').mockResolvedValue({ version, maxmemoryPolicy: 'noeviction' })
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => ({
+      ...(await readEntries(key, from)),
+      added: undefined,
+    }))
+    const started = expect(journalOn(link).start(new MemoryReader(fakedClock))).rejects.toThrow(said)
+    await advance(1_000)
+    await started
+    link.kill()
   })
 })

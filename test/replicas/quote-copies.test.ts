@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { type End, serveLeftMs } from '../../src/quotes/ends.ts'
+import type { End } from '../../src/quotes/ends.ts'
 import type { StoredQuote } from '../../src/quotes/quote.ts'
 import { QuoteCopies } from '../../src/replicas/quote-copies.ts'
 import { QuotesOfAll } from '../../src/replicas/quotes.ts'
 import { until } from '../support/gateways/between.ts'
 import { storedQuote } from '../support/stores/stored-quote.ts'
-import { startValkey, storeAt, type ValkeyServer, valkeyCluster } from '../support/stores/valkey.ts'
+import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
 
 const keyPrefix = 'test:'
 const storeKey = `${keyPrefix}cache:key`
@@ -15,11 +15,13 @@ const token = 'a'
 const wanted = (changes = {}) => ({ expiresAfterMs: 0, minLeftMs: 0, token, lockMs: 10_000, ...changes })
 const lifeMs = 20_000
 
-/** The instants of the steady clock. */
-const bySteadyClock = ({ servedUntilMs, refusedFromMs, wallAheadMs }: End) => ({
-  servedUntilMs: servedUntilMs - wallAheadMs,
-  refusedFromMs: refusedFromMs - wallAheadMs,
-})
+/** The instants of the steady clock of this process. */
+function bySteadyClock(end: End | undefined, steadyAheadMs: number) {
+  const { servedUntilMs, refusedFromMs, wallAheadMs } = end ?? noEnd
+  const aheadMs = wallAheadMs + steadyAheadMs
+  return { servedUntilMs: servedUntilMs - aheadMs, refusedFromMs: refusedFromMs - aheadMs }
+}
+const noEnd: End = { servedUntilMs: Number.NaN, refusedFromMs: Number.NaN, wallAheadMs: Number.NaN }
 
 /** A quote that is over between 19 and 20 s from now, by the clocks of its replica. */
 function dated(clock: Clock, more: Partial<StoredQuote> = {}): StoredQuote {
@@ -59,56 +61,39 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   }
 
   it.each([
-    ['whose clocks agree', 0],
-    ['an hour behind', -3_600_000],
-    ['an hour ahead', 3_600_000],
-  ])('is never served longer by another replica, %s, nor refused earlier', async (_whose, apartMs) => {
+    ['whose clock is an hour behind', { apartMs: -3_600_000 }],
+    ['whose clock is an hour ahead', { apartMs: 3_600_000 }],
+    ['if the wall clock was set back before it was put', { stepMs: -60_000 }],
+    ['if the store took its time with the put', { storePausesMs: 400 }],
+  ])('is never served longer, nor refused earlier, by another replica, %s', async (_how, given) => {
+    const { apartMs, stepMs, storePausesMs } = { apartMs: 0, stepMs: 0, storePausesMs: 0, ...given }
     const here = await replica({ steadyAheadMs: 5_000 })
     const there = await replica({ wallAheadMs: apartMs, steadyAheadMs: 900_000, isFirst: false })
-    const quote = dated(here.clock)
     const beganMs = performance.now()
-    expect(await here.put(quote)).toBe(true)
+    const asked = await here.copies.getOrLock('key', wanted())
+    const quote = dated(here.clock)
+    here.time.wallAheadMs += stepMs
+    if (storePausesMs > 0) await server.ask('CLIENT', 'PAUSE', storePausesMs)
+    const lock = { token, storeAheadMs: asked?.storeAheadMs ?? Number.NaN }
+    expect(await here.copies.put('key', quote, lock)).toBe(true)
     const { end } = (await there.copies.getOrLock('key', wanted()))?.quote ?? {}
     const tookMs = performance.now() - beganMs + 10
-    const servedUntilMs = quote.end.servedUntilMs + apartMs
-    const refusedFromMs = quote.end.refusedFromMs + apartMs
-    expect(end?.servedUntilMs).toBeLessThanOrEqual(servedUntilMs)
-    expect(end?.servedUntilMs).toBeGreaterThanOrEqual(servedUntilMs - tookMs)
-    expect(end?.refusedFromMs).toBeGreaterThanOrEqual(refusedFromMs)
-    expect(end?.refusedFromMs).toBeLessThanOrEqual(refusedFromMs + tookMs)
-    // By the steady clock too, which a step of the wall clock does not change.
+    const [read, its] = [bySteadyClock(end, 900_000), bySteadyClock(quote.end, 5_000)]
+    expect(read.servedUntilMs).toBeLessThanOrEqual(its.servedUntilMs)
+    expect(read.servedUntilMs).toBeGreaterThanOrEqual(its.servedUntilMs - tookMs)
+    expect(read.refusedFromMs).toBeGreaterThanOrEqual(its.refusedFromMs)
+    expect(read.refusedFromMs).toBeLessThanOrEqual(its.refusedFromMs + tookMs - stepMs)
+    // By the wall clock too.
     const { nowMs, steadyMs } = lookAt(there.clock)
     expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThanOrEqual(2)
   })
 
-  it.each([60_000, -60_000])(
-    'is not later because our wall clock was set by %d ms before it was put',
-    async (byMs) => {
-      const { copies, clock, time } = await replica()
-      const asked = await copies.getOrLock('key', wanted())
-      const quote = dated(clock)
-      const trueEnd = bySteadyClock(quote.end)
-      time.wallAheadMs += byMs
-      const isPut = await copies.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
-      // A minute later by the wall clock, it is over.
-      expect(isPut).toBe(byMs < 0)
-      if (!isPut) return
-      const { end } = (await copies.getOrLock('key', wanted()))?.quote ?? {}
-      const read = end && bySteadyClock(end)
-      expect(read?.servedUntilMs).toBeLessThanOrEqual(trueEnd.servedUntilMs)
-      expect(read?.refusedFromMs).toBeGreaterThanOrEqual(trueEnd.refusedFromMs)
-    },
-  )
-
-  it('is not later because the store took its time with the put', async () => {
-    const { copies, clock } = await replica()
-    const asked = await copies.getOrLock('key', wanted())
+  it('is not put where it is over by our wall clock, which was set', async () => {
+    const { put, clock, time, idThere } = await replica()
     const quote = dated(clock)
-    await server.ask('CLIENT', 'PAUSE', '400')
-    await copies.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
-    const { end } = (await copies.getOrLock('key', wanted()))?.quote ?? {}
-    expect(end?.servedUntilMs).toBeLessThanOrEqual(quote.end.servedUntilMs)
-    expect(end?.refusedFromMs).toBeGreaterThanOrEqual(quote.end.refusedFromMs)
+    time.wallAheadMs += 60_000
+    expect(await put(quote)).toBe(false)
+    expect(await idThere()).toBe(undefined)
   })
 
   it('is gone from the store once it may not be served', async () => {
@@ -172,24 +157,14 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     ['the body of another quote', { body: storedQuote({ id: 'quote-2' }).body }],
     ['another expiry than its body', { expiresAtMs: Date.now() + 99_000, body: storedQuote().body }],
     ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
+    ['nothing that is a copy', 'from the future'],
   ])('is not used with %s, and is removed', async (_damage, changes) => {
     const { copies, put, clock } = await replica()
-    await put(dated(clock, changes))
+    await put(dated(clock, typeof changes === 'string' ? {} : changes))
+    if (typeof changes === 'string') await server.ask('HSET', storeKey, 'quote', changes)
     expect(await copies.getOrLock('key', wanted())).toBeUndefined()
-    await until(() => true, 'a turn')
     expect(await copies.getOrLock('key', wanted())).toMatchObject({ lockHolder: token })
   })
-
-  it.each(['from the future', 'from\nthe future', ''])(
-    'is not used if it is %j, and is removed',
-    async (text) => {
-      const { copies, put, clock } = await replica()
-      await put(dated(clock))
-      await server.ask('HSET', storeKey, 'quote', text)
-      expect(await copies.getOrLock('key', wanted())).toBeUndefined()
-      expect(await copies.getOrLock('key', wanted())).toMatchObject({ lockHolder: token })
-    },
-  )
 
   it("loses the headers of another version's copy that would be wrong in a later answer", async () => {
     const { copies, put, clock } = await replica()
@@ -203,21 +178,15 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     // It has gone past the end while the answer was on its way.
     const clock = { ...systemClock, steadyMs: () => performance.now() + later }
     let later = 0
-    const sharedStore = await storeAt(server.url, { keyPrefix })
+    const store = await storeAt(server.url, { keyPrefix })
+    const run: typeof store.run = async (...parameters) => {
+      const answer = await store.run(...parameters)
+      later += lifeMs
+      return answer
+    }
     const shared = new QuotesOfAll({
-      sharedStore: {
-        ...{ keyPrefix, up: true, post: () => {} },
-        run: async (...parameters) => {
-          const answer = await sharedStore.run(...parameters)
-          later += lifeMs
-          return answer
-        },
-      },
-      clock,
-      minValidityMs: 0,
-      lockWaitMs: 1_000,
-      isUsed: () => false,
-      events: new Events(),
+      sharedStore: { keyPrefix, up: true, post: () => {}, run },
+      ...{ clock, minValidityMs: 0, lockWaitMs: 1_000, isUsed: () => false, events: new Events() },
     })
     const { signal } = new AbortController()
     const look = await shared.quoteOrLock('key', { signal, waits: true, known: undefined })
@@ -233,22 +202,4 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     expect(await copies.put('key', dated(systemClock), { token, storeAheadMs: 0 })).toBe(false)
     await copies.forget('key', 'quote-1')
   })
-})
-
-it('the copies of quotes are spread over all servers of a Cluster', { tags: ['redis-server'] }, async () => {
-  const { url, servers } = await valkeyCluster()
-  const [here, there] = [
-    new QuoteCopies(await storeAt(url), systemClock),
-    new QuoteCopies(await storeAt(url), systemClock),
-  ]
-  for (let index = 0; index < 50; index += 1) {
-    const key = `key ${index}`
-    const asked = await here.getOrLock(key, wanted())
-    const lock = { token, storeAheadMs: asked?.storeAheadMs ?? 0 }
-    expect(await here.put(key, dated(systemClock, { id: key }), lock)).toBe(true)
-    const { quote } = (await there.getOrLock(key, wanted())) ?? {}
-    expect(quote?.id).toBe(key)
-    expect(quote && serveLeftMs(quote.end, lookAt(systemClock))).toBeGreaterThan(0)
-  }
-  for (const server of servers) expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
 })

@@ -4,7 +4,7 @@ import { oddLifeMs, pairs } from '../upstreams/moving-prices.ts'
 import { ask } from './quotes.ts'
 
 /** How an order says which quote it means. */
-export type Style = 'id' | 'digits' | 'own' | 'terms'
+type Style = 'id' | 'digits' | 'own' | 'terms'
 
 export interface HeldQuote {
   readonly id: string
@@ -23,6 +23,12 @@ export interface HeldQuote {
   readonly style: Style
 }
 
+interface Asked {
+  readonly pairId: string
+  readonly amount: string
+  readonly style: Style
+}
+
 interface Exchanged {
   readonly replica: Replica
   readonly sentAtMs: number
@@ -31,7 +37,7 @@ interface Exchanged {
   readonly status: number
 }
 
-export interface AnsweredAsk extends Exchanged {
+interface AnsweredAsk extends Exchanged {
   readonly quote: HeldQuote | undefined
 }
 
@@ -104,12 +110,12 @@ export class FleetClients {
     const kind = this.#count % 8
     if (kind === 0) return this.#orderUnreadable(address, `${this.#count}.5`)
     // Where an order states no price, only the amount tells its quote from others.
-    const asked =
-      kind % 3 === 0
-        ? { pairId: pairs.digits, amount: oneOf(amounts), style: 'digits' as const }
-        : kind % 3 === 1
-          ? { pairId: pairs.cents, amount: oneOf(amounts), style: 'own' as const }
-          : { pairId: pairs.cents, amount: `${this.#count}.25`, style: 'terms' as const }
+    const ways = [
+      { pairId: pairs.digits, amount: oneOf(amounts), style: 'digits' },
+      { pairId: pairs.cents, amount: oneOf(amounts), style: 'own' },
+      { pairId: pairs.cents, amount: `${this.#count}.25`, style: 'terms' },
+    ] as const
+    const asked: Asked = ways[kind % 3] ?? ways[0]
     const quote = await this.#ask(address, asked)
     if (quote === undefined || Math.random() < 0.4) return
     await pause(Math.random() * Math.min(1_500, leftMs(quote) - liveBeforeMs))
@@ -152,37 +158,23 @@ export class FleetClients {
     return (style === 'terms' ? meant : [quote]).every(isLate)
   }
 
-  async #ask(
-    address: string,
-    { pairId, amount, style }: { pairId: string; amount: string; style: Style },
-  ): Promise<HeldQuote | undefined> {
+  async #ask(address: string, { pairId, amount, style }: Asked): Promise<HeldQuote | undefined> {
     const exchanged = await this.#exchange(oneOf(this.#fleet.running), {
       path: `/v3/pairs/${pairId}/quotes?amount=${amount}`,
       headers: ['App-Name', 'wallet', 'X-Forwarded-For', address],
     })
     const { replica, sentAtMs, receivedAtMs, status, body } = exchanged
     const tookMs = receivedAtMs - sentAtMs
-    const given = status === 200 ? JSON.parse(body) : undefined
-    const quote: HeldQuote | undefined = given && {
-      id: given.id,
-      pairId,
-      fromValue: given.fromAmount.value,
-      toValue: given.toAmount.value,
-      expiresAtMs: given.expiry,
-      lateFromMs:
-        given.expiry && given.expiry + recordTakesMs + (tookMs > promptMs ? fractionMs + tookMs : 0),
-      address,
-      giver: replica,
-      receivedAtMs,
-      style,
+    const untilLateMs = recordTakesMs + (tookMs > promptMs ? fractionMs + tookMs : 0)
+    const { id, fromAmount, toAmount, expiry } = status === 200 ? JSON.parse(body) : {}
+    const quote: HeldQuote | undefined = id && {
+      ...{ id, pairId, fromValue: fromAmount.value, toValue: toAmount.value, style },
+      ...{ expiresAtMs: expiry, lateFromMs: expiry && expiry + untilLateMs },
+      ...{ address, giver: replica, receivedAtMs },
     }
     this.asks.push({ ...exchanged, quote })
-    if (
-      quote !== undefined &&
-      quote.expiresAtMs !== undefined &&
-      !this.#held.some(({ id }) => id === quote.id)
-    )
-      this.#held.push(quote)
+    if (expiry !== undefined && !this.#held.some((held) => held.id === id))
+      this.#held.push(quote as HeldQuote)
     return quote
   }
 
@@ -193,13 +185,9 @@ export class FleetClients {
     this.#count += 1
     const reference = `order-${this.#count}`
     const body = JSON.stringify({
-      reference,
-      pairId: quote.pairId,
-      fromAmount: Number(quote.fromValue),
+      ...{ reference, pairId: quote.pairId, fromAmount: Number(quote.fromValue) },
       ...(style !== 'terms' && { toAmount: Number(quote.toValue) }),
       ...(style === 'id' && { quoteId: quote.id }),
-      fromAddress: '0xf',
-      toAddress: '0xt',
     })
     // All its digits tell a quote wherever the order comes from.
     const address = style === 'digits' && Math.random() < 0.5 ? '198.51.100.7' : quote.address
@@ -212,10 +200,8 @@ export class FleetClients {
       ],
       body,
     })
-    const problem =
-      exchanged.status === 201
-        ? undefined
-        : (/urn:quotegate:problem:([\w-]+)/.exec(exchanged.body)?.[1] ?? 'none')
+    const [, named = 'none'] = /urn:quotegate:problem:([\w-]+)/.exec(exchanged.body) ?? []
+    const problem = exchanged.status === 201 ? undefined : named
     const order = { ...exchanged, reference, quote, style, problem }
     this.orders.push(order)
     return order

@@ -2,7 +2,7 @@ import type { AnsweredOrder, FleetClients, HeldQuote } from '../clients/fleet-cl
 import type { MovingPrices } from '../upstreams/moving-prices.ts'
 import type { BusyMachine, Fleet, Replica } from './fleet.ts'
 
-export interface Timeline {
+interface Timeline {
   /** No replica is cautious any more because it has just started. */
   readonly calmAtMs: number
   readonly brokenAtMs: number
@@ -10,34 +10,7 @@ export interface Timeline {
 }
 
 /** Each list says what happened. */
-export interface Judgement {
-  readonly requests: number
-  readonly orders: number
-  readonly liveRefused: readonly string[]
-  /** Late orders that were not refused as expired: while the fault lasted, and until 5 s later. */
-  readonly lateMeanwhile: readonly string[]
-  /** At any other time. */
-  readonly late: readonly string[]
-  readonly expiredServed: readonly string[]
-  readonly sentTwice: readonly string[]
-  readonly usedServed: readonly string[]
-  readonly unreadableRefused: readonly string[]
-  /**
-   * Live and unreadable ones that one replica alone knew: it was cut off alone, or the machine too busy for it to tell them
-   * within the store's timeout.
-   */
-  readonly refusedUntold: readonly string[]
-  readonly failed: readonly string[]
-  readonly overASecond: readonly string[]
-  /** What would be in another list, if the machine had not been too busy for the store's timeouts. */
-  readonly excused: readonly string[]
-  /** What share of the late orders, and of the used quotes, had to be excused; and for what share of the time one had to. */
-  readonly excusedShare: number
-  readonly busyShare: number
-  readonly slowestMs: number
-  /** From the end of the fault to the last late order that was sent. */
-  readonly backAfterMs: number
-}
+export type Judgement = ReturnType<typeof judge>
 
 const backWithinMs = 5_000
 /** After its start a replica refuses by what it knows at once by an id, and by everything so much later. */
@@ -48,7 +21,7 @@ const toldWithinMs = 200
 /** It finds its store again within a second. */
 const foundAgainWithinMs = 1_000
 
-export interface Witnesses {
+interface Witnesses {
   fleet: Fleet
   clients: FleetClients
   provider: MovingPrices
@@ -59,7 +32,7 @@ export interface Witnesses {
 }
 
 /** Holds every answer against what the provider and the clients know. */
-export function judge(witnesses: Witnesses): Judgement {
+export function judge(witnesses: Witnesses) {
   const { clients, provider, machine, timeline, alone } = witnesses
   const { calmAtMs, brokenAtMs, mendedAtMs } = timeline
   const { asks, orders } = clients
@@ -83,11 +56,11 @@ export function judge(witnesses: Witnesses): Judgement {
   }
 
   const answered = orders.filter(({ status }) => status === 201 || status === 409)
-  const refused = answered.filter(({ problem }) => problem !== undefined)
+  const refused = answered.filter(({ problem, quote }) => problem !== undefined && told(quote))
   const liveRefused = refused.filter(
-    ({ quote, receivedAtMs }) => (quote.expiresAtMs ?? Number.NaN) > receivedAtMs && told(quote),
+    ({ quote, receivedAtMs }) => (quote.expiresAtMs ?? Number.NaN) > receivedAtMs,
   )
-  const unreadableRefused = refused.filter(({ quote }) => quote.expiresAtMs === undefined && told(quote))
+  const unreadableRefused = refused.filter(({ quote }) => quote.expiresAtMs === undefined)
   const late = answered.filter(
     ({ quote, sentAtMs }) => (quote.lateFromMs ?? Number.NaN) < sentAtMs && told(quote),
   )
@@ -99,7 +72,9 @@ export function judge(witnesses: Witnesses): Judgement {
     requests: exchanged.length,
     orders: answered.length,
     liveRefused: liveRefused.filter((order) => !isUntold(order)).map(say),
+    /** Late orders that were not refused as expired: while the fault lasted, and until 5 s later. */
     lateMeanwhile: passed.filter((order) => order.sentAtMs > brokenAtMs && !isJudged(order)).map(say),
+    /** At any other time. */
     late: lateAndJudged.filter(hasPassed).flatMap((order) => {
       // However busy the machine is, by an id, or as unknown, only a quote passes that was lost.
       if (order.problem !== undefined || order.style === 'id') return [say(order)]
@@ -119,6 +94,10 @@ export function judge(witnesses: Witnesses): Judgement {
       .map(say),
     usedServed: servedAgain(witnesses, used).flatMap((found) => unlessExcused('usedServed', found)),
     unreadableRefused: unreadableRefused.filter((order) => !isUntold(order)).map(say),
+    /**
+     * Live and unreadable ones that one replica alone knew: it was cut off alone, or the machine too busy for it to tell
+     * them within the store's timeout.
+     */
     refusedUntold: [...liveRefused, ...unreadableRefused].filter(isUntold).map(say),
     failed: exchanged
       .filter(
@@ -133,6 +112,7 @@ export function judge(witnesses: Witnesses): Judgement {
       return unlessExcused('overASecond', { text, instants: [receivedAtMs] })
     }),
     slowestMs: Math.max(...exchanged.map(durationOf)),
+    /** From the end of the fault to the last late order that was sent. */
     backAfterMs: Math.max(
       0,
       ...passed
@@ -140,16 +120,17 @@ export function judge(witnesses: Witnesses): Judgement {
         .map(({ sentAtMs }) => sentAtMs - mendedAtMs),
     ),
   }
+  const busy = exchanged.filter(({ sentAtMs }) => machine.tells && machine.wasBusyBefore(sentAtMs))
   return {
     ...judged,
+    /** What would be in another list, if the machine had not been too busy for the store's timeouts. */
     excused: Object.entries(excused).flatMap(([list, texts]) => texts.map((text) => `${list}: ${text}`)),
+    /** What share of the late orders, and of the used quotes, had to be excused; and for what share of the time one had to. */
     excusedShare: Math.max(
       excused.late.length / Math.max(1, lateAndJudged.length),
       excused.usedServed.length / Math.max(1, used.size),
     ),
-    busyShare: machine.tells
-      ? exchanged.filter(({ sentAtMs }) => machine.wasBusyBefore(sentAtMs)).length / exchanged.length
-      : 0,
+    busyShare: busy.length / exchanged.length,
   }
 }
 

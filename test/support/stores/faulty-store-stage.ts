@@ -1,8 +1,9 @@
 import { expect, onTestFinished } from 'vitest'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
 import { counted } from '../clients/quotes.ts'
-import { pause } from '../gateways/between.ts'
-import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
+import { gatewayTo, pause } from '../gateways/between.ts'
+import type { RunningGateway } from '../gateways/gateway.ts'
+import { eventually } from '../gateways/replicas.ts'
 import type { StoreFault } from './store-faults.ts'
 import { everyKindOfRequest, quoteAt, type Sent } from './store-users.ts'
 
@@ -11,14 +12,6 @@ const timeoutMs = 2_000
 
 const isUp = async (gateway: RunningGateway) => (await counted(gateway, 'quotegate_store_up')) === 1
 
-async function until(what: string, holds: () => Promise<boolean>, withinMs = 30_000): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`still waiting after ${withinMs} ms: ${what}`)
-    await pause(20)
-  }
-}
-
 /** Two replicas on a store that can be broken, in front of a sandbox. */
 async function setStage({ set, fromTheStart }: StoreFault) {
   const store = await set()
@@ -26,28 +19,16 @@ async function setStage({ set, fromTheStart }: StoreFault) {
   const sandbox = await startSandbox({ quoteLifetimeMs: 120_000 })
   onTestFinished(() => sandbox.close())
   if (fromTheStart) await store.break()
-  const replica = async () => {
-    const gateway = await startGateway({
-      SWAP_BASE_URL: sandbox.url,
-      PAYMENTS_BASE_URL: sandbox.url,
-      VALKEY_URL: store.url,
-      VALKEY_TIMEOUT_MS: timeoutMs,
-    })
-    onTestFinished(() => gateway.close())
-    return gateway
-  }
+  const replica = () => gatewayTo(sandbox.url, { VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: timeoutMs })
   const replicas = [await replica(), await replica()] as const
-  if (!fromTheStart) for (const gateway of replicas) await until('the store', () => isUp(gateway))
+  if (!fromTheStart) for (const gateway of replicas) await eventually('the store', () => isUp(gateway))
   return { store, replicas }
 }
 
 async function statusOf({ operationsUrl }: RunningGateway) {
-  const [status, ready] = await Promise.all([
-    fetch(`${operationsUrl}/status`),
-    fetch(`${operationsUrl}/readyz`),
-  ])
+  const status = await fetch(`${operationsUrl}/status`)
   const { degraded } = (await status.json()) as { degraded: boolean }
-  return { degraded, ready: ready.status }
+  return { degraded, ready: (await fetch(`${operationsUrl}/readyz`)).status }
 }
 
 /** How many calls went out to the store for requests. The journal looks whether it is back. */
@@ -59,11 +40,18 @@ async function callsOf(gateway: RunningGateway): Promise<number> {
   return [...lines].reduce((sum, [, outcome, count]) => sum + (outcome === 'skipped' ? 0 : Number(count)), 0)
 }
 
-const failures = (sent: readonly Sent[]) => sent.filter(({ good }) => !good)
+/** What was sent before the fault ends when its connection is replaced. */
+async function callsAtRest(gateway: RunningGateway): Promise<number> {
+  for (;;) {
+    const calls = await callsOf(gateway)
+    await pause(3_000)
+    if ((await callsOf(gateway)) === calls) return calls
+  }
+}
 
 /** What one replica fetched is served by the other. */
 async function expectToShare([here, there]: readonly [RunningGateway, RunningGateway]): Promise<void> {
-  await until('a quote that is shared', async () => {
+  await eventually('a quote that is shared', async () => {
     const amount = `${1 + Math.floor(Math.random() * 1e9)}`
     return (await quoteAt(here, amount)).id === (await quoteAt(there, amount)).id
   })
@@ -81,7 +69,7 @@ export async function expectNoRequestToFail(fault: StoreFault): Promise<void> {
   sent.push(...(await everyKindOfRequest(gateway)))
 
   if (!fault.passes) {
-    await until('the store to be known as down', async () => !(await isUp(gateway)))
+    await eventually('the store to be known as down', async () => !(await isUp(gateway)))
     expect(await statusOf(gateway)).toEqual({ degraded: true, ready: 200 })
     const callsBefore = await callsAtRest(gateway)
     for (let round = 0; round < 5; round += 1) sent.push(...(await everyKindOfRequest(gateway)))
@@ -89,20 +77,11 @@ export async function expectNoRequestToFail(fault: StoreFault): Promise<void> {
     await store.mend()
   }
 
-  await until('the store to be shared again', async () => isUp(gateway), 10_000)
+  await eventually('the store to be shared again', () => isUp(gateway))
   await expectToShare(replicas)
   expect(await statusOf(gateway)).toEqual({ degraded: false, ready: 200 })
   sent.push(...(await everyKindOfRequest(gateway)))
-  expect(failures(sent)).toEqual([])
+  expect(sent.filter(({ good }) => !good)).toEqual([])
   // One wait is allowed, two in a row are not.
   expect(Math.max(...sent.map(({ ms }) => ms))).toBeLessThan(1.9 * timeoutMs)
-}
-
-/** What was sent before the fault ends when its connection is replaced. */
-async function callsAtRest(gateway: RunningGateway): Promise<number> {
-  for (;;) {
-    const calls = await callsOf(gateway)
-    await pause(3_000)
-    if ((await callsOf(gateway)) === calls) return calls
-  }
 }

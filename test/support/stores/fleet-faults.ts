@@ -1,12 +1,11 @@
-import { onTestFinished } from 'vitest'
 import { pause } from '../gateways/between.ts'
 import type { Fleet } from '../gateways/fleet.ts'
-import { freePort } from '../machine/free-port.ts'
-import { startStoreLine } from './store-line.ts'
+import type { StoreLine } from './store-line.ts'
 import { moveSlot, untilAsked, type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from './valkey.ts'
+import { lineTo } from './watched-store.ts'
 
 /** A store of three replicas with one thing that can go wrong with it. */
-export interface FleetStore {
+interface FleetStore {
   /** VALKEY_URL of each. Replicas that start later have the first one. */
   readonly urls: readonly [string, string, string]
   /** Resolves when the fault is over by itself, if it is. */
@@ -25,50 +24,60 @@ export interface FleetFault {
   set(): Promise<FleetStore>
 }
 
-const lastsMs = 3_000
+const usualMs = 3_000
 /** What the store that lags behind its master lacks at the failover. */
 const unreplicatedMs = 1_500
 
 const sameFor = (url: string) => [url, url, url] as const
 
-async function ofServer(
+/** A fault of a single server. */
+function ofServer(
+  name: string,
   fault: (server: ValkeyServer) => Omit<FleetStore, 'urls'>,
-  config: readonly string[] = [],
-): Promise<FleetStore> {
-  const server = await valkey({ config })
-  return { urls: sameFor(server.url), ...fault(server) }
+  { lastsMs = usualMs } = {},
+): FleetFault {
+  const set = async () => {
+    const server = await valkey()
+    return { urls: sameFor(server.url), ...fault(server) }
+  }
+  return { name, lastsMs, set }
 }
+
+type Change = (lines: readonly StoreLine[]) => void
 
 /** `change` makes the lines of some of the replicas bad. */
-async function ofLines(
-  change: (lines: readonly Line[]) => void,
-  back: (lines: readonly Line[]) => void,
-): Promise<FleetStore> {
-  const server = await valkey()
-  const line = async () => {
-    const started = await startStoreLine(server.port)
-    onTestFinished(() => started.end())
-    return started
+function ofLines(
+  name: string,
+  [change, back]: [Change, Change],
+  more: { cutsOffOne?: true } = {},
+): FleetFault {
+  const set = async () => {
+    const { port } = await valkey()
+    const lines = [await lineTo(port), await lineTo(port), await lineTo(port)] as const
+    return {
+      urls: [lines[0].url, lines[1].url, lines[2].url] as const,
+      break: async () => change(lines),
+      mend: () => back(lines),
+    }
   }
-  const lines = [await line(), await line(), await line()] as const
-  return {
-    urls: [lines[0].url, lines[1].url, lines[2].url],
-    break: async () => change(lines),
-    mend: () => back(lines),
+  return { name, lastsMs: usualMs, set, ...more }
+}
+
+type State = Parameters<StoreLine['set']>[0]
+const setAll =
+  (state: State): Change =>
+  (lines) => {
+    for (const line of lines) line.set(state)
   }
-}
-
-type Line = Awaited<ReturnType<typeof startStoreLine>>
-
-const setAll = (state: Parameters<Line['set']>[0]) => (lines: readonly Line[]) => {
-  for (const line of lines) line.set(state)
-}
-
-const setLast = (state: Parameters<Line['set']>[0]) => (lines: readonly Line[]) => lines[2]?.set(state)
-
-const delayAll = (ms: number) => (lines: readonly Line[]) => {
-  for (const line of lines) line.delayMs = ms
-}
+const setLast =
+  (state: State): Change =>
+  (lines) =>
+    lines[2]?.set(state)
+const delayAll =
+  (ms: number): Change =>
+  (lines) => {
+    for (const line of lines) line.delayMs = ms
+  }
 
 async function keysOf(server: ValkeyServer, pattern: string): Promise<string[]> {
   return (await server.ask('KEYS', pattern)) as string[]
@@ -84,105 +93,54 @@ async function replaceReplica(fleet: Fleet, index: number, url: string): Promise
 
 /** The store says nothing for a while, or is gone. */
 export const silentStores: readonly FleetFault[] = [
-  {
-    name: 'stopped for 3 s',
-    lastsMs,
-    set: () => ofServer((server) => ({ break: async () => server.freeze(), mend: () => server.thaw() })),
-  },
-  {
-    name: 'killed, back empty',
-    lastsMs: 1_500,
-    set: () => ofServer((server) => ({ break: () => server.kill(), mend: () => server.restartEmpty() })),
-  },
-  {
-    name: 'killed, back with its data',
-    lastsMs: 1_500,
-    set: () =>
-      ofServer(
-        // Its folder is the same, so that it is not empty this time.
-        (server) => ({ break: () => server.kill(), mend: () => server.restartEmpty() }),
-        ['appendonly yes'],
-      ),
-  },
-  {
-    name: 'stopped, replicas killed',
-    lastsMs: 0,
-    set: () =>
-      ofServer((server) => ({
-        async break(fleet) {
-          server.freeze()
-          await pause(1_000)
-          await replaceReplica(fleet, 2, server.url)
-          await pause(1_000)
-        },
-        mend: () => server.thaw(),
-        async afterwards(fleet) {
-          await pause(2_000)
-          await replaceReplica(fleet, 1, server.url)
-        },
-      })),
-  },
+  ofServer('stopped for 3 s', (server) => ({
+    break: async () => server.freeze(),
+    mend: () => server.thaw(),
+  })),
+  ofServer(
+    'killed, back empty',
+    (server) => ({ break: () => server.kill(), mend: () => server.restartEmpty() }),
+    { lastsMs: 1_500 },
+  ),
+  ofServer(
+    'stopped, replicas killed',
+    (server) => ({
+      async break(fleet) {
+        server.freeze()
+        await pause(1_000)
+        await replaceReplica(fleet, 2, server.url)
+        await pause(1_000)
+      },
+      mend: () => server.thaw(),
+      async afterwards(fleet) {
+        await pause(2_000)
+        await replaceReplica(fleet, 1, server.url)
+      },
+    }),
+    { lastsMs: 0 },
+  ),
 ]
 
 /** The lines to the store are bad. */
 export const badLines: readonly FleetFault[] = [
-  {
-    name: 'every answer 300 ms late',
-    lastsMs,
-    set: () => ofLines(delayAll(300), delayAll(0)),
-  },
-  {
-    name: 'cut off from all',
-    lastsMs,
-    set: () => ofLines(setAll('cut'), setAll('open')),
-  },
-  {
-    name: 'one replica alone cut off',
-    lastsMs,
+  ofLines('every answer 300 ms late', [delayAll(300), delayAll(0)]),
+  ofLines('cut off from all', [setAll('cut'), setAll('open')]),
+  ofLines('one replica alone in a black hole', [setLast('swallowing'), setLast('open')], {
     cutsOffOne: true,
-    set: () => ofLines(setLast('cut'), setLast('open')),
-  },
-  {
-    name: 'one replica alone in a black hole',
-    lastsMs,
-    cutsOffOne: true,
-    set: () => ofLines(setLast('swallowing'), setLast('open')),
-  },
+  }),
 ]
 
 /** The store loses what it had, or takes nothing more. */
 export const losingStores: readonly FleetFault[] = [
-  {
-    name: 'full',
-    lastsMs,
-    set: () =>
-      ofServer((server) => ({
-        break: () => server.ask('CONFIG', 'SET', 'maxmemory', '1'),
-        mend: () => server.ask('CONFIG', 'SET', 'maxmemory', '0'),
-      })),
-  },
-  {
-    name: 'READONLY after a failover',
-    lastsMs,
-    set: () =>
-      ofServer((server) => ({
-        break: async () => server.ask('REPLICAOF', '127.0.0.1', await freePort()),
-        mend: () => server.ask('REPLICAOF', 'NO', 'ONE'),
-      })),
-  },
-  {
-    name: 'FLUSHALL',
-    lastsMs: 0,
-    set: () => ofServer((server) => ({ break: () => server.ask('FLUSHALL') })),
-  },
-  {
-    name: 'the stream deleted',
-    lastsMs: 0,
-    set: () =>
-      ofServer((server) => ({
-        break: async () => server.ask('DEL', ...(await keysOf(server, '*journal*'))),
-      })),
-  },
+  ofServer('full', ({ ask }) => ({
+    break: () => ask('CONFIG', 'SET', 'maxmemory', '1'),
+    mend: () => ask('CONFIG', 'SET', 'maxmemory', '0'),
+  })),
+  ofServer('READONLY after a failover', ({ ask }) => ({
+    break: () => ask('REPLICAOF', '127.0.0.1', '1'),
+    mend: () => ask('REPLICAOF', 'NO', 'ONE'),
+  })),
+  ofServer('FLUSHALL', ({ ask }) => ({ break: () => ask('FLUSHALL') }), { lastsMs: 0 }),
 ]
 
 /** Another server answers than before. */
@@ -214,7 +172,7 @@ export const movingStores: readonly FleetFault[] = [
         urls: sameFor(url),
         async break() {
           // The stream, and for 3 s some of the quotes.
-          const endsAtMs = Date.now() + lastsMs
+          const endsAtMs = Date.now() + usualMs
           const moved = new Set<number>()
           for (const pattern of ['*journal*', '*']) {
             for (const server of servers) {

@@ -3,6 +3,7 @@ import {
   firstId,
   instantOf,
   partEntries,
+  type StreamEntry,
   type StreamPart,
   type StreamStore,
 } from '../../../src/journal/stream-store.ts'
@@ -11,14 +12,9 @@ import { Availability } from '../../../src/replicas/availability.ts'
 import type { ValkeyClient } from '../../../src/replicas/client.ts'
 import { fakedClock } from '../machine/faked-clock.ts'
 
-interface Stored {
-  id: string
-  text: string
-}
-
 /** One stream in a store that can be emptied, promoted without its last writes, frozen and full, on the clock that is faked. */
 export class SimulatedStream {
-  entries: Stored[] = []
+  entries: StreamEntry[] = []
   /** Of everything that was appended. */
   #ids: string[] = []
   #behindMs = 0
@@ -43,7 +39,7 @@ export class SimulatedStream {
   }
 
   /** With the entry of that id itself, if `from` is just before it. */
-  after(from: string): Stored[] {
+  after(from: string): StreamEntry[] {
     const at = this.entries.findLastIndex(({ id }) => !isLater(id, from)) + 1
     return this.entries.slice(at, at + partEntries)
   }
@@ -64,7 +60,7 @@ export class SimulatedStream {
     for (const link of this.links) link.end({ mayRun: false })
   }
 
-  trim(count: number): Stored[] {
+  trim(count: number): StreamEntry[] {
     return this.entries.splice(0, count)
   }
 
@@ -144,14 +140,10 @@ export class SimulatedLink implements StreamStore {
       },
       disconnect: () => this.end({ mayRun: true }),
     })
-    const greet = () => this.#send([() => this.#refuseIfFull()])
-    const log = silentLogger()
     this.#availability = new Availability({
       client: client as unknown as ValkeyClient,
-      timeoutMs,
-      log,
-      greet,
-      timers: fakedClock.timers,
+      greet: () => this.#send([() => this.#refuseIfFull()]),
+      ...{ timeoutMs, log: silentLogger(), timers: fakedClock.timers },
     })
     stream.links.add(this)
   }
@@ -181,7 +173,7 @@ export class SimulatedLink implements StreamStore {
       () => Date.now(),
     ]
     const [info, entries, , now] = await this.#sendJournal(read)
-    const part = { ...(info as ReturnType<SimulatedStream['info']>), entries: entries as Stored[] }
+    const part = { ...(info as ReturnType<SimulatedStream['info']>), entries: entries as StreamEntry[] }
     return { ...part, storeNowMs: withTime ? Number(now) : undefined }
   }
 
@@ -226,18 +218,10 @@ export class SimulatedLink implements StreamStore {
   #request(connection: Connection, run: () => unknown, answered: (answer: unknown) => void): void {
     const arrives = () => {
       if (!connection.mayRun) return
-      const answer = this.#run(run)
+      const answer = outcomeOf(run)
       connection.toReplica.send(this.#tripMs() + this.slowByMs, () => answered(answer), this.move)
     }
     connection.toStore.send(this.#tripMs() + this.slowByMs, arrives, this.move)
-  }
-
-  #run(run: () => unknown): unknown {
-    try {
-      return run()
-    } catch (error) {
-      return error
-    }
   }
 
   #refuseIfFull(): void {
@@ -289,5 +273,13 @@ export class SimulatedLink implements StreamStore {
     this.#isGone = true
     this.end({ mayRun: true })
     this.#availability.close()
+  }
+}
+
+function outcomeOf(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    return error
   }
 }

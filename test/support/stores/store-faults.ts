@@ -1,13 +1,12 @@
-import { freePort } from '../machine/free-port.ts'
 import { startStoreLine } from './store-line.ts'
 import { startValkey, type ValkeyServer } from './valkey.ts'
 
 /** A store with one thing that can go wrong with it. */
-export interface FaultyStore {
+interface FaultyStore {
   /** As VALKEY_URL has it. */
   url: string
-  break(): Promise<void>
-  mend(): Promise<void>
+  break(): Promise<unknown>
+  mend(): Promise<unknown>
   end(): Promise<void>
 }
 
@@ -20,116 +19,67 @@ export interface StoreFault {
   set(): Promise<FaultyStore>
 }
 
-async function faulty(
-  server: ValkeyServer,
-  parts: { url?: string; break(): unknown; mend(): unknown; end?(): void },
-): Promise<FaultyStore> {
-  return {
-    url: parts.url ?? server.url,
-    async break() {
-      await parts.break()
-    },
-    async mend() {
-      await parts.mend()
-    },
-    async end() {
-      parts.end?.()
-      await server.end()
-    },
+interface Fault extends Omit<StoreFault, 'name' | 'set'> {
+  break?(server: ValkeyServer): unknown
+  mend?(server: ValkeyServer): unknown
+  password?: string
+  urlOf?(url: string): string
+}
+
+function ofServer(name: string, { break: breaks, mend, password, urlOf, ...more }: Fault): StoreFault {
+  const set = async () => {
+    const server = await startValkey(password === undefined ? {} : { password })
+    return {
+      url: urlOf?.(server.url) ?? server.url,
+      break: async () => breaks?.(server),
+      mend: async () => mend?.(server),
+      end: server.end,
+    }
   }
+  return { name, set, ...more }
+}
+
+type Line = Awaited<ReturnType<typeof startStoreLine>>
+
+function ofLine(name: string, parts: { passes?: boolean; break(line: Line): void; mend?(line: Line): void }) {
+  const set = async () => {
+    const server = await startValkey()
+    const line = await startStoreLine(server.port)
+    return {
+      url: line.url,
+      break: async () => parts.break(line),
+      mend: async () => parts.mend?.(line),
+      async end() {
+        line.end()
+        await server.end()
+      },
+    }
+  }
+  return { name, set, ...(parts.passes && { passes: true }) }
+}
+
+const dead: Fault = { break: (server) => server.kill(), mend: (server) => server.restartEmpty() }
+const frozen: Fault = { break: (server) => server.freeze(), mend: (server) => server.thaw() }
+const slowBy = (ms: number) => (line: Line) => {
+  line.delayMs = ms
 }
 
 /** All that a store can do to a gateway. */
 export const storeFaults: readonly StoreFault[] = [
-  {
-    name: 'dead',
-    async set() {
-      const server = await startValkey()
-      return faulty(server, { break: server.kill, mend: server.restartEmpty })
-    },
-  },
-  {
-    name: 'frozen',
-    async set() {
-      const server = await startValkey()
-      return faulty(server, { break: server.freeze, mend: server.thaw })
-    },
-  },
-  {
-    name: 'slow: every answer 5 s late',
-    async set() {
-      const server = await startValkey()
-      const line = await startStoreLine(server.port)
-      const late = (ms: number) => () => {
-        line.delayMs = ms
-      }
-      return faulty(server, { url: line.url, break: late(5_000), mend: late(0), end: line.end })
-    },
-  },
-  {
-    name: 'cut off: connections lead nowhere',
-    passes: true,
-    async set() {
-      const server = await startValkey()
-      const line = await startStoreLine(server.port)
-      return faulty(server, { url: line.url, break: line.swallow, mend() {}, end: line.end })
-    },
-  },
-  {
-    name: 'restarted empty',
-    passes: true,
-    async set() {
-      const server = await startValkey()
-      return faulty(server, { break: server.restartEmpty, mend() {} })
-    },
-  },
-  {
-    name: 'READONLY after a failover',
-    async set() {
-      const server = await startValkey()
-      const gone = await freePort()
-      return faulty(server, {
-        break: () => server.ask('REPLICAOF', '127.0.0.1', gone),
-        mend: () => server.ask('REPLICAOF', 'NO', 'ONE'),
-      })
-    },
-  },
-  {
-    name: 'out of memory',
-    async set() {
-      const server = await startValkey()
-      return faulty(server, {
-        break: () => server.ask('CONFIG', 'SET', 'maxmemory', '1'),
-        mend: () => server.ask('CONFIG', 'SET', 'maxmemory', '0'),
-      })
-    },
-  },
-  {
-    name: 'down at the start',
+  ofServer('dead', dead),
+  ofServer('frozen', frozen),
+  ofLine('slow: every answer 5 s late', { break: slowBy(5_000), mend: slowBy(0) }),
+  ofLine('cut off: connections lead nowhere', { passes: true, break: (line) => line.swallow() }),
+  ofServer('READONLY after a failover', {
+    break: (server) => server.ask('REPLICAOF', '127.0.0.1', '1'),
+    mend: (server) => server.ask('REPLICAOF', 'NO', 'ONE'),
+  }),
+  ofServer('down at the start', { fromTheStart: true, ...dead }),
+  ofServer('frozen at the start', { fromTheStart: true, ...frozen }),
+  ofServer('wrong password', {
     fromTheStart: true,
-    async set() {
-      const server = await startValkey()
-      return faulty(server, { break: server.kill, mend: server.restartEmpty })
-    },
-  },
-  {
-    name: 'frozen at the start',
-    fromTheStart: true,
-    async set() {
-      const server = await startValkey()
-      return faulty(server, { break: server.freeze, mend: server.thaw })
-    },
-  },
-  {
-    name: 'wrong password',
-    fromTheStart: true,
-    async set() {
-      const server = await startValkey({ password: 'right' })
-      return faulty(server, {
-        url: server.url.replace('right', 'wrong'),
-        break() {},
-        mend: () => server.ask('CONFIG', 'SET', 'requirepass', 'wrong'),
-      })
-    },
-  },
+    password: 'right',
+    urlOf: (url) => url.replace('right', 'wrong'),
+    mend: (server) => server.ask('CONFIG', 'SET', 'requirepass', 'wrong'),
+  }),
 ]

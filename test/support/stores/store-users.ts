@@ -6,10 +6,6 @@ export interface Sent {
   ms: number
 }
 
-interface Users {
-  url: string
-}
-
 interface SandboxQuote {
   id: string
   pairId: string
@@ -19,7 +15,7 @@ interface SandboxQuote {
 
 let turn = 0
 
-async function send(users: Users, what: string, path: string, init: RequestInit = {}) {
+async function send(users: { url: string }, what: string, path: string, init: RequestInit = {}) {
   const startedAtMs = performance.now()
   const answer = await fetch(users.url + path, {
     ...init,
@@ -32,13 +28,13 @@ async function send(users: Users, what: string, path: string, init: RequestInit 
 
 const quotePath = (amount: string) => `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
 
-export async function quoteAt(users: Users, amount: string): Promise<SandboxQuote> {
+export async function quoteAt(users: { url: string }, amount: string): Promise<SandboxQuote> {
   const { text } = await send(users, 'quote', quotePath(amount))
   return JSON.parse(text) as SandboxQuote
 }
 
 /** A quote that no replica has, the same again, an order for it, and a payment: one after the other. */
-export async function everyKindOfRequest(users: Users): Promise<Sent[]> {
+export async function everyKindOfRequest(users: { url: string }): Promise<Sent[]> {
   turn += 1
   const amount = `${turn}.${Math.floor(1e6 + Math.random() * 9e6)}`
   const cold = await send(users, 'quote, cold', quotePath(amount))
@@ -47,11 +43,8 @@ export async function everyKindOfRequest(users: Users): Promise<Sent[]> {
   const order = await send(users, 'float order', '/v3/orders/float', {
     method: 'POST',
     body: JSON.stringify({
-      pairId,
-      fromAmount: fromAmount.value,
-      toAmount: toAmount.value,
-      fromAddress: '0xfrom',
-      toAddress: '0xto',
+      ...{ pairId, fromAmount: fromAmount.value, toAmount: toAmount.value },
+      ...{ fromAddress: '0xfrom', toAddress: '0xto' },
     }),
   })
   const payment = await send(users, 'payment', '/checkouts', {

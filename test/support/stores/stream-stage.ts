@@ -91,16 +91,7 @@ export async function streamReplica(url: string, options: ReplicaOptions = {}): 
   const { clock = systemClock, timeoutMs = 500, maxEntries = 200_000 } = options
   const log = await keptLog('info')
   const store = await storeAt(url, { timeoutMs, log: log.logger, mayBeDown: true })
-  const journal = new StreamJournal({
-    store,
-    key: streamKey,
-    maxEntries,
-    timeoutMs,
-    clock,
-    log: log.logger,
-    events: new Events(),
-  })
-  onTestFinished(() => journal.close())
+  const journal = journalOn(store, { maxEntries, timeoutMs, clock, log: log.logger })
   const reader = new MemoryReader(clock)
   await journal.start(reader)
   if (!options.mayBeDown) await until(() => store.up, 'a store that is up')
@@ -151,18 +142,15 @@ export async function untilCaughtUp(...replicas: readonly StreamReplica[]): Prom
 }
 
 /** What keeps a store's state known where nothing is noted: the poll of a journal. */
-export async function polled(store: SharedStore, timeoutMs: number): Promise<void> {
-  const clock = systemClock
-  const log = silentLogger()
-  const journal = new StreamJournal({
-    store,
-    key: streamKey,
-    maxEntries: 100,
-    timeoutMs,
-    clock,
-    log,
-    events: new Events(),
-  })
+export function polled(store: SharedStore, timeoutMs: number): void {
+  const journal = journalOn(store, { maxEntries: 100, timeoutMs, clock: systemClock, log: silentLogger() })
+  void journal.start(new MemoryReader(systemClock)).catch(() => {})
+}
+
+type JournalOptions = Pick<StreamJournalOptions, 'maxEntries' | 'timeoutMs' | 'clock' | 'log'>
+
+function journalOn(store: SharedStore, options: JournalOptions): StreamJournal {
+  const journal = new StreamJournal({ store, key: streamKey, ...options, events: new Events() })
   onTestFinished(() => journal.close())
-  void journal.start(new MemoryReader(clock)).catch(() => {})
+  return journal
 }

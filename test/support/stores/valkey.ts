@@ -28,7 +28,7 @@ export interface ValkeyServer {
   end(): Promise<void>
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   port?: number
   password?: string
   tls?: Certificate
@@ -40,42 +40,29 @@ export interface ServerOptions {
 
 /** A server on a free port. Stopped by the test that started it. */
 export async function startValkey(options: ServerOptions = {}): Promise<ValkeyServer> {
-  const { password, tls, config = [] } = options
+  const { password, tls, config = [], sentinel = false } = options
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-valkey-'))
   const port = options.port ?? (await freePort())
   const file = join(folder, 'server.conf')
+  const secured = tls && [
+    ...['port 0', `tls-port ${port}`, 'tls-auth-clients no', `tls-ca-cert-file ${tls.authority}`],
+    ...[`tls-cert-file ${tls.certificate}`, `tls-key-file ${tls.key}`],
+  ]
   const lines = [
-    ...(tls
-      ? [
-          'port 0',
-          `tls-port ${port}`,
-          `tls-cert-file ${tls.certificate}`,
-          `tls-key-file ${tls.key}`,
-          `tls-ca-cert-file ${tls.authority}`,
-          'tls-auth-clients no',
-        ]
-      : [`port ${port}`]),
-    'bind 127.0.0.1',
-    `dir ${folder}`,
-    ...(options.sentinel ? [] : ['save ""', 'appendonly no']),
+    ...(secured ?? [`port ${port}`]),
+    ...['bind 127.0.0.1', `dir ${folder}`],
+    ...(sentinel ? [] : ['save ""', 'appendonly no']),
     ...(password === undefined ? [] : [`requirepass ${password}`]),
     ...config,
   ]
   let child: ChildProcess | undefined
   let frozen = false
 
-  function connection(): Redis {
-    return new Redis({
-      port,
-      ...(password === undefined ? {} : { password }),
-      ...(tls ? { tls: { rejectUnauthorized: false } } : {}),
-      retryStrategy: null,
-      lazyConnect: true,
-    }).on('error', () => {})
-  }
-
   async function ask(...[name = '', ...parameters]: (string | number)[]): Promise<unknown> {
-    const redis = connection()
+    const login = password === undefined ? {} : { password }
+    const untrusted = tls ? { tls: { rejectUnauthorized: false } } : {}
+    const redis = new Redis({ port, ...login, ...untrusted, retryStrategy: null, lazyConnect: true })
+    redis.on('error', () => {})
     try {
       await redis.connect()
       return await redis.call(String(name), ...parameters)
@@ -86,22 +73,18 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
 
   async function start(): Promise<void> {
     writeFileSync(file, `${lines.join('\n')}\n`)
-    const started = spawn(
-      pathOf('redis-server') ?? 'redis-server',
-      [file, ...(options.sentinel ? ['--sentinel'] : [])],
-      {
-        stdio: 'ignore',
-      },
-    )
+    const flags = [file, ...(sentinel ? ['--sentinel'] : [])]
+    const started = spawn(pathOf('redis-server') ?? 'redis-server', flags, { stdio: 'ignore' })
     child = started
     let answers = false
+    const look = () =>
+      ask('PING').then(
+        () => (answers = true),
+        () => {},
+      )
     await until(() => {
       if (started.exitCode !== null) throw new Error(`the store ended at its start with ${started.exitCode}`)
-      if (!answers)
-        ask('PING').then(
-          () => (answers = true),
-          () => {},
-        )
+      if (!answers) void look()
       return answers
     }, 'a store that answers')
   }
@@ -119,7 +102,7 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   await start()
   const userInfo = password === undefined ? '' : `:${encodeURIComponent(password)}@`
   return {
-    url: `redis${tls ? 's' : ''}://${userInfo}${tls ? 'localhost' : '127.0.0.1'}:${port}`,
+    url: tls ? `rediss://${userInfo}localhost:${port}` : `redis://${userInfo}127.0.0.1:${port}`,
     port,
     kill,
     async restartEmpty() {
@@ -149,16 +132,10 @@ export async function valkey(options?: ServerOptions): Promise<ValkeyServer> {
   return server
 }
 
-export interface ValkeyCluster {
-  /** Names all of them. */
-  readonly url: string
-  readonly servers: readonly ValkeyServer[]
-}
-
-/** Three servers that share the slots, stopped by the test that started them. */
-export async function startValkeyCluster(): Promise<ValkeyCluster> {
+/** Three servers that share the slots. The URL names all of them. */
+export async function valkeyCluster(): Promise<{ url: string; servers: readonly ValkeyServer[] }> {
   const start = async () =>
-    startValkey({
+    valkey({
       config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 5000'],
     })
   const servers = [await start(), await start(), await start()]
@@ -172,15 +149,6 @@ export async function startValkeyCluster(): Promise<ValkeyCluster> {
   }
   for (const server of servers) await untilAsked(server, ['CLUSTER', 'INFO'], /cluster_state:ok/)
   return { url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`, servers }
-}
-
-/** A Cluster that ends with the test. */
-export async function valkeyCluster(): Promise<ValkeyCluster> {
-  const cluster = await startValkeyCluster()
-  onTestFinished(async () => {
-    for (const server of cluster.servers) await server.end()
-  })
-  return cluster
 }
 
 /** As a rebalancing does: the slot, with what is in it, gets another master. Resolves when all have agreed to that. */
@@ -216,15 +184,12 @@ export async function valkeySentinels(passwords: { ofServers?: string; ofSentine
   url: string
   master: ValkeyServer
   replica: ValkeyServer
-  sentinels: readonly ValkeyServer[]
 }> {
   const { ofServers, ofSentinels } = passwords
   const own = ofServers === undefined ? {} : { password: ofServers }
-  const master = await valkey({ ...own, ...(ofServers && { config: [`masterauth ${ofServers}`] }) })
-  const replica = await valkey({
-    ...own,
-    config: [`replicaof 127.0.0.1 ${master.port}`, ...(ofServers ? [`masterauth ${ofServers}`] : [])],
-  })
+  const ofMaster = ofServers === undefined ? [] : [`masterauth ${ofServers}`]
+  const master = await valkey({ ...own, config: ofMaster })
+  const replica = await valkey({ ...own, config: [`replicaof 127.0.0.1 ${master.port}`, ...ofMaster] })
   await untilAsked(replica, ['INFO', 'replication'], /master_link_status:up/)
   const config = [
     `sentinel monitor quotes 127.0.0.1 ${master.port} 2`,
@@ -242,7 +207,7 @@ export async function valkeySentinels(passwords: { ofServers?: string; ofSentine
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
   const userInfo = ofServers ? `:${ofServers}@` : ''
   const query = ofSentinels ? `?sentinelPassword=${ofSentinels}` : ''
-  return { url: `redis+sentinel://${userInfo}${hosts}/quotes${query}`, master, replica, sentinels }
+  return { url: `redis+sentinel://${userInfo}${hosts}/quotes${query}`, master, replica }
 }
 
 /** Asks again until the answer is as it should be. */
@@ -264,7 +229,7 @@ export async function untilAsked(
   )
 }
 
-export interface Certificate {
+interface Certificate {
   certificate: string
   key: string
   /** What signed it, as NODE_EXTRA_CA_CERTS wants it. */
@@ -277,25 +242,9 @@ export function privateCertificate(name = 'localhost', extensions: readonly stri
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
   const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name},IP:127.0.0.1`]
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-days',
-      '2',
-      ...subject,
-      ...extensions.flatMap((extension) => ['-addext', extension]),
-      '-keyout',
-      key,
-      '-out',
-      certificate,
-    ],
-    { stdio: 'ignore' },
-  )
+  const command = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject]
+  const more = extensions.flatMap((extension) => ['-addext', extension])
+  execFileSync('openssl', [...command, ...more, '-keyout', key, '-out', certificate], { stdio: 'ignore' })
   return { certificate, key, authority: certificate }
 }
 

@@ -23,7 +23,7 @@ export async function watched(url: string, options: { timeoutMs?: number; mayBeD
   ])
   const { timeoutMs = 500 } = options
   const store = await storeAt(url, { timeoutMs, ...options, log: log.logger, events })
-  await polled(store, timeoutMs)
+  polled(store, timeoutMs)
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
 }
 

@@ -1,0 +1,176 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import {
+  type Answered,
+  ask,
+  asking,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+  watchForUnhandled,
+} from '../support/clients/quotes.ts'
+import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { cacheStatusOf, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+
+it('a replica whose clock is an hour behind serves no quote of another one past its expiry', {
+  tags: ['redis-server'],
+}, async () => {
+  const lifeMs = 3_000
+  const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
+    clock: { nowMs: () => Date.now() - index * 3_600_000 },
+  }))
+  upstream.answer((_request, response) => giveQuote(response, quoteBody({ expiry: Date.now() + lifeMs })))
+  const { id, expiry } = JSON.parse((await ask(here.url)).body)
+  await untilCounted(here, stored('quote-set'), 1)
+  // It has asked the provider nothing yet, so all that it knows of the time is its own clock and the store.
+  let served = 0
+  for (;;) {
+    const answer = await ask(there.url)
+    if (idOf(answer) === id) {
+      served += 1
+      expect(answer.sentAtMs).toBeLessThan(expiry)
+      expect(answer.headers['cache-control']).toMatch(/max-age=[0-2]$/)
+    } else if (Date.now() > expiry) break
+  }
+  expect(served).toBeGreaterThan(0)
+})
+
+describe('after a call that failed by time, a replica', { tags: ['redis-server'] }, () => {
+  const hanging = { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' }
+
+  it('makes one further call at once for those that joined, and shares its quote with the others', async () => {
+    const unhandled = watchForUnhandled()
+    const { upstream, here, there, waiting } = await replicaStage(2, hanging)
+    const beginner = ask(here.url)
+    await until(() => waiting.length === 1, 'the call')
+    const joiners = Array.from({ length: 10 }, () => ask(here.url))
+    await untilCounted(here, lookups('collapsed'), 10)
+    expect((await beginner).status).toBe(504)
+    // lockWaitMs is far longer: the lock of the first call is not waited for.
+    await until(() => waiting.length === 2, 'the further call')
+    giveQuote(waiting[1] as ServerResponse)
+    const answers = await Promise.all(joiners)
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+    await untilCounted(here, stored('quote-set'), 1)
+    const hit = await ask(there.url)
+    expect([cacheStatusOf(hit).includes('; hit;'), idOf(hit)]).toEqual([true, idOf(answers[0] ?? hit)])
+    expect(upstream.requests).toHaveLength(2)
+    expect(unhandled).toEqual([])
+  })
+
+  it('makes no further call where another replica has fetched the quote meanwhile', async () => {
+    const { upstream, here, there, waiting } = await replicaStage(2, { ...hanging, lockWaitMs: '300' })
+    const beginner = ask(here.url)
+    await until(() => waiting.length === 1, 'the call')
+    const joiners = [ask(here.url), ask(here.url)]
+    await untilCounted(here, lookups('collapsed'), 2)
+    const other = ask(there.url)
+    await until(() => waiting.length === 2, 'the call of the other replica')
+    giveQuote(waiting[1] as ServerResponse)
+    const id = idOf(await other)
+    await untilCounted(there, stored('quote-set'), 1)
+    expect((await beginner).status).toBe(504)
+    expect((await Promise.all(joiners)).map(idOf)).toEqual([id, id])
+    expect(upstream.requests).toHaveLength(2)
+  })
+})
+
+describe('what the provider says to one client alone', { tags: ['redis-server'] }, () => {
+  const [a1, a2, b1, b2] = ['a1', 'a2', 'b1', 'b2'].map((_, last) => `198.51.100.${last + 1}`) as [
+    ...[string, string, string, string],
+  ]
+
+  /** A refused client's call at one replica, with a1 and a2 waiting there, and b1 and b2 at the other replica. */
+  async function refusedAtOneReplica() {
+    const { here, there, waiting } = await replicaStage(2, sharedBy.header)
+    const callOf = (address: string) =>
+      waiting.find(({ req }) => req.headers.forwarded === `for=${address}`) as ServerResponse
+    const called = (count: number) => until(() => waiting.length >= count, `call ${count}`)
+    const refused = asking(here.url, '0.1', at(refusedAddress))
+    await called(1)
+    const atHere: Promise<Answered>[] = []
+    for (const address of [a1, a2]) {
+      atHere.push(asking(here.url, '0.1', at(address)))
+      await untilCounted(here, lookups('collapsed'), atHere.length)
+    }
+    const atThere = [asking(there.url, '0.1', at(b1))]
+    await untilCounted(there, stored('quote-get'), 1)
+    atThere.push(asking(there.url, '0.1', at(b2)))
+    await untilCounted(there, lookups('collapsed'), 1)
+    refuse(callOf(refusedAddress))
+    expect((await refused).status).toBe(403)
+    // Each replica makes one further call at once.
+    await called(3)
+    return { here, waiting, callOf, atHere, atThere }
+  }
+
+  it('goes to no client at another replica that waits for the call', async () => {
+    const unhandled = watchForUnhandled()
+    const { waiting, callOf, atHere, atThere } = await refusedAtOneReplica()
+    giveQuote(callOf(a1))
+    giveQuote(callOf(b1))
+    const answers = await Promise.all([...atHere, ...atThere])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(waiting).toHaveLength(3)
+    expect(unhandled).toEqual([])
+  })
+
+  it('heard a second time is followed by no call where another replica has stored a quote meanwhile', async () => {
+    const { here, waiting, callOf, atHere, atThere } = await refusedAtOneReplica()
+    giveQuote(callOf(a1))
+    const [quote] = await Promise.all(atHere)
+    await untilCounted(here, stored('quote-set'), 1)
+    refuse(callOf(b1))
+    const [own, other] = await Promise.all(atThere)
+    expect(own?.status).toBe(403)
+    expect(idOf(other as Answered)).toBe(idOf(quote as Answered))
+    expect(waiting).toHaveLength(3)
+  })
+
+  it('is its limit: another client gets its quote, who waited for the same call', async () => {
+    const settings = { TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' }
+    const { here, store, upstream } = await replicaStage(1, settings)
+    upstream.answer((request, response) => {
+      if (request.headers.forwarded === `for=${a2}`) giveQuote(response)
+      else response.writeHead(429, ['Retry-After', '30']).end()
+    })
+    expect((await asking(here.url, '1', at(a1))).status).toBe(429)
+    // The call waits for the store, and so do the requests that join it.
+    store.freeze()
+    const asked = upstream.requests.length
+    const limited = asking(here.url, '2', at(a1))
+    await untilCounted(here, 'quotegate_http_requests_in_flight', 1)
+    const joining = asking(here.url, '2', at(a2))
+    await untilCounted(here, lookups('collapsed'), 1)
+    store.thaw()
+    expect((await joining).status).toBe(200)
+    expect((await limited).status).toBe(429)
+    expect(upstream.requests).toHaveLength(asked + 1)
+    expect(JSON.parse((await limited).body).type).toBe('urn:quotegate:problem:provider-limit')
+  })
+})
+
+it("a client that leaves while it waits for another replica's call is not counted against its limit", {
+  tags: ['redis-server'],
+}, async () => {
+  const { upstream, here, there, waiting } = await replicaStage(2, {
+    ...{ QUOTE_PARTITION: 'none', TRUST_PROXY: 'loopback' },
+    ...{ RATE_LIMIT_PER_MINUTE: '10', RATE_LIMIT_BY: 'client-ip' },
+  })
+  const from = (address: string) => ['App-Name', 'wallet', 'Forwarded', `for=${address}`]
+  const first = asking(here.url, '0.1', from('198.51.100.1'))
+  await until(() => waiting.length === 1, 'a call that another replica waits for')
+  const leaving = new AbortController()
+  const left = ask(there.url, { headers: from('198.51.100.2'), signal: leaving.signal }).catch(() => 'left')
+  await untilCounted(there, stored('quote-get'), 2)
+  leaving.abort()
+  expect(await left).toBe('left')
+  await pause(300)
+  upstream.answer((_request, response) => response.end('{}'))
+  const { headers } = await ask(there.url, { path: '/v3/assets', headers: from('198.51.100.2') })
+  expect(String(headers.ratelimit)).toContain('r=9')
+  giveQuote(waiting[0] as ServerResponse)
+  expect((await first).status).toBe(200)
+})
