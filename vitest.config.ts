@@ -75,6 +75,7 @@ export default defineConfig({
     // A machine that has other things to do may be slow.
     testTimeout: 180_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 5,

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { findBrowser } from '../support/machine/browser.ts'
@@ -32,30 +34,53 @@ export function useBrowser(): void {
 
 export interface Watched {
   page: Page
-  /** What the browser complained of. */
+  /** What the browser complained of, and what another server was asked for. */
   complaints: string[]
-  /** Everything that was asked for. */
-  urls: string[]
 }
 
-/** A page in a profile of its own, of which everything is noted that should not be. */
-export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+/** A page in a profile of its own. A test without `mayComplain` ends without any complaint. */
+export async function openPage(
+  url: string,
+  { mayComplain = false, ...options }: BrowserContextOptions & { mayComplain?: boolean } = {},
+): Promise<Watched> {
   if (browser === undefined) throw new Error('the browser was not started')
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
-  onTestFinished(() => context.close())
   const page = await context.newPage()
-  const watched: Watched = { page, complaints: [], urls: [] }
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) watched.complaints.push(message.text())
+  const complaints: string[] = []
+  onTestFinished(async () => {
+    await context.close()
+    if (!mayComplain) expect(complaints).toEqual([])
   })
-  page.on('pageerror', (error) => watched.complaints.push(error.message))
-  page.on('request', (request) => watched.urls.push(request.url()))
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`asked for ${request.url()}`)
+  })
   await page.goto(url)
   await page.locator('#connection[data-state="live"]').waitFor()
-  return watched
+  return { page, complaints }
 }
 
-export function expectPeace({ complaints, urls }: Watched, origin: string): void {
-  expect(complaints).toEqual([])
-  expect(urls.filter((url) => new URL(url).origin !== new URL(origin).origin)).toEqual([])
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** At each of these widths, dark and light, axe-core finds nothing, and nothing is wider than the page. */
+export async function expectAccessible(
+  page: Page,
+  widths: readonly number[] = [360, 1024, 1440],
+): Promise<void> {
+  // Not as a script element: the page's Content-Security-Policy would refuse it.
+  await page.evaluate(`${axe};undefined`)
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const found = await page.evaluate(`axe.run(document, { resultTypes: ['violations'] })
+        .then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+          nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary)))`)
+      expect(found, `${width} px, ${colorScheme}`).toEqual([])
+    }
+  }
 }

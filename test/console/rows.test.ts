@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
+import { aSecond, floatOrder, gatewayInHaste, gatewayWith, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
-import { expectAccessible } from './axe.ts'
-import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
 
@@ -36,23 +35,16 @@ describeInBrowser('the console', () => {
     })
     const gateway = await gatewayTo(upstream.url)
     await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, { headers: { 'App-Name': 'web' } })
-    const watched = await openPage(gateway.operationsUrl)
-    const { page } = watched
+    const { page } = await openPage(gateway.operationsUrl)
     const row = rowsOf(page, '#requests')
     await expect.poll(() => row.count()).toBe(1)
     // Not on its button.
     await row.locator('.status').first().click()
     const detail = page.locator('#requests .detail')
     const shown = await detail.textContent()
-    for (const told of [
-      'Waited for a connection',
-      'Upstream',
-      'The gateway itself',
-      'web',
-      '127.0.0.x',
-      "the provider's",
-    ])
+    for (const told of ['Waited for a connection', 'Upstream', 'The gateway itself'])
       expect(shown).toContain(told)
+    for (const told of ['web', '127.0.0.x', "the provider's"]) expect(shown).toContain(told)
     await row.locator('.status').first().click()
     expect(await detail.count()).toBe(0)
 
@@ -65,31 +57,24 @@ describeInBrowser('the console', () => {
     await page.keyboard.press('Escape')
     expect(await detail.count()).toBe(0)
     expect(await button.evaluate((node) => node === node.ownerDocument.activeElement)).toBe(true)
-    expectPeace(watched, gateway.operationsUrl)
   })
 
   test('says of a 503 whether the provider answered it or it was not sent, and why', async () => {
     let held: ServerResponse | undefined
     const upstream = await recordingUpstream((request, response) => {
       if (request.target.startsWith('/checkouts')) held = response
-      else response.writeHead(503).end()
+      else response.writeHead(503).end('{}')
     })
-    const gateway = await gatewayTo(upstream.url, {
-      breakerFailures: 2,
-      breakerOpenMs: 600_000,
-      UPSTREAM_CONNECTIONS: 1,
-      queue: 0,
+    const gateway = await gatewayInHaste({
+      ...{ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url },
+      ...{ breakerFailures: 2, breakerOpenMs: 600_000, UPSTREAM_CONNECTIONS: 1, queue: 0 },
     })
-    const askForQuote = async () => {
-      const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
-        headers: { 'App-Name': 'web' },
-      })
-      return answer.text()
-    }
-    // The breaker may take a second to open.
-    await expect.poll(askForQuote, { timeout: 15_000 }).toContain('breaker-open')
+    await quote(gateway)
+    gateway.pass(aSecond)
+    await quote(gateway)
+    await quote(gateway)
     const first = fetch(`${gateway.url}/checkouts`)
-    await expect.poll(() => held, { timeout: 10_000 }).toBeDefined()
+    await expect.poll(() => held).toBeDefined()
     const saturated = await fetch(`${gateway.url}/checkouts`)
     expect(await saturated.text()).toContain('saturated')
     held?.end()
@@ -100,9 +85,6 @@ describeInBrowser('the console', () => {
       return new Set(texts)
     }
     await expect.poll(chips).toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
-    expect(await page.locator('#requests tbody tr td:nth-child(4)', { hasText: 'provider' }).count()).toBe(
-      upstream.requests.filter(({ target }) => target.startsWith('/v3')).length,
-    )
     await page.locator('#requests [data-role="filter"]').fill('not sent: breaker')
     expect(await rowsOf(page, '#requests').count()).toBe(1)
     await rowsOf(page, '#requests').first().locator('button.open').click()
@@ -160,7 +142,7 @@ describeInBrowser('the console', () => {
     }
     const choose = (role: string, value: string) =>
       page.locator(`#requests [data-role="${role}"]`).selectOption(value)
-    await expect.poll(statuses, { timeout: 10_000 }).toEqual(['200', '204', '400', '500', '508'])
+    await expect.poll(statuses).toEqual(['200', '204', '400', '500', '508'])
     await choose('source', 'any')
     expect(await statuses()).toEqual(['400', '500', '508'])
     await choose('source', 'client')
@@ -185,8 +167,7 @@ describeInBrowser('the console', () => {
   test('groups refused orders by application, and opens one with the quotes that were considered', async () => {
     const longId = `quote-${'0123456789abcdef'.repeat(4)}-the-end`
     const gateway = await refuseOne(longId)
-    const watched = await openPage(gateway.operationsUrl)
-    const { page } = watched
+    const { page } = await openPage(gateway.operationsUrl)
     const groups = () => page.locator('#orders .group').allTextContents()
     expect(await groups()).toEqual(['web: 1 of 1 order 0.0 s late'])
     await floatOrder(gateway, { application: 'web', amount: '7' })
@@ -204,13 +185,11 @@ describeInBrowser('the console', () => {
     await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
     await copy.click()
     expect(await page.evaluate('String(getSelection())')).toBe(longId)
-    expectPeace(watched, gateway.operationsUrl)
   })
 
   test('names orders apart that were sent because of ORDER_EXPIRED_QUOTE=report', async () => {
     const gateway = await refuseOne('quote-1', { ORDER_EXPIRED_QUOTE: 'report' })
-    const watched = await openPage(gateway.operationsUrl)
-    const { page } = watched
+    const { page } = await openPage(gateway.operationsUrl)
     const group = page.locator('#orders .group')
     const total = page.locator('#orders [data-role="count"]')
     expect(await group.textContent()).toBe('web: 1 of 1 order 0.0 s late and sent')
@@ -223,52 +202,25 @@ describeInBrowser('the console', () => {
       .locator('#orders .detail', { hasText: 'reported only: ORDER_EXPIRED_QUOTE is report' })
       .waitFor()
     await expectAccessible(page)
-    expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('hides controls in read-only mode, and lists that are then always empty', async () => {
-    const token = 'correct-horse-battery'
-    const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
-    await floatOrder(gateway, { application: 'secret-app', pair: 'SECRET_PAIR' })
+  test('has no accessibility violation with rows open', async () => {
+    const longId = `quote-${'0123456789abcdef'.repeat(8)}`
+    const gateway = await refuseOne(longId)
+    await askAs(gateway, `request-${'0123456789abcdef'.repeat(6)}`, `/nothing/${'long'.repeat(40)}`)
     const { page } = await openPage(gateway.operationsUrl)
-    const locked = ['#try', '#requests', '#orders form', '#sandbox', '#quotes thead td', '#orders .group']
-    for (const hidden of locked) expect(await page.locator(hidden).isVisible(), hidden).toBe(false)
-    await rowsOf(page, '#orders').first().click()
-    expect(await page.locator('#orders .detail').textContent()).toContain('No live quote')
-    expect(await page.content()).not.toMatch(/secret/i)
+    for (const panel of ['#requests', '#orders']) {
+      await rowsOf(page, panel).first().locator('button.open').focus()
+      await page.keyboard.press('Enter')
+      await page.locator(`${panel} .detail`).waitFor()
+    }
     await expectAccessible(page)
-    await page.locator('#unlock').click()
-    await page.fill('dialog input', token)
-    await page.keyboard.press('Enter')
-    for (const shown of ['#try', '#requests', '#orders form']) await page.locator(shown).waitFor()
-    await page.locator('#orders .group', { hasText: 'secret-app: 1 of 1 order match' }).waitFor()
-  })
-
-  test.each([1440, 1024, 360])(
-    'has no accessibility violation with rows open: %d px, dark and light',
-    async (width) => {
-      const longId = `quote-${'0123456789abcdef'.repeat(8)}`
-      const gateway = await refuseOne(longId)
-      await askAs(gateway, `request-${'0123456789abcdef'.repeat(6)}`, `/nothing/${'long'.repeat(40)}`)
-      const watched = await openPage(gateway.operationsUrl, {
-        viewport: { width, height: 900 },
-        colorScheme: 'dark',
-      })
-      const { page } = watched
-      for (const panel of ['#requests', '#orders']) {
-        await rowsOf(page, panel).first().locator('button.open').focus()
-        await page.keyboard.press('Enter')
-        await page.locator(`${panel} .detail`).waitFor()
-      }
-      await expectAccessible(page)
-      await page.emulateMedia({ colorScheme: 'light' })
-      await expectAccessible(page)
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    for (const width of [360, 1440]) {
+      await page.setViewportSize({ width, height: 900 })
       for (const panel of ['#requests .scroll', '#orders .scroll']) {
         const tooWide = await page.locator(panel).evaluate((node) => node.scrollWidth - node.clientWidth)
-        expect(tooWide, panel).toBe(0)
+        expect(tooWide, `${panel} at ${width} px`).toBe(0)
       }
-      expectPeace(watched, gateway.operationsUrl)
-    },
-  )
+    }
+  })
 })

@@ -1,19 +1,16 @@
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { SummedLog } from '../../src/process/summed-log.ts'
+import { aSecond, gatewayInHaste } from '../operations/support.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
-import { aSecond, recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms } from '../support/gateways/program.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 import { identityOf } from '../support/upstreams/tls-upstream.ts'
 import { startLogged } from './support.ts'
-
-afterEach(killPrograms)
 
 /** How many events some lines of one cause stand for. */
 const eventsIn = (lines: readonly LogLine[]) =>
@@ -67,8 +64,7 @@ describe('lines of one cause', () => {
 })
 
 test('a client that provokes errors without end does not fill the log, and every error is counted', async () => {
-  const { url } = await recordingUpstream()
-  const gateway = await startLogged({ SWAP_BASE_URL: url })
+  const gateway = await startLogged({ ACCESS_LOG: 'off' })
   const provoke = [
     () => ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=much' }),
     () => ask(gateway.url, { path: '/nowhere' }),
@@ -76,7 +72,8 @@ test('a client that provokes errors without end does not fill the log, and every
     () => sendRaw(gateway.url, 'nonsense\r\n\r\n'),
   ]
   for (let times = 0; times < 25; times += 1) await Promise.all(provoke.map((each) => each()))
-  const lines = (await gateway.stopped()).filter(({ problem }) => problem !== undefined)
+  await gateway.close()
+  const lines = gateway.lines().filter(({ problem }) => problem !== undefined)
   expect(lines.length).toBeLessThan(30)
   expect(eventsIn(lines)).toBe(100)
 })
@@ -88,15 +85,9 @@ test('a certificate that has another fault than the one before is a cause of its
   const upstream = createServer(trusted).on('tlsClientError', () => {})
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   const { port } = upstream.address() as AddressInfo
-  const log = await keptLog('warn')
-  const gateway = await startGateway(
-    { SWAP_BASE_URL: `https://localhost:${port}`, SWAP_CA_FILE: trusted.certFile },
-    { logger: log.logger },
-  )
-  onTestFinished(async () => {
-    await gateway.close()
-    upstream.close()
-  })
+  onTestFinished(() => void upstream.close())
+  const settings = { SWAP_BASE_URL: `https://localhost:${port}`, SWAP_CA_FILE: trusted.certFile }
+  const gateway = await startLogged({ ...settings, ACCESS_LOG: 'off', LOG_LEVEL: 'warn' })
   for (const identity of [trusted, unknown]) {
     upstream.setSecureContext(identity)
     for (let times = 1; times <= 3; times += 1)
@@ -104,26 +95,24 @@ test('a certificate that has another fault than the one before is a cause of its
   }
   const common = { problem: 'upstream-unreachable', fault: 'tls_certificate_error' }
   const codes = [expect.stringMatching(/CERT_ALTNAME_INVALID$/), 'DEPTH_ZERO_SELF_SIGNED_CERT']
-  expect(log.lines()).toMatchObject(codes.map((code) => ({ ...common, code })))
+  expect(gateway.lines()).toMatchObject(codes.map((code) => ({ ...common, code })))
 })
 
 test('the line of a breaker says why it opened', async () => {
   const failing = await recordingUpstream((_request, response) => response.writeHead(503).end())
-  const closed = `http://127.0.0.1:${await freePort()}`
-  const settings = { breakerFailures: '2', retries: '0', PAYMENTS_BASE_URL: closed }
-  const gateway = await startLogged({ SWAP_BASE_URL: failing.url, ...settings })
-  for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
-  await aSecond()
-  for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
-  const opened = (await gateway.stopped()).filter(({ state }) => state === 'open')
+  const urls = { SWAP_BASE_URL: failing.url, PAYMENTS_BASE_URL: `http://127.0.0.1:${await freePort()}` }
+  const { logger, lines } = await keptLog('info')
+  const gateway = await gatewayInHaste({ ...urls, breakerFailures: 2, retries: 0 }, { logger })
+  for (let failed = 1; failed <= 2; failed += 1) {
+    gateway.pass(aSecond)
+    for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
+  }
+  const opened = lines().filter(({ state }) => state === 'open')
+  const [rest, connections] = [503, 'connection_refused'].map((failure) => ({
+    ...{ level: 'warn', failure, msg: expect.stringContaining(String(failure)) },
+  }))
   expect(opened).toMatchObject([
-    { level: 'warn', upstream: 'swap', breaker: 'rest', failure: 503, msg: expect.stringContaining('503') },
-    {
-      level: 'warn',
-      upstream: 'payments',
-      breaker: 'connections',
-      failure: 'connection_refused',
-      msg: expect.stringContaining('connection_refused'),
-    },
+    { ...rest, upstream: 'swap', breaker: 'rest' },
+    { ...connections, upstream: 'payments', breaker: 'connections' },
   ])
 })

@@ -1,42 +1,33 @@
-import { testLimitsName } from '../../src/config/limits.ts'
-import { startProgram } from '../support/gateways/program.ts'
-import { type LogLine, linesOf } from '../support/observing/log-lines.ts'
+import { onTestFinished, vi } from 'vitest'
+import type { SettingValue } from '../../src/config/problems.ts'
+import type { GatewayOverrides } from '../../src/gateway/types.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
 
-export interface LoggedGateway {
-  url: string
-  /** What the program wrote until now, as written. */
+export interface LoggedGateway extends RunningGateway {
+  /** What it has logged, as written. */
   text(): string
-  lines(log?: 'access' | 'orders'): LogLine[]
-  /** Stops it, and returns all that it wrote. */
-  stopped(): Promise<LogLine[]>
+  lines(): LogLine[]
+  /** The lines of the access log, once there are so many. */
+  requests(count: number): Promise<LogLine[]>
 }
 
-/** The built program, whose standard output is its log. */
-export async function startLogged(settings: Record<string, string>): Promise<LoggedGateway> {
-  const program = startProgram([], {
-    PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_FORMAT: 'json',
-    // Where the kernel cuts the listen backlog, a start has a line about it.
-    CLIENT_CONNECTIONS: '1000',
-    breakerFailures: '1000000',
-    ...settings,
-  })
-  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)".*\n/)
-  const whole = () => program.stdout().slice(0, program.stdout().lastIndexOf('\n') + 1)
+/** A gateway that logs each request, and keeps its log. */
+export async function startLogged(
+  settings: Record<string, SettingValue>,
+  overrides: GatewayOverrides = {},
+): Promise<LoggedGateway> {
+  const log = await keptLog(String(settings.LOG_LEVEL ?? 'info'))
+  const gateway = await startGateway({ ACCESS_LOG: 'on', ...settings }, { ...overrides, logger: log.logger })
+  onTestFinished(() => gateway.close())
   return {
-    url,
-    text: program.stdout,
-    lines: (log) => withoutLimits(linesOf(whole())).filter((line) => log === undefined || line.log === log),
-    async stopped() {
-      program.child.kill('SIGTERM')
-      const { stdout } = await program.exit
-      return withoutLimits(linesOf(stdout))
-    },
+    ...gateway,
+    ...log,
+    requests: (count) =>
+      vi.waitFor(() => {
+        const requests = log.lines().filter((line) => line.log === 'access')
+        if (requests.length < count) throw new Error(`${requests.length} of ${count} lines`)
+        return requests
+      }, 60_000),
   }
-}
-
-/** A start warns of the limits that a test sets. */
-function withoutLimits(lines: LogLine[]): LogLine[] {
-  return lines.filter(({ msg }) => !msg.startsWith(testLimitsName))
 }

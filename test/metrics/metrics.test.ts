@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Breaker, Breakers } from '../../src/upstream/breakers.ts'
 import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
@@ -27,76 +27,49 @@ test('the page is written in several turns of the event loop, so that no quote w
   expect(turns).toBeGreaterThan(2)
 })
 
-describe('before anything has happened', () => {
-  let page: string
-  beforeAll(async () => {
-    page = await fresh(['ETH_USDC']).render()
-  })
-
-  test('every series of quotegate exists, at 0 except the version, the memory limit, closed breakers, and the unset store and folder', () => {
-    const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
-    expect(ours.length).toBeGreaterThan(15)
-    const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
-    expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
-      ['quotegate_build_info', undefined],
-      ['quotegate_memory_limit_bytes', undefined],
-      // Three of swap, one each of payments and webhooks.
-      ...Array(5).fill(['quotegate_breaker_state', 'closed']),
-      ['quotegate_store_up', undefined],
-      ['quotegate_journal_up', undefined],
-      ['quotegate_journal_up', undefined],
-    ])
-  })
-
-  test('every metric has a series', () => {
-    const without = [...readPage(page).values()].filter(({ series }) => series.length === 0)
-    expect(without.map(({ name }) => name)).toEqual([])
-  })
-
-  test('every combination of route, method and status exists', () => {
-    expect(readPage(page).get('quotegate_http_requests_total')?.series.length).toBe(7 * 8 * 5)
-  })
-})
-
-test('the store has one series for each operation and outcome, and no other series', async () => {
-  const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
-  const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
-  const operations = [...quotes, 'rate-limit', 'key-claim', 'key-settle', 'journal-append', 'journal-read']
-  expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual(operations)
-  expect(series.length).toBe(operations.length * 4)
+test('before anything has happened every series exists, at 0 except what says how things are', async () => {
+  const metrics = [...readPage(await fresh(['ETH_USDC']).render()).values()]
+  expect(metrics.filter(({ series }) => series.length === 0)).toEqual([])
+  const ours = metrics.filter(({ name }) => name.startsWith('quotegate_'))
+  const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
+  expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
+    ['quotegate_build_info', undefined],
+    ['quotegate_memory_limit_bytes', undefined],
+    // Three of swap, one each of payments and webhooks.
+    ...Array(5).fill(['quotegate_breaker_state', 'closed']),
+    // Without a store and a folder.
+    ['quotegate_store_up', undefined],
+    ...Array(2).fill(['quotegate_journal_up', undefined]),
+  ])
+  const seriesOf = (name: string) => metrics.find((metric) => metric.name === name)?.series ?? []
+  // Of each route, method and class of status.
+  expect(seriesOf('quotegate_http_requests_total')).toHaveLength(7 * 8 * 5)
+  // Of each operation and outcome.
+  const operations = seriesOf('quotegate_store_operations_total')
+  expect([...new Set(operations.map(({ labels }) => labels.op))]).toEqual([
+    ...['quote-get', 'quote-set', 'quote-forget', 'unlock', 'rate-limit', 'key-claim', 'key-settle'],
+    ...['journal-append', 'journal-read'],
+  ])
+  expect(operations).toHaveLength(9 * 4)
 })
 
 describe('a request', () => {
-  const total = (labels: string) => `quotegate_http_requests_total{${labels}}`
-
-  test('is counted by route, method and status, with its duration', async () => {
+  test.each([
+    ['with a usual method and status', 'POST', 201, 'method="POST",status_class="2xx"'],
+    ['whose method is unknown', 'PROPFIND', 200, 'method="other",status_class="2xx"'],
+    ['whose client left', 'GET', 0, 'method="GET",status_class="aborted"'],
+    ['with a status that HTTP does not have', 'GET', 777, 'method="GET",status_class="5xx"'],
+    ['with the name of a property as its method', '__proto__', 404, 'method="other",status_class="4xx"'],
+  ])('%s is counted with its duration, under a label that existed before', async (...row) => {
+    const [, method, status, labels] = row
     const metrics = fresh()
-    countRequest(metrics, { area: 'payments', method: 'POST', status: 201, durationMs: 40 })
-    expect(await reading(metrics, total('route="payments",method="POST",status_class="2xx"'))).toBe(1)
+    const before = seriesNames(await metrics.render())
+    countRequest(metrics, { area: 'payments', method, status, durationMs: 40 })
+    expect(await reading(metrics, `quotegate_http_requests_total{route="payments",${labels}}`)).toBe(1)
     const duration = 'quotegate_http_request_duration_seconds'
     expect(await reading(metrics, `${duration}_count{route="payments"}`)).toBe(1)
     expect(await reading(metrics, `${duration}_sum{route="payments"}`)).toBeCloseTo(0.04)
     expect(await reading(metrics, `${duration}_count{route="quote"}`)).toBe(0)
-  })
-
-  test.each([
-    ['whose method is unknown', { method: 'PROPFIND', status: 200 }, 'method="other",status_class="2xx"'],
-    ['whose client left', { method: 'GET', status: 0 }, 'method="GET",status_class="aborted"'],
-    [
-      'with a status that HTTP does not have',
-      { method: 'GET', status: 777 },
-      'method="GET",status_class="5xx"',
-    ],
-    [
-      'with the name of a property as its method',
-      { method: '__proto__', status: 404 },
-      'method="other",status_class="4xx"',
-    ],
-  ])('%s is counted under a label that existed before', async (_what, { method, status }, labels) => {
-    const metrics = fresh()
-    const before = seriesNames(await metrics.render())
-    countRequest(metrics, { area: 'none', method, status, durationMs: 1 })
-    expect(await reading(metrics, total(`route="none",${labels}`))).toBe(1)
     expect(seriesNames(await metrics.render())).toEqual(before)
   })
 
@@ -107,12 +80,10 @@ describe('a request', () => {
       countRequest(metrics, { area: 'swap', method: 'GET', status: 504, durationMs })
       metrics.events.callEnded(swapCall, 'http_response_timeout', durationMs)
     }
-    const bucketsOf = (name: string, label: string) =>
-      Promise.all(
-        ['10', '15', '30', '+Inf'].map((le) =>
-          reading(metrics, `${name}_bucket{le="${le}",${label}="swap"}`),
-        ),
-      )
+    const bucketsOf = (name: string, label: string) => {
+      const upTo = (le: string) => reading(metrics, `${name}_bucket{le="${le}",${label}="swap"}`)
+      return Promise.all(['10', '15', '30', '+Inf'].map(upTo))
+    }
     const expected = [0, 2, 3, 3]
     expect(await bucketsOf('quotegate_http_request_duration_seconds', 'route')).toEqual(expected)
     expect(await bucketsOf('quotegate_upstream_request_duration_seconds', 'upstream')).toEqual(expected)
@@ -127,27 +98,25 @@ describe('a request', () => {
   })
 })
 
-describe('a pair', () => {
-  test('has its own label if METRICS_PAIRS names it, or else the label other', async () => {
-    const metrics = fresh(['ETH_USDC'])
-    const before = seriesNames(await metrics.render())
-    for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
-      metrics.events.quoteServed(pair, 1_000)
-      metrics.events.quoteCalled(pair)
-      metrics.events.quoteKept(1_000, pair, -0.01)
-    }
-    expect(await reading(metrics, 'quotegate_quotes_served_total{pair="ETH_USDC"}')).toBe(1)
-    expect(await reading(metrics, 'quotegate_quotes_served_total{pair="other"}')).toBe(4)
-    expect(await reading(metrics, 'quotegate_quote_calls_total{pair="other"}')).toBe(4)
-    const drift = (pair: string, direction: string) =>
-      reading(metrics, `quotegate_quote_drift_ratio_count{pair="${pair}",direction="${direction}"}`)
-    expect([
-      await drift('ETH_USDC', 'down'),
-      await drift('other', 'down'),
-      await drift('other', 'up'),
-    ]).toEqual([1, 4, 0])
-    expect(seriesNames(await metrics.render())).toEqual(before)
-  })
+test('a pair has its own label if METRICS_PAIRS names it, or else the label other', async () => {
+  const metrics = fresh(['ETH_USDC'])
+  const before = seriesNames(await metrics.render())
+  for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
+    metrics.events.quoteServed(pair, 1_000)
+    metrics.events.quoteCalled(pair)
+    metrics.events.quoteKept(1_000, pair, -0.01)
+  }
+  const drift = 'quotegate_quote_drift_ratio_count'
+  for (const [series, count] of [
+    ['quotegate_quotes_served_total{pair="ETH_USDC"}', 1],
+    ['quotegate_quotes_served_total{pair="other"}', 4],
+    ['quotegate_quote_calls_total{pair="other"}', 4],
+    [`${drift}{pair="ETH_USDC",direction="down"}`, 1],
+    [`${drift}{pair="other",direction="down"}`, 4],
+    [`${drift}{pair="other",direction="up"}`, 0],
+  ] as const)
+    expect(await reading(metrics, series), series).toBe(count)
+  expect(seriesNames(await metrics.render())).toEqual(before)
 })
 
 describe('an upstream', () => {
@@ -163,21 +132,12 @@ describe('an upstream', () => {
 
   test('has a breaker that is in one state', async () => {
     const metrics = fresh()
-    const breaker = { name: 'connections', state: 'half-open' } as Breaker
-    metrics.events.breakerChanged('payments', breaker, undefined)
-    const states = await Promise.all(
-      ['closed', 'open', 'half-open'].map((state) =>
-        reading(
-          metrics,
-          `quotegate_breaker_state{upstream="payments",breaker="connections",state="${state}"}`,
-        ),
-      ),
-    )
-    expect(states).toEqual([0, 0, 1])
-    for (const breaker of ['connections', 'orders', 'rest']) {
-      const swap = `quotegate_breaker_state{upstream="swap",breaker="${breaker}",state="closed"}`
-      expect(await reading(metrics, swap)).toBe(1)
-    }
+    metrics.events.breakerChanged('swap', { name: 'orders', state: 'half-open' } as Breaker, undefined)
+    const state = (name: string) =>
+      reading(metrics, `quotegate_breaker_state{upstream="swap",breaker="orders",state="${name}"}`)
+    expect([await state('closed'), await state('open'), await state('half-open')]).toEqual([0, 0, 1])
+    const other = 'quotegate_breaker_state{upstream="swap",breaker="rest",state="closed"}'
+    expect(await reading(metrics, other)).toBe(1)
   })
 })
 

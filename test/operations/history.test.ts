@@ -4,8 +4,9 @@ import { completeClock } from '../../src/clock.ts'
 import { type Counts, History, sums } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { ask, floatOrder, gatewayWith, look, quote, type Viewer } from './support.ts'
+import { asking, giveQuote } from '../support/clients/quotes.ts'
+import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { ask, floatOrder, gatewayWith, helloOf, look, quote, statusOf } from './support.ts'
 
 const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums']
 
@@ -24,13 +25,11 @@ function aHistory() {
       requests += more
       history.tick({ sums: { ...zeros, requests }, inFlight })
     },
-    answer(durationMs: number): void {
-      history.requestEnded({ area: 'quote', request: {} } as never, 200, durationMs)
+    answer(durationMs: number, id = ''): void {
+      history.requestEnded({ area: 'quote', request: {}, id } as never, 200, durationMs)
     },
-    call(outcome: 'answered' | 'failed-status' | 'breaker_open', durationMs = 0): void {
-      const traffic = 'quotes' as const
-      if (outcome === 'breaker_open') history.callRefused('swap', traffic, outcome)
-      else history.callEnded({ upstream: 'swap', traffic, status: 503 }, outcome, durationMs)
+    call(outcome: 'answered' | 'failed-status' | 'connection_limit_reached', durationMs = 0): void {
+      history.callEnded({ upstream: 'swap', traffic: 'quotes', status: 503 }, outcome, durationMs)
     },
   }
 }
@@ -81,12 +80,11 @@ describe('the slots of the history', () => {
     )
   })
 
-  test('that is running grows', () => {
+  test('of the running time grow', () => {
     const { history, pass, tick } = aHistory()
     expect(history.minutes()).toMatchObject({ last: -1, values: { requests: [] } })
-    for (const seen of [2, 5, 9]) {
-      tick(seen === 2 ? 2 : seen === 5 ? 3 : 4)
-      expect(history.seconds().values.requests).toEqual([seen])
+    for (const more of [2, 3, 4]) {
+      tick(more)
       pass(1_000)
     }
     pass(10_000)
@@ -155,17 +153,18 @@ test('the calls of the last minute are forgotten after it, and the last error is
   for (let calls = 1; calls <= 8; calls += 1) call('answered', 10)
   call('failed-status', 100)
   pass(1_000)
+  history.callRefused('swap', 'quotes', 'breaker_open')
+  call('connection_limit_reached')
   call('failed-status', 100)
-  call('breaker_open')
   pass(4_000)
   tick()
   const quotes = () => history.trafficOf('swap').find(({ traffic }) => traffic === 'quotes')
   expect(quotes()).toMatchObject({
     seconds: 5,
     callsPerSecond: 2,
-    // Three of eleven: the one that was not sent failed for its client too.
-    failedShare: 0.2727,
-    notSent: 1,
+    // Four of twelve: those that were not sent failed for their clients too.
+    failedShare: 0.3333,
+    notSent: 2,
     lastError: { what: '503', at: 5_001_000 },
   })
   expect(quotes()?.p95Ms).toBeGreaterThanOrEqual(100)
@@ -178,42 +177,46 @@ test('the calls of the last minute are forgotten after it, and the last error is
   })
 })
 
-test('requests that are not sent count as failed', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayWith({
-    SWAP_BASE_URL: upstream.url,
-    breakerFailures: 1,
-    breakerOpenMs: 600_000,
+test('the slowest request is forgotten within a minute, and the next slowest takes its place', () => {
+  const { history, pass, tick, answer } = aHistory()
+  const passed = (ms: number) => {
+    pass(ms)
+    tick()
+  }
+  expect(history.slowest).toBeNull()
+  answer(900, 'slow')
+  passed(20_000)
+  answer(500, 'faster')
+  answer(100, 'fastest')
+  expect(history.slowest).toMatchObject({ requestId: 'slow', durationMs: 900, agoMs: 20_000 })
+  passed(41_000)
+  expect(history.slowest?.requestId).toBe('faster')
+  passed(60_000)
+  expect(history.slowest).toBeNull()
+})
+
+describe('events', () => {
+  const aRecent = () => new Recent(completeClock({ nowMs: () => 1_000 }))
+
+  test('are kept, the last two hundred of them', () => {
+    const recent = aRecent()
+    for (let number = 1; number <= 1_000; number += 1)
+      recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
+    const kept = recent.eventsAfter(0)
+    expect(kept).toHaveLength(200)
+    expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
+    expect(recent.eventsAfter(998).map(({ id }) => id)).toEqual([999, 1_000])
   })
-  const askOnce = async () => (await fetch(`${gateway.url}/v3/assets`)).text()
-  for (let good = 1; good <= 4; good += 1) await askOnce()
-  upstream.answer((_request, response) => response.writeHead(503).end())
-  await expect.poll(askOnce, { timeout: 15_000 }).toContain('breaker-open')
-  for (let refused = 2; refused <= 15; refused += 1) await askOnce()
-  const failed = upstream.requests.length - 4 + 15
-  const { body } = await ask(`${gateway.operationsUrl}/status`)
-  const [{ traffic }] = JSON.parse(body).upstreams
-  const failedShare = Number((failed / (failed + 4)).toFixed(4))
-  expect(traffic).toContainEqual(expect.objectContaining({ traffic: 'rest', failedShare, notSent: 15 }))
-})
 
-test('the last two hundred events are kept', () => {
-  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
-  for (let number = 1; number <= 1_000; number += 1) recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
-  const kept = recent.eventsAfter(0)
-  expect(kept).toHaveLength(200)
-  expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
-  expect(recent.eventsAfter(998).map(({ id }) => id)).toEqual([999, 1_000])
-})
-
-test('an event that says the same of a later moment takes the place of the one before', () => {
-  const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
-  recent.addEvent('warn', '1 pair')
-  const second = recent.addEvent('warn', '2 pairs')
-  recent.addEvent('note', 'other')
-  recent.addEvent('warn', '3 pairs', second)
-  expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
-  expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
+  test('that say the same of a later moment take the place of the one before', () => {
+    const recent = aRecent()
+    recent.addEvent('warn', '1 pair')
+    const second = recent.addEvent('warn', '2 pairs')
+    recent.addEvent('note', 'other')
+    recent.addEvent('warn', '3 pairs', second)
+    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
+    expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
+  })
 })
 
 describe('the history of a gateway', () => {
@@ -224,10 +227,11 @@ describe('the history of a gateway', () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     for (let request = 1; request <= 5; request += 1) await quote(gateway)
     await floatOrder(gateway)
-    await pause(2_100)
+    const minutes = async () =>
+      JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body).minutes as Slots
+    await expect.poll(async () => sumOf(await minutes(), 'requests'), { timeout: 10_000 }).toBe(6)
     const viewer = await look(gateway.operationsUrl)
-    await expect.poll(() => viewer.frames.length, { timeout: 10_000 }).toBeGreaterThan(0)
-    const { history, health } = (viewer.frames[0] as Viewer['frames'][number]).data as unknown as {
+    const { history, health } = (await helloOf(viewer)) as {
       history: { seconds: Slots; minutes: Slots }
       health: { savings: object; upstreams: { name: string; traffic: object[] }[] }
     }
@@ -236,17 +240,24 @@ describe('the history of a gateway', () => {
       expect(sumOf(slots, 'requests')).toBe(6)
       expect([sumOf(slots, 'quotes'), sumOf(slots, 'hits'), sumOf(slots, 'saved')]).toEqual([5, 4, 4])
     }
-    expect(history.seconds).toMatchObject({ slotMs: 10_000, last: 0, values: { requests: [6] } })
-    expect(health.savings).toMatchObject({
-      quotes: 5,
-      callsSaved: 4,
-      expiredOrdersStopped: 1,
-      orders: 1,
-      ordersMatched: 1,
-    })
+    const savings = { quotes: 5, callsSaved: 4, expiredOrdersStopped: 1, orders: 1, ordersMatched: 1 }
+    expect(health.savings).toMatchObject(savings)
     const quotes = health.upstreams.find(({ name }) => name === 'swap')?.traffic[0]
     expect(quotes).toMatchObject({ traffic: 'quotes', failedShare: 0, notSent: 0, p95Ms: expect.any(Number) })
-    const { body } = await ask(`${gateway.operationsUrl}/history`)
-    expect(sumOf(JSON.parse(body).minutes, 'requests')).toBe(6)
+  })
+
+  test("shows the slowest request with its trace, and without the client's own texts", async () => {
+    const upstream = await recordingUpstream(async ({ target }, response) => {
+      if (target.includes('amount=9')) await pause(200)
+      giveQuote(response)
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+    expect(await statusOf(gateway)).toMatchObject({ slowest: null })
+    await asking(gateway.url, '9', ['App-Name', 'wallet', 'traceparent', `00-${traceId}-00f067aa0ba902b7-01`])
+    expect((await statusOf(gateway)).slowest).toEqual({
+      ...{ area: 'quote', method: 'GET', status: 200, traceId, sampled: false },
+      ...{ durationMs: expect.any(Number), agoMs: expect.any(Number), requestId: expect.any(String) },
+    })
   })
 })

@@ -1,6 +1,9 @@
 import { request } from 'node:http'
 import { onTestFinished } from 'vitest'
+import { systemClock, systemTimers } from '../../src/clock.ts'
 import type { SettingValue } from '../../src/config/problems.ts'
+import type { GatewayOverrides } from '../../src/gateway/types.ts'
+import { until } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
 /** A gateway that ends with its test. */
@@ -11,6 +14,26 @@ export async function gatewayWith(
   onTestFinished(() => gateway.close())
   return gateway
 }
+
+/** One whose breakers count by a time that the test lets pass, so that nothing waits until they open. */
+export async function gatewayInHaste(
+  settings: Record<string, SettingValue | undefined>,
+  overrides: Omit<GatewayOverrides, 'clock'> = {},
+): Promise<RunningGateway & { pass(ms: number): void }> {
+  let aheadMs = 0
+  const timers = { ...systemTimers, steadyMs: () => systemTimers.steadyMs() + aheadMs }
+  const gateway = await startGateway(settings, { ...overrides, clock: { ...systemClock, timers } })
+  onTestFinished(() => gateway.close())
+  return {
+    ...gateway,
+    pass(ms) {
+      aheadMs += ms
+    },
+  }
+}
+
+/** Between two failures: a breaker opens only if the first failure in a row is a second old. */
+export const aSecond = 1_050
 
 /** What production needs before it starts; nothing is sent there. */
 export const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'http://127.0.0.1:9' }
@@ -42,6 +65,14 @@ export function ask(
     sent.on('error', reject)
     sent.end(body)
   })
+}
+
+/** What GET /status says. */
+export async function statusOf(
+  { operationsUrl }: Pick<RunningGateway, 'operationsUrl'>,
+  headers: Record<string, string> = {},
+) {
+  return JSON.parse((await ask(`${operationsUrl}/status`, { headers })).body)
 }
 
 /** As the page itself would. */
@@ -84,6 +115,18 @@ export async function floatOrder(
 export interface Viewer {
   frames: { event: string; data: Record<string, unknown> }[]
   leave(): Promise<void>
+}
+
+/** What this viewer was sent in each of so many frames. */
+export async function framesOf({ frames }: Viewer, count: number): Promise<Record<string, unknown>[]> {
+  await until(() => frames.length >= count, `${count} frames`)
+  return frames.map(({ data }) => data)
+}
+
+/** What it was greeted with. */
+export async function helloOf(viewer: Viewer): Promise<Record<string, unknown>> {
+  const [hello = {}] = await framesOf(viewer, 1)
+  return hello
 }
 
 /** A viewer of the console. */

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { aSecond, ask, floatOrder, gatewayInHaste, look, production, quote, statusOf } from './support.ts'
+
+const token = 'correct-horse-battery'
+
+/** One quote is given, one client is over its limit, and one pair fails. */
+async function gatewayWithSecrets() {
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target.includes('ETH_USDC')) giveQuote(response, quoteBody({ id: 'secret-quote' }))
+    else if (target.includes('LIMITED')) response.writeHead(429, { 'Retry-After': '30' }).end()
+    else response.writeHead(503).end()
+  })
+  const gateway = await gatewayInHaste({
+    ...{ ...production, SWAP_BASE_URL: upstream.url, ADMIN_TOKEN: token },
+    ...{ ORDER_EXPIRY_MARGIN_MS: 60_000, breakerFailures: 1 },
+  })
+  const application = 'secret-app'
+  await quote(gateway, { application })
+  await floatOrder(gateway, { application })
+  await quote(gateway, { pair: 'LIMITED', application: 'secret-limited' }).catch(() => {})
+  const headers = {
+    'App-Name': application,
+    'X-Request-Id': 'secret-request',
+    Forwarded: 'for=198.51.100.7',
+  }
+  for (let failed = 1; failed <= 2; failed += 1) {
+    await (await fetch(`${gateway.url}/v3/pairs/SECRET_PAIR/quotes?amount=1`, { headers })).arrayBuffer()
+    gateway.pass(aSecond)
+  }
+  return gateway
+}
+
+test('without the token a viewer sees what is wrong and how much, and nothing of a request or its client', async () => {
+  const gateway = await gatewayWithSecrets()
+  const full = await statusOf(gateway, { Authorization: `Bearer ${token}` })
+  expect(full).toMatchObject({
+    lastRefusals: [{ application: 'secret-app', client: '127.0.0.x', quotes: [{ id: 'secret-quote' }] }],
+    refusedByApplication: [{ application: 'secret-app', expired: 1 }],
+    coolDowns: { clients: 1, shown: [{ application: 'secret-limited', address: '127.0.0.x' }] },
+    untrustedPeers: { count: 1, peers: ['127.0.0.1'] },
+    lastFailures: expect.arrayContaining([expect.objectContaining({ requestId: 'secret-request' })]),
+  })
+  const pairs = { what: 'pairs', howMany: 1, names: ['SECRET_PAIR'] }
+  expect(full.outages).toContainEqual(expect.objectContaining(pairs))
+
+  const reading = await statusOf(gateway)
+  expect(reading).toMatchObject({
+    ...{ access: 'reading', ordersRefused: 1, refusedByApplication: [], lastFailures: [] },
+    ...{ coolDowns: { clients: 1, shown: [{ application: '', address: '' }] } },
+    ...{ untrustedPeers: { count: 1, peers: [] }, slowest: { requestId: '' } },
+  })
+  expect(reading.outages).toContainEqual(expect.objectContaining({ ...pairs, names: [] }))
+  const kept = { rule: full.lastRefusals[0].rule, why: full.lastRefusals[0].why }
+  expect(reading.lastRefusals).toEqual([
+    {
+      ...{ at: expect.any(Number), reason: 'expired', sent: false, ...kept },
+      ...{ quoteAgeMs: expect.any(Number), expiredForMs: 0, quotesConsidered: 1 },
+      ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
+      ...{ quoteId: null, quotes: [], requestId: '' },
+    },
+  ])
+
+  const viewer = await look(gateway.operationsUrl)
+  const refusals = () => viewer.frames.flatMap(({ data }) => data.refusals as object[])
+  await until(() => refusals().length === 1, 'what was before')
+  await floatOrder(gateway, { application: 'secret-app' })
+  await until(() => refusals().length === 2, 'what is new')
+  const { body: history } = await ask(`${gateway.operationsUrl}/history`)
+  expect(viewer.frames[0]?.data).toMatchObject({ requests: [], failures: [], quotes: [{ id: '' }] })
+  const seen = [reading, viewer.frames, history].map((said) => JSON.stringify(said))
+  expect(seen.join()).not.toMatch(/secret|127\.0\.0\.x/i)
+  await viewer.leave()
+})
