@@ -72,12 +72,6 @@ describe('faults', () => {
     expect(receivedBytes).toBe(Math.floor(Number(response.headers['content-length']) / 2))
   })
 
-  test('hang until the client leaves', async () => {
-    const { sandbox } = await stage({ faults: { hangRate: 1 } })
-    const hanging = fetch(`${sandbox.url}/v3/pairs`, { signal: AbortSignal.timeout(100) })
-    await expect(hanging).rejects.toThrow(/timeout/i)
-  })
-
   test.each([
     ['swap', 503, 200],
     ['payments', 200, 503],
@@ -87,8 +81,10 @@ describe('faults', () => {
     expect((await pay('GET', '/checkouts')).status).toBe(paymentsStatus)
   })
 
-  test('never apply to the control paths', async () => {
-    const { setFaults, quote } = await stage({ faults: { hangRate: 1 } })
+  test('hang until the client leaves, and never apply to the control paths', async () => {
+    const { sandbox, setFaults, quote } = await stage({ faults: { hangRate: 1 } })
+    const hanging = fetch(`${sandbox.url}/v3/pairs`, { signal: AbortSignal.timeout(100) })
+    await expect(hanging).rejects.toThrow(/timeout/i)
     expect((await setFaults({ hangRate: 0 })).status).toBe(200)
     expect((await quote()).status).toBe(200)
   })
