@@ -2,25 +2,41 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
 
-/** The settings that are refused, one for each problem; none: the start would go on. */
-export function namesOf(given: Record<string, SettingValue>): string[] {
+export type Given = Record<string, SettingValue | undefined>
+
+/** What a start with these settings says; undefined: it would go on. */
+export function errorOf(given: Given, options: LoadOptions = {}): SettingsError | undefined {
   try {
-    loadConfig(given)
+    loadConfig(given, options)
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
+    if (error instanceof SettingsError) return error
     throw error
   }
-  return []
+  return undefined
+}
+
+/** The settings that are refused, one for each problem. */
+export function namesOf(given: Given, options: LoadOptions = {}): string[] {
+  return (errorOf(given, options)?.problems ?? []).map(({ name }) => name)
+}
+
+export function warningsOf(given: Given, options: LoadOptions = {}): string[] {
+  return loadConfig(given, options).warnings
+}
+
+/** For the time of one test. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'quotegate-config-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
 }
 
 /** The path of a file with this content, for the time of one test. */
 export function file(content: string | Uint8Array): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-secret-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const path = join(folder, 'secret')
+  const path = join(folder(), 'secret')
   writeFileSync(path, content)
   return path
 }

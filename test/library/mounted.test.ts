@@ -1,224 +1,158 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import express, { type Express } from 'express'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import express, { type RequestHandler } from 'express'
 import request from 'supertest'
-import { afterEach, describe, expect, test } from 'vitest'
-import { createGateway, type Gateway, type GatewaySettings } from '../../src/index.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { attack } from '../support/clients/attack.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { askQuote, gatewayOf, listening, orderFor, quotePath } from './support.ts'
 
-const closing: { close(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of closing.splice(0).reverse()) await one.close()
-})
+const bytes = '{"amount": 0.1000000000000000055, "name": "é" }'
 
-async function upstream(): Promise<RecordingUpstream> {
-  const started = await startRecordingUpstream((_request, response) => {
+const upstreamWithCookies = () =>
+  recordingUpstream((_request, response) => {
     response.writeHead(200, ['Set-Cookie', 'a=1', 'X-One', '1', 'set-cookie', 'b=2'])
     response.end('answered')
   })
-  closing.push(started)
-  return started
-}
 
-async function gatewayOf(settings: GatewaySettings = {}): Promise<Gateway> {
-  const gateway = await createGateway(settings)
-  closing.push(gateway)
-  return gateway
+/** A user's app with a gateway at /swap, behind this middleware. */
+async function mounted(...before: RequestHandler[]) {
+  const { url, requests } = await upstreamWithCookies()
+  const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
+  const parent = express()
+  for (const middleware of before) parent.use(middleware)
+  parent.use('/swap', gateway.app)
+  const post = (path: string) =>
+    request(parent).post(`/swap${path}`).set('App-Name', 'tests').set('Content-Type', 'application/json')
+  const urlOf = async () => `http://127.0.0.1:${(await listening(parent)).port}/swap`
+  return { gateway, parent, requests, post, urlOf }
 }
-
-async function urlOf(parent: Express): Promise<string> {
-  const server = createServer(parent).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  closing.push({ close: () => new Promise((resolve) => server.close(resolve)) })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-const bytes = '{"amount": 0.1000000000000000055 }'
 
 describe('an app mounted in another', () => {
   test('matches and forwards by the path below the mount point', async () => {
-    const { url, requests } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-    const parent = express().use('/swap', gateway.app)
-    for (const target of ['/v3/pairs?x=%20&y', '/checkouts//a%2Fb', '/v3/pairs/A_B/quotes?amount=1'])
-      await request(parent).get(`/swap${target}`).set('App-Name', 'tests').expect(200, 'answered')
-    expect(requests.map(({ target }) => target)).toEqual([
-      '/v3/pairs?x=%20&y',
-      '/checkouts//a%2Fb',
-      '/v3/pairs/A_B/quotes?amount=1',
-    ])
+    const { parent, requests } = await mounted()
+    const targets = ['/v3/pairs?x=%20&y', '/checkouts//a%2Fb', '/v3/pairs/A_B/quotes?amount=1']
+    for (const target of targets) await askQuote(parent, `/swap${target}`).expect(200, 'answered')
+    expect(requests.map(({ target }) => target)).toEqual(targets)
     const missing = await request(parent).get('/swap').expect(404)
     expect(missing.body.type).toBe('urn:quotegate:problem:not-found')
-    await request(parent)
-      .get('/v3/pairs')
-      .expect(404, /Cannot GET/)
+    const outside = request(parent).get('/v3/pairs')
+    await outside.expect(404, /Cannot GET/)
   })
 
-  test('has its quotes, its cache and its orders there', async () => {
-    const gateway = await gatewayOf()
-    const parent = express().use('/swap', gateway.app)
-    const ask = () =>
-      request(parent).get('/swap/v3/pairs/ETH_USDC/quotes?amount=0.1').set('App-Name', 'tests').expect(200)
-    const { body: quote } = await ask()
-    expect((await ask()).headers['cache-status']).toMatch(/^quotegate; hit/)
-    const order = { pairId: quote.pairId, fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }
-    await request(parent).post('/swap/v3/orders/float').set('App-Name', 'tests').send(order).expect(201)
+  test('has its quotes, its cache and its orders there, and may be mounted twice, with different upstreams', async () => {
+    const [one, other] = [await gatewayOf(), await mounted()]
+    const parent = express().use('/one', one.app).use('/other', other.gateway.app)
+    const { body: quote } = await askQuote(parent, `/one${quotePath}`).expect(200)
+    const again = await askQuote(parent, `/one${quotePath}`)
+    expect(again.headers['cache-status']).toMatch(/^quotegate; hit/)
+    await request(parent).post('/one/v3/orders/float').set('App-Name', 'a').send(orderFor(quote)).expect(201)
+    await askQuote(parent, '/other/v3/b').expect(200, 'answered')
+    expect(other.requests.map(({ target }) => target)).toEqual(['/v3/b'])
   })
 
   test('relays a body byte for byte after slow middleware', async () => {
-    const { url, requests } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-    const parent = express()
-      .use(async (_request, _response, next) => {
-        await new Promise((resolve) => setTimeout(resolve, 20))
-        next()
-      })
-      .use('/swap', gateway.app)
-      .use(express.json())
-    const post = request(parent).post('/swap/checkouts').set('Content-Type', 'application/json')
-    await post.send(bytes).expect(200)
+    const { requests, post } = await mounted(
+      (_request, _response, next) => void setTimeout(20).then(() => next()),
+    )
+    await post('/checkouts').send(bytes).expect(200)
     expect(requests[0]?.body.toString()).toBe(bytes)
   })
 
-  test.each(['/checkouts', '/v3/orders', '/v3/orders/float', '/v3/anything'])(
-    'says what is wrong where a body parser is in front of it: %s',
-    async (path) => {
-      const { url, requests } = await upstream()
-      const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-      const parent = express().use(express.json()).use('/swap', gateway.app)
-      const post = request(parent).post(`/swap${path}`).set('Content-Type', 'application/json')
-      const { body } = await post.send(bytes).expect(500)
-      expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read', retryable: false })
-      expect(body.detail).toContain('before any body parser')
-      expect(requests).toEqual([])
-    },
-  )
-
-  test('does not send the rest of a body that middleware has begun to read', async () => {
-    const { url, requests } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-    const parent = express()
-      .use((request, _response, next) => {
-        let begun = false
-        request.on('readable', () => {
-          if (begun) return
-          begun = true
-          request.read(3)
-          next()
-        })
-      })
-      .use('/swap', gateway.app)
-    const post = request(parent).post('/swap/checkouts').set('Content-Type', 'application/json')
-    const { body } = await post.send(bytes).expect(500)
-    expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read' })
-    expect(requests).toEqual([])
-  })
-
+  const beginsToRead: RequestHandler = (request, _response, next) => {
+    let begun = false
+    request.on('readable', () => {
+      if (begun) return
+      begun = true
+      request.read(3)
+      next()
+    })
+  }
   // A logger in front of us that only listened made `é` of a payment into `C)`, as long as before.
-  test.each(['/checkouts', '/v3/orders', '/v3/orders/float', '/v3/anything'])(
-    'does not send a body that middleware has decoded to text: %s',
-    async (path) => {
-      const { url, requests } = await upstream()
-      const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-      const parent = express()
-        .use((request, _response, next) => {
-          request.setEncoding('ascii')
-          next()
-        })
-        .use('/swap', gateway.app)
-      const post = request(parent).post(`/swap${path}`).set('Content-Type', 'application/json')
-      const { body } = await post.send('{"name":"é"}').expect(500)
-      expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read', retryable: false })
+  const decodesToText: RequestHandler = (request, _response, next) => {
+    request.setEncoding('ascii')
+    next()
+  }
+  test.each([
+    ['has read it', express.json()],
+    ['has begun to read it', beginsToRead],
+    ['has decoded it to text', decodesToText],
+  ])(
+    'says what is wrong with a body where middleware in front of it %s, and sends nothing',
+    async (_what, middleware) => {
+      const { requests, post } = await mounted(middleware)
+      for (const path of ['/checkouts', '/v3/orders', '/v3/orders/float']) {
+        const { body } = await post(path).send(bytes).expect(500)
+        expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read', retryable: false })
+        expect(body.detail).toContain('before any body parser')
+      }
       expect(requests).toEqual([])
-    },
-  )
-
-  test.each(['/checkouts', '/v3/orders', '/v3/anything'])(
-    'relays a body although middleware has changed its framing headers: %s',
-    async (path) => {
-      const { url, requests } = await upstream()
-      const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-      const parent = express()
-        .use((request, _response, next) => {
-          delete request.headers['content-length']
-          delete request.headers['transfer-encoding']
-          next()
-        })
-        .use('/swap', gateway.app)
-      const target = `${await urlOf(parent)}/swap${path}`
-      const headers = { 'Content-Type': 'application/json' }
-      const chunked = { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit
-      for (const sent of [{ body: bytes }, chunked])
-        expect((await fetch(target, { method: 'POST', headers, ...sent })).status).toBe(200)
-      expect(requests.map(({ body }) => body.toString())).toEqual([bytes, bytes])
     },
   )
 
   test('answers requests without a body after a body parser', async () => {
-    const gateway = await gatewayOf()
-    const parent = express().use(express.json()).use('/swap', gateway.app)
+    const { parent } = await mounted(express.json())
     await request(parent).get('/swap/v3/pairs').expect(200)
   })
 
-  // On Node 20 the last of two Set-Cookie won as soon as the parent had set any header.
-  test('keeps every field of an answer, whatever headers the parent sets', async () => {
-    const { url } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-    const parent = express().use('/swap', gateway.app)
-    for (const path of ['/swap/checkouts', '/swap/v3/pairs']) {
-      const { headers } = await request(parent).get(path).expect(200)
-      expect(headers).toMatchObject({ 'x-powered-by': 'Express', 'x-one': '1' })
-      expect(headers['set-cookie']).toEqual(['a=1', 'b=2'])
-    }
-  })
-
-  // `on-headers` before 1.1 did this, so a payment that was made behind an older express-session became a 502.
-  test('keeps every field after middleware that sets fields while the head is written', async () => {
-    const { url } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
-    const parent = express()
-      .disable('x-powered-by')
-      .use((_request, response, next) => {
-        const writeHead = response.writeHead.bind(response)
-        response.writeHead = (status: number, ...rest: unknown[]) => {
-          const [reason, pairs = []] = typeof rest[0] === 'string' ? rest : ['', rest[0]]
-          for (const [name, value] of pairs as string[]) response.setHeader(name as string, value as string)
-          response.setHeader('X-Parent', '1')
-          return writeHead(status, reason as string)
-        }
+  test.each(['/checkouts', '/v3/orders'])(
+    'relays a body although middleware has changed its framing headers: %s',
+    async (path) => {
+      const { requests, urlOf } = await mounted((request, _response, next) => {
+        delete request.headers['content-length']
+        delete request.headers['transfer-encoding']
         next()
       })
-      .use('/swap', gateway.app)
-    for (const path of ['/swap/checkouts', '/swap/v3/pairs']) {
-      const { headers } = await request(parent).post(path).send(bytes).expect(200, 'answered')
-      expect(headers).toMatchObject({ 'x-parent': '1', 'x-one': '1', 'set-cookie': ['a=1', 'b=2'] })
-    }
-    const refused = await request(parent).get('/swap/nothing').expect(404)
-    expect(refused.headers).toMatchObject({ 'x-parent': '1', 'content-type': 'application/problem+json' })
-    const unreadable = await request(parent).get('/swap/v3/%zz').expect(400)
-    expect(unreadable.headers).toMatchObject({ 'content-type': 'application/problem+json' })
-  })
+      const url = await urlOf()
+      const headers = { 'Content-Type': 'application/json' }
+      const chunked = { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit
+      for (const sent of [{ body: bytes }, chunked])
+        expect((await fetch(url + path, { method: 'POST', headers, ...sent })).status).toBe(200)
+      expect(requests.map(({ body }) => body.toString())).toEqual([bytes, bytes])
+    },
+  )
 
-  test('may be mounted twice, with different upstreams', async () => {
-    const [first, second] = [await upstream(), await upstream()]
-    const one = await gatewayOf({ SWAP_BASE_URL: first.url })
-    const other = await gatewayOf({ SWAP_BASE_URL: second.url })
-    const parent = express().use('/one', one.app).use('/other', other.app)
-    await request(parent).get('/one/v3/a').expect(200)
-    await request(parent).get('/other/v3/b').expect(200)
-    expect([first, second].map(({ requests }) => requests.map(({ target }) => target))).toEqual([
-      ['/v3/a'],
-      ['/v3/b'],
-    ])
+  // On Node 20 the last of two Set-Cookie won as soon as the parent had set any header.
+  const setsAHeader: RequestHandler = (_request, response, next) => {
+    response.setHeader('X-Parent', '1')
+    next()
+  }
+  // `on-headers` before 1.1 did this, so a payment that was made behind an older express-session became a 502.
+  const setsThemWithTheHead: RequestHandler = (_request, response, next) => {
+    const writeHead = response.writeHead.bind(response)
+    response.writeHead = (status: number, ...rest: unknown[]) => {
+      const [reason, pairs = []] = typeof rest[0] === 'string' ? rest : ['', rest[0]]
+      for (const [name, value] of pairs as string[]) response.setHeader(name as string, value as string)
+      response.setHeader('X-Parent', '1')
+      return writeHead(status, reason as string)
+    }
+    next()
+  }
+  test.each([
+    ['sets a header', setsAHeader],
+    ['sets fields while the head is written', setsThemWithTheHead],
+  ])('keeps every field of an answer, if middleware %s', async (_what, middleware) => {
+    const { parent, post } = await mounted(middleware)
+    const fields = { 'x-parent': '1', 'x-one': '1', 'set-cookie': ['a=1', 'b=2'] }
+    for (const path of ['/checkouts', '/v3/pairs']) {
+      const { headers } = await post(path).send(bytes).expect(200, 'answered')
+      expect(headers).toMatchObject(fields)
+    }
+    for (const path of ['/swap/nothing', '/swap/v3/%zz']) {
+      const { headers } = await request(parent).get(path)
+      expect(headers['content-type']).toBe('application/problem+json')
+    }
   })
 
   test('does not handle requests that are refused for their target', async () => {
-    const { url, requests } = await upstream()
-    const gateway = await gatewayOf({ SWAP_BASE_URL: url })
-    const at = await urlOf(express().use('/swap', gateway.app))
+    const { requests, urlOf } = await mounted()
+    const url = await urlOf()
     for (const target of ['/swap/v3/../admin', '/swap/v3/%2e%2e/admin']) {
-      const { answers } = await attack(at, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+      const { answers } = await attack(url, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
       expect(answers.map(({ status }) => status)).toEqual([400])
     }
     expect(requests).toEqual([])
@@ -226,22 +160,59 @@ describe('an app mounted in another', () => {
 
   // No event would say that such a request is over, and close() would wait for it.
   test('forgets a client that left before the parent was done with it', async () => {
-    const gateway = await gatewayOf()
     const leaving = new AbortController()
     let over = false
-    const at = await urlOf(
-      express()
-        .use((_request, response, next) => {
-          leaving.abort()
-          response.once('close', () => {
-            next()
-            over = true
-          })
-        })
-        .use('/swap', gateway.app),
-    )
-    await expect(fetch(`${at}/swap/v3/pairs`, { signal: leaving.signal })).rejects.toThrow('aborted')
+    const { gateway, urlOf } = await mounted((_request, response, next) => {
+      leaving.abort()
+      response.once('close', () => {
+        next()
+        over = true
+      })
+    })
+    const left = fetch(`${await urlOf()}/v3/pairs`, { signal: leaving.signal })
+    await expect(left).rejects.toThrow('aborted')
     await expect.poll(() => over).toBe(true)
     expect(await gateway.metrics()).toContain('quotegate_http_requests_in_flight 0')
+  })
+})
+
+describe('the client of an app that has no address', () => {
+  const sendAndReset = `
+    const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1', () => {
+      socket.write('GET ${quotePath}&other HTTP/1.1\\r\\nHost: g\\r\\nApp-Name: wallet\\r\\n\\r\\n', () => {
+        socket.resetAndDestroy()
+        process.stdout.write('reset')
+      })
+    })`
+
+  // It was served as an unknown one, past the cache and past the provider's geolocation.
+  test('because it has reset its connection is not served', async () => {
+    const { url, requests } = await upstreamWithCookies()
+    const { port } = await listening((await gatewayOf({ SWAP_BASE_URL: url })).app)
+    // With a connection to the provider that is open already, a call goes out as soon as it is made.
+    await fetch(`http://127.0.0.1:${port}${quotePath}`, { headers: { 'App-Name': 'wallet' } })
+    expect(requests).toHaveLength(1)
+    const client = spawnSync(process.execPath, ['-e', sendAndReset, String(port)], { encoding: 'utf8' })
+    // This process stood still while the client came and went. It accepts the connection after that.
+    expect(client.stdout).toBe('reset')
+    await setTimeout(300)
+    expect(requests).toHaveLength(1)
+  })
+
+  test('because it is behind a Unix socket is served', async () => {
+    const { url, requests } = await upstreamWithCookies()
+    const socketPath = join(tmpdir(), `quotegate-mounted-${process.pid}.sock`)
+    const server = createServer((await gatewayOf({ SWAP_BASE_URL: url })).app)
+    onTestFinished(() => void server.close())
+    await once(server.listen(socketPath), 'listening')
+    const sent = httpRequest({
+      socketPath,
+      path: '/v3/pairs',
+      headers: { 'App-Name': 'wallet' },
+      agent: false,
+    })
+    const [answer]: ServerResponse[] = await once(sent.end(), 'response')
+    expect(answer?.statusCode).toBe(200)
+    expect(requests[0]?.headers.forwarded).toBe('for=unknown')
   })
 })

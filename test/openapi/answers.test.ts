@@ -2,15 +2,13 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { ask as askOperations, gatewayWith, look } from '../operations/support.ts'
 import { asking, ask as askTraffic } from '../support/clients/quotes.ts'
-import { type ParsedAnswer, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { bytesOf, sandboxStage } from './provocations.ts'
 import { type Call, callsOf, type Documented, faultsOf, onOperations, onTraffic, resolve } from './support.ts'
 
-const quotes = onTraffic.filter(({ path }) => path === '/v3/pairs/{pairId}/quotes')
-
-function isProblem({ rawHeaders }: ParsedAnswer): boolean {
-  return valuesOf(rawHeaders, 'content-type')[0] === 'application/problem+json'
-}
+const onTrafficById = (id: string) =>
+  onTraffic.find(({ operation }) => operation.operationId === id) as Documented
+const floatOrder = onTrafficById('createFloatOrder')
 
 /** With the id of a quote that is there, where the document can only show what one looks like. */
 async function withRealId(call: Call, url: string): Promise<Call> {
@@ -29,42 +27,31 @@ describe('a request with the examples of the document', () => {
     async (_id, documented) => {
       const { url, gateway } = await sandboxStage()
       for (const example of callsOf(documented).filter(isPassed)) {
-        const answer = await rawExchange(url, bytesOf(await withRealId(example, url)))
-        expect(isProblem(answer)).toBe(false)
-        const statuses = Object.keys(documented.responses)
-        expect(
-          [String(answer.status), `${String(answer.status)[0]}XX`, 'default'].some((one) =>
-            statuses.includes(one),
-          ),
-        ).toBe(true)
-        expect(answer.status).toBeLessThan(300)
+        const { status } = await rawExchange(url, bytesOf(await withRealId(example, url)))
+        expect(status).toBeLessThan(300)
+        expect([String(status), '2XX', 'default'].some((one) => one in documented.responses)).toBe(true)
       }
       expect(await gateway.metrics()).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
     },
   )
 
   test.each(['terms', 'id'])('orders the intended quote: by %s', async (name) => {
-    const { url, gateway, sandbox } = await sandboxStage()
-    const order = onTraffic.find(({ operation }) => operation.operationId === 'createFloatOrder')
-    const index = Object.keys(
-      order?.operation.requestBody?.content['application/json'].examples ?? {},
-    ).indexOf(name)
+    const { url, gateway } = await sandboxStage()
+    const examples = floatOrder.operation.requestBody?.content['application/json'].examples ?? {}
     await asking(url, '0.1', ['App-Name', 'demo'])
-    const call = await withRealId(callsOf(order as Documented)[index] as Call, url)
-    const { status } = await rawExchange(url, bytesOf(call))
+    const call = callsOf(floatOrder)[Object.keys(examples).indexOf(name)] as Call
+    const { status } = await rawExchange(url, bytesOf(await withRealId(call, url)))
     expect(status).toBe(201)
-    expect(await gateway.metrics()).toMatch(
-      /^quotegate_float_orders_total\{decision="forwarded",reason="live"\} 1$/m,
-    )
-    expect(sandbox.requests.at(-1)?.target).toBe('/v3/orders/float')
+    const live = 'quotegate_float_orders_total{decision="forwarded",reason="live"} 1\n'
+    expect(await gateway.metrics()).toContain(live)
   })
 })
 
 describe('a quote', () => {
-  const ok = (documented: Documented) => documented.responses['200']
+  const ok = onTraffic.find(({ path }) => path === '/v3/pairs/{pairId}/quotes')?.responses['200']
   const fieldsOf = ({ rawHeaders }: { rawHeaders: string[] }) =>
     Object.fromEntries(
-      Object.entries(ok(quotes[0] as Documented)?.headers ?? {}).map(([name, node]) => {
+      Object.entries(ok?.headers ?? {}).map(([name, node]) => {
         const values = valuesOf(rawHeaders, name.toLowerCase())
         const { schema } = resolve<{ schema: Record<string, unknown> }>(node)
         for (const value of values) expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
@@ -78,26 +65,20 @@ describe('a quote', () => {
     sandbox.faults({ latencyMs: 200 })
     const fetched = await Promise.all([asking(url, '0.1'), asking(url, '0.1')])
     const answers = [...fetched, await asking(url, '0.1'), await askTraffic(url, { method: 'HEAD' })]
-    const fields = answers.map(fieldsOf)
-    expect(fields.map((one) => one['Cache-Control']?.length)).toEqual([1, 1, 1, 1])
-    const byStatus = new Map(fields.map((one) => [one['Cache-Status']?.join(), one]))
-    const stored = byStatus.get('quotegate; fwd=uri-miss; stored; ttl=30')
-    // The sandbox says none of its own.
-    expect(stored?.['X-Request-Id']).toHaveLength(1)
-    expect(stored).toMatchObject({
+    const byStatus = new Map(answers.map(fieldsOf).map((one) => [one['Cache-Status']?.join(), one]))
+    const stored = 'quotegate; fwd=uri-miss; stored; ttl=30'
+    const all = [stored, 'quotegate; fwd=uri-miss; collapsed', 'quotegate; hit; ttl=30']
+    expect([...byStatus.keys()].sort()).toEqual(all.sort())
+    expect(byStatus.get(stored)).toMatchObject({
       RateLimit: ['"default";r=99;t=60'],
       'RateLimit-Policy': ['"default";q=100;w=60'],
     })
-    expect(byStatus.get('quotegate; fwd=uri-miss; collapsed')?.['X-Request-Id']).toHaveLength(1)
-    expect(byStatus.get('quotegate; hit; ttl=30')?.['X-Request-Id']).toHaveLength(1)
-    expect(byStatus.size).toBe(3)
-    const schema = ok(quotes[0] as Documented)?.content?.['application/json']?.schema ?? {}
-    for (const { body } of answers.slice(0, 3)) expect(faultsOf(schema, JSON.parse(body))).toEqual([])
-  })
-
-  test('is what the example shows, except its id and time', async () => {
-    const { url } = await sandboxStage()
-    const { body } = await asking(url, '0.1')
+    for (const fields of byStatus.values())
+      expect([fields['Cache-Control']?.length, fields['X-Request-Id']?.length]).toEqual([1, 1])
+    const schema = ok?.content?.['application/json']?.schema ?? {}
+    const [{ body } = { body: '' }] = fetched
+    expect(faultsOf(schema, JSON.parse(body))).toEqual([])
+    // What the example shows, except its id and time.
     const { examples } = resolve<{ examples: object[] }>({ $ref: '#/components/schemas/Quote' })
     expect(JSON.parse(body)).toEqual({ ...examples[0], id: expect.any(String), expiry: expect.any(Number) })
   })
@@ -112,11 +93,10 @@ describe('a quote', () => {
 
 describe('the operations listener', () => {
   const token = { ADMIN_TOKEN: 'a-token-of-some-length' }
-  const bearer = (given: string) => ({ Authorization: `Bearer ${given}` })
   type Asked = Awaited<ReturnType<typeof askOperations>>
   const at = async (path: string, headers = {}, settings = {}): Promise<Asked> =>
     askOperations((await gatewayWith(settings)).operationsUrl + path, { headers })
-  const untrusted = (path: string) => () => at(path, bearer('wrong'), token)
+  const untrusted = (path: string) => () => at(path, { Authorization: 'Bearer wrong' }, token)
   const misled = (path: string) => () => at(path, { Host: 'evil.example' })
   /** Each documented answer, by path and status. */
   const provoked: Record<string, () => Promise<Asked>> = {
@@ -128,20 +108,24 @@ describe('the operations listener', () => {
       return askOperations(`${gateway.operationsUrl}/readyz`)
     },
     '/metrics 200': () => at('/metrics'),
-    '/openapi.json 200': () => at('/openapi.json'),
+    // For any Host, without a token.
+    '/openapi.json 200': () => at('/openapi.json', { Host: 'any.example' }, token),
     async '/history 200'() {
-      const gateway = await gatewayWith()
-      await expect
-        .poll(async () => (await askOperations(`${gateway.operationsUrl}/history`)).body, { timeout: 10_000 })
-        .toContain('"requests":[0')
-      return askOperations(`${gateway.operationsUrl}/history`)
+      const { operationsUrl } = await gatewayWith()
+      const ask = () => askOperations(`${operationsUrl}/history`)
+      await expect.poll(async () => (await ask()).body, { timeout: 10_000 }).toContain('"requests":[0')
+      return ask()
     },
     '/history 401': untrusted('/history'),
     '/history 421': misled('/history'),
     async '/status 200'() {
-      const gateway = await gatewayWith()
-      await askTraffic(gateway.url, { method: 'GET' })
-      return askOperations(`${gateway.operationsUrl}/status`)
+      const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ORDER_UNKNOWN_QUOTE: 'refuse' })
+      onTestFinished(() => gateway.close())
+      const { trafficUrl, operationsUrl } = await gateway.listen()
+      await rawExchange(trafficUrl, bytesOf(callsOf(floatOrder)[0] as Call))
+      const answer = await askOperations(`${operationsUrl}/status`)
+      expect(JSON.parse(answer.body).lastRefusals).toHaveLength(1)
+      return answer
     },
     '/status 401': untrusted('/status'),
     '/status 421': misled('/status'),
@@ -172,39 +156,15 @@ describe('the operations listener', () => {
     expect(Object.keys(provoked).sort()).toEqual(documented.sort())
   })
 
-  test.each(Object.keys(provoked))('answers as documented: %s', async (name) => {
+  test.each(Object.entries(provoked))('answers as documented: %s', async (name, provoke) => {
     const [path, status = ''] = name.split(' ')
-    const answer = await provoked[name]?.()
-    expect(answer?.status).toBe(Number(status))
+    const answer = await provoke()
+    expect(answer.status).toBe(Number(status))
     const response = onOperations.find((documented) => documented.path === path)?.responses[status]
     const [[type, content] = []] = Object.entries(response?.content ?? {})
-    expect(String(answer?.headers['content-type'])).toContain(type)
-    const isText = type === 'text/plain'
-    const value = isText ? answer?.body : JSON.parse(answer?.body ?? '')
+    expect(String(answer.headers['content-type'])).toContain(type)
+    const value = type === 'text/plain' ? answer.body : JSON.parse(answer.body)
     const values = type === 'text/event-stream' ? value : [value]
     for (const one of values) expect(faultsOf(content?.schema ?? {}, one)).toEqual([])
-  })
-
-  test('serves its document for any Host, without a token', async () => {
-    const { operationsUrl } = await gatewayWith({ ...token })
-    const asked = await askOperations(`${operationsUrl}/openapi.json`, { headers: { Host: 'any.example' } })
-    expect(asked.status).toBe(200)
-    expect(JSON.parse(asked.body)).toMatchObject({
-      openapi: expect.stringMatching(/^3\.1\./),
-      info: { title: 'quotegate' },
-    })
-  })
-
-  test('shows a refused order as documented', async () => {
-    const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ORDER_UNKNOWN_QUOTE: 'refuse' })
-    onTestFinished(() => gateway.close())
-    const { trafficUrl, operationsUrl } = await gateway.listen()
-    const order = onTraffic.find(({ operation }) => operation.operationId === 'createFloatOrder')
-    const { status } = await rawExchange(trafficUrl, bytesOf(callsOf(order as Documented)[0] as Call))
-    expect(status).toBe(409)
-    const { body } = await askOperations(`${operationsUrl}/status`)
-    const { lastRefusals } = JSON.parse(body)
-    expect(lastRefusals).toHaveLength(1)
-    expect(faultsOf({ $ref: '#/components/schemas/Status' }, JSON.parse(body))).toEqual([])
   })
 })

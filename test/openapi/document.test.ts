@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url'
+import { createConfig, lint } from '@redocly/openapi-core'
 import type { Router } from 'express'
 import { describe, expect, test } from 'vitest'
 import { openApiJson } from '../../scripts/openapi/document.ts'
@@ -25,18 +27,24 @@ describe('docs/openapi.json', () => {
     expect(documentText === openApiJson, 'docs/openapi.json is out of date: run `npm run docs`').toBe(true)
   })
 
+  test("is valid by OpenAPI 3.1, and has no error under redocly's recommended rules", async () => {
+    const ref = fileURLToPath(new URL('../../docs/openapi.json', import.meta.url))
+    const problems = await lint({ ref, config: await createConfig({ extends: ['recommended'] }) })
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([])
+    // It did look: some of its warnings are about paths that answer nothing but errors.
+    expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-2xx-response')
+  })
+
   test('names its version and the default addresses of the listeners', () => {
     expect(openApi.info.version).toBe(version)
     const ports = [...documentText.matchAll(/"port": \{\s*"default": "(\d+)"/g)].map(([, port]) => port)
     expect(new Set(ports)).toEqual(new Set([fixedDefault('PORT'), fixedDefault('ADMIN_PORT')]))
     expect(openApi.servers[0]?.variables.host?.default).toBe(fixedDefault('HOST'))
-    expect(openApi.servers[0]?.variables.port?.default).toBe(fixedDefault('PORT'))
   })
 
   test('has schemas that are valid by JSON Schema 2020-12', () => {
-    for (const name of Object.keys(openApi.components.schemas ?? {})) {
+    for (const name of Object.keys(openApi.components.schemas ?? {}))
       expect(() => faultsOf({ $ref: `#/components/schemas/${name}` }, {})).not.toThrow()
-    }
   })
 
   test('has every problem that exists at some path, and no other', () => {
@@ -59,32 +67,25 @@ describe('docs/openapi.json', () => {
     const entry = onTraffic.find(({ path }) => path === '/{path}')?.operation.description ?? ''
     const named = [...entry.matchAll(/^- `(.+)`$/gm)].map(([, route = '']) => route)
     expect([...described, ...named].sort()).toEqual([...new Set(ofSandbox)].sort())
-    expect(named.length).toBeGreaterThan(20)
   })
 })
 
 describe('the schema of a quote', () => {
-  const { examples } = resolve<{ examples: Record<string, unknown>[] }>({
-    $ref: '#/components/schemas/Quote',
-  })
-  const [example = {}] = examples
-  const faults = (quote: object) => faultsOf({ $ref: '#/components/schemas/Quote' }, quote)
+  const quoteSchema = { $ref: '#/components/schemas/Quote' }
+  const [example = {}] = resolve<{ examples: Record<string, unknown>[] }>(quoteSchema).examples
+  const faults = (quote: object) => faultsOf(quoteSchema, quote)
+  const reasonOf = (quote: object, amount?: string) =>
+    readQuote(Buffer.from(JSON.stringify(quote)), amount).reason
 
-  test('accepts its own example, which the gateway reads too', () => {
-    expect(faults(example)).toEqual([])
-    const asked = (amount: string) => readQuote(Buffer.from(JSON.stringify(example)), amount).reason
-    expect([asked('0.1'), asked('0.2')]).toEqual([undefined, 'other-amount'])
-  })
-
-  test('accepts unknown members, because the bytes are relayed as they are', () => {
-    expect(
-      faults({ ...example, slippage: 0.5, toAmount: { assetId: 'USDC', value: '1', net: '0.9' } }),
-    ).toEqual([])
+  test('accepts its own example, which the gateway reads too, also with members that are not known', () => {
+    expect([reasonOf(example, '0.1'), reasonOf(example, '0.2')]).toEqual([undefined, 'other-amount'])
+    const toAmount = { assetId: 'USDC', value: '1', net: '0.9' }
+    for (const quote of [example, { ...example, slippage: 0.5, toAmount }]) expect(faults(quote)).toEqual([])
   })
 
   test.each(['id', 'pairId', 'fromAmount', 'toAmount', 'expiry'])('refuses one without %s', (name) => {
     const { [name]: _left, ...rest } = example
     expect(faults(rest)).toHaveLength(1)
-    expect(readQuote(Buffer.from(JSON.stringify(rest))).reason).toBeDefined()
+    expect(reasonOf(rest)).toBeDefined()
   })
 })

@@ -24,6 +24,9 @@ export function bytesOf({ method, target, headers, body }: Call): Buffer {
 }
 
 const send = (url: string, call: Call) => rawExchange(url, bytesOf(call))
+const sentTo = (url: string): Provoke => {
+  return (call) => send(url, call)
+}
 const withHeaders = (call: Call, ...lines: string[]): Call => ({
   ...call,
   headers: [...call.headers, ...lines],
@@ -65,7 +68,9 @@ export async function sandboxStage(settings: Settings = {}) {
   return { clock, sandbox, gateway, url: gateway.url }
 }
 
-/** The call, changed, at a gateway where nothing is wrong. */
+const asItIs = (call: Call) => call
+
+/** The call, changed, at a gateway where nothing else is wrong. */
 function changed(change: (call: Call) => Call, settings?: Settings): () => Promise<Provoke> {
   return async () => {
     const { url } = await sandboxStage(settings)
@@ -80,11 +85,7 @@ async function allTo(upstreamUrl: string, settings: Settings = {}): Promise<stri
 }
 
 function beforeUpstream(onRequest: Parameters<typeof rawUpstream>[0], settings?: Settings) {
-  return async (): Promise<Provoke> => {
-    const upstream = await rawUpstream(onRequest)
-    const url = await allTo(upstream.url, settings)
-    return (call) => send(url, call)
-  }
+  return async () => sentTo(await allTo((await rawUpstream(onRequest)).url, settings))
 }
 
 /** A place where nothing listens. */
@@ -103,8 +104,10 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   'target-too-long': changed((call) => withQuery(call, `x=${'a'.repeat(8_192)}`)),
   'expectation-failed': changed((call) => withHeaders(call, 'Expect: a-miracle')),
   'head-too-large': changed((call) => withHeaders(call, ...Array<string>(200).fill('X-One: more'))),
-  'method-not-allowed': changed((call) => call),
-  'not-found': changed((call) => call),
+  'method-not-allowed': changed(asItIs),
+  'not-found': changed(asItIs),
+  'no-payments-upstream': changed(asItIs, { PAYMENTS_BASE_URL: undefined }),
+  'no-webhooks-upstream': changed(asItIs, { WEBHOOKS_BASE_URL: undefined }),
   'loop-detected': changed((call) => withHeaders(call, 'Via: 1.1 quotegate')),
   'app-name-missing': changed((call) => ({
     ...call,
@@ -125,10 +128,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     return (call) =>
       send(url, call.body ? { ...call, body: { ...call.body, quoteId: undefined } } : apart(call))
   },
-  async 'quote-unknown'() {
-    const { url } = await sandboxStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
-    return (call) => send(url, call.body ? apart(call) : call)
-  },
+  'quote-unknown': changed((call) => (call.body ? apart(call) : call), { ORDER_UNKNOWN_QUOTE: 'refuse' }),
   async 'float-order-required'() {
     const { url } = await sandboxStage()
     const { body } = await asking(url, '0.1', ['App-Name', 'demo'])
@@ -138,7 +138,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     const { url } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 1 })
     // Each application has a limit of its own, also the one without a name.
     for (const headers of [['App-Name', 'demo'], []]) await ask(url, { path: '/v3/assets', headers })
-    return (call) => send(url, call)
+    return sentTo(url)
   },
   async 'provider-limit'() {
     const upstream = await recordingUpstream((_request, response) => {
@@ -146,7 +146,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     })
     const { url } = await gatewayTo(upstream.url)
     await asking(url, '0.1', ['App-Name', 'demo'])
-    return (call) => send(url, call)
+    return sentTo(url)
   },
   async 'quote-expired-waiting'() {
     const { url, lifeMs } = await quotesThatExpireWaiting()
@@ -158,24 +158,13 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
       return answer
     }
   },
-  async 'no-payments-upstream'() {
-    const { url } = await startGatewayWithout('PAYMENTS_BASE_URL')
-    return (call) => send(url, call)
-  },
-  async 'no-webhooks-upstream'() {
-    const { url } = await startGatewayWithout('WEBHOOKS_BASE_URL')
-    return (call) => send(url, call)
-  },
   async 'body-already-read'() {
     const { gateway } = await sandboxStage()
     const parent = express().disable('x-powered-by').use(express.json()).use(gateway.app)
     const server = createServer(parent).listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
     await once(server, 'listening')
-    onTestFinished(() => {
-      server.close()
-    })
-    const { port } = server.address() as AddressInfo
-    return (call) => send(`http://127.0.0.1:${port}`, call)
+    return sentTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   },
   async 'request-timeout'() {
     const { url } = await sandboxStage({ headTimeoutMs: 100 })
@@ -186,12 +175,9 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     const first = new RawConnection(url)
     first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
     await first.answer()
-    return (call) => send(url, call)
+    return sentTo(url)
   },
-  async 'upstream-unreachable'() {
-    const url = await allTo(await nowhere())
-    return (call) => send(url, call)
-  },
+  'upstream-unreachable': async () => sentTo(await allTo(await nowhere())),
   'upstream-reset': beforeUpstream((socket) => socket.destroy()),
   'upstream-invalid': beforeUpstream((socket) => socket.end('garbage\r\n\r\n')),
   'upstream-timeout': beforeUpstream(() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: 100 }),
@@ -202,12 +188,9 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
       new RawConnection(url).write(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`)
     }
     await until(() => upstream.received.length === ofEachUpstream.length, 'each upstream has its one request')
-    return (call) => send(url, call)
+    return sentTo(url)
   },
-  async 'bad-idempotency-key'() {
-    const { url } = await sandboxStage()
-    return (call) => send(url, withHeaders(call, 'Idempotency-Key: two words'))
-  },
+  'bad-idempotency-key': changed((call) => withHeaders(call, 'Idempotency-Key: two words')),
   async 'order-in-progress'() {
     const waiting: ServerResponse[] = []
     const provoke = await twiceWithOneKey((response) => waiting.push(response))
@@ -228,7 +211,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     for (const path of ofEachUpstream) await ask(url, { path })
     await aSecond()
     for (const path of ofEachUpstream) await ask(url, { path })
-    return (call) => send(url, call)
+    return sentTo(url)
   },
 }
 
@@ -259,10 +242,6 @@ async function twiceWithOneKey(
     await until(() => isAnswered || held.has(key), 'the first is answered, or on its way')
     return send(url, again(keyed))
   }
-}
-
-async function startGatewayWithout(setting: string) {
-  return sandboxStage({ [setting]: undefined })
 }
 
 /** Those that no test can bring about, with the reason. */

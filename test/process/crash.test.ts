@@ -1,4 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
@@ -6,36 +9,36 @@ import { killPrograms, startProgram } from '../support/gateways/program.ts'
 afterEach(killPrograms)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
-const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 
-/** Makes the program do something unexpected when it gets SIGUSR2. */
-function onUserSignal(statement: string): Record<string, string> {
+/** A program that does this when it gets SIGUSR2, and a client that is connected to it. */
+async function startedToFail(statement: string, settings: Record<string, string> = {}) {
   const code = `process.on('SIGUSR2', () => { ${statement} })`
-  return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` }
+  const NODE_OPTIONS = `--import data:text/javascript,${encodeURIComponent(code)}`
+  const own = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', NODE_OPTIONS }
+  const program = startProgram([], { ...own, ...settings })
+  const [, url = '', operationsUrl = ''] = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  const client = new RawConnection(url)
+  await once(client.socket, 'connect')
+  return { program, client, operationsUrl, fail: () => program.child.kill('SIGUSR2') }
 }
 
-describe.each([
-  ['an unhandled rejection', "Promise.reject(new Error('boom', { cause: new Error('spark') }))"],
-  ['an uncaught error', "throw new Error('boom', { cause: new Error('spark') })"],
-])('%s', (_name, statement) => {
-  test('is logged with its cause; requests in flight are answered; then the process ends with exit code 1', async () => {
+test.each([
+  ['an unhandled rejection', 'Promise.reject(error)'],
+  ['an uncaught error', 'throw error'],
+])(
+  '%s is logged with its cause; requests in flight are answered; then the exit code is 1',
+  async (_name, then) => {
     const waiting: (() => void)[] = []
     const upstream = await recordingUpstream((_request, response) =>
       waiting.push(() => response.end('whole')),
     )
-    const program = startProgram([], {
-      ...freePorts,
-      ...onUserSignal(statement),
-      LOG_FORMAT: 'json',
+    const statement = `const error = new Error('boom', { cause: new Error('spark') }); ${then}`
+    const { program, client, operationsUrl, fail } = await startedToFail(statement, {
       SWAP_BASE_URL: upstream.url,
     })
-    const [, url = '', operationsUrl = ''] = await program.says(
-      /"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/,
-    )
-    const client = new RawConnection(url)
     client.write(get('/v3/pairs'))
     await until(() => waiting.length === 1, 'the request to arrive')
-    program.child.kill('SIGUSR2')
+    fail()
     const [line] = await program.says(/.*"level":"fatal".*/)
     expect(JSON.parse(line)).toMatchObject({
       cause: { message: 'boom', stack: expect.stringContaining('boom'), cause: { message: 'spark' } },
@@ -44,16 +47,12 @@ describe.each([
     waiting[0]?.()
     expect((await client.answer()).body.toString()).toBe('whole')
     expect((await program.exit).code).toBe(1)
-  })
-})
+  },
+)
 
 test('an error that repeats does not fill the log or delay the shutdown', async () => {
-  const statement = "setInterval(() => { throw new Error('again') }, 1)"
-  const program = startProgram([], { ...freePorts, ...onUserSignal(statement), LOG_FORMAT: 'json' })
-  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)"/)
-  const silent = new RawConnection(url)
-  await new Promise((resolve) => silent.socket.once('connect', resolve))
-  program.child.kill('SIGUSR2')
+  const { program, fail } = await startedToFail("setInterval(() => { throw new Error('again') }, 1)")
+  fail()
   const { code, stdout } = await program.exit
   expect(code).toBe(1)
   expect(stdout.match(/"again"/g)?.length).toBeLessThanOrEqual(10)
@@ -77,4 +76,15 @@ test('a late write to a client that has left harms no other client', async () =>
   }
   upstream.answer((_request, response) => response.end('alive'))
   expect((await rawExchange(gateway.url, get('/checkouts'))).body.toString()).toBe('alive')
+})
+
+// A startup with STATE_DIRECTORY=/proc/state and its --check-config ran forever, with a whole core.
+test.skipIf(process.platform !== 'linux')('a folder below /proc, where none can be made, is an error', () => {
+  const file = fileURLToPath(new URL('../../src/process/folders.ts', import.meta.url))
+  const script = `const { makeFolders } = await import(${JSON.stringify(file)}); makeFolders('/proc/state/deeper')`
+  const options = ['--import', 'tsx', '--input-type=module', '--eval', script]
+  // Without an end of its own, the test would run forever too.
+  const { status, stderr } = spawnSync(process.execPath, options, { timeout: 60_000, encoding: 'utf8' })
+  expect(stderr).toContain('ENOENT')
+  expect(status).toBe(1)
 })

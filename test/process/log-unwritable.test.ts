@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
 import { builtProgram } from '../support/gateways/program.ts'
@@ -20,69 +20,41 @@ function openPipe() {
   return { readEnd, writeEnd: openSync(path, constants.O_WRONLY) }
 }
 
-describe('a log that cannot be written', () => {
-  /** The program with this for its standard output, on ports that were free a moment ago. */
-  async function startWithOutput(
-    stdout: number,
-    settings: Record<string, string> = {},
-    [file, ...parameters]: [string, ...string[]] = [process.execPath, builtProgram],
-  ) {
+const inItself = [process.execPath, builtProgram]
+/** When script is gone, so is the terminal, which ends the program. */
+const inTerminal = ['script', '-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
+
+// A write to a pipe that is full waits for the reader, and with it would everything else. So would one to a terminal, after
+// Ctrl-S, or in a session whose other end sleeps.
+test.each([
+  ['its disk is full', 'json', inItself, { full: true }],
+  ['its reader has gone', 'json', inItself, { gone: true }],
+  ['its reader stands still', 'json', inItself, {}],
+  ['its reader stands still', 'pretty', inItself, {}],
+  ['its terminal stands still', 'pretty', inTerminal, {}],
+])(
+  'a log that cannot be written because %s (%s) harms no request',
+  async (_why, LOG_FORMAT, command, { full, gone }: { full?: boolean; gone?: boolean }) => {
+    const { readEnd, writeEnd } = openPipe()
+    const stdout = full ? openSync('/dev/full', 'w') : writeEnd
     const [PORT, ADMIN_PORT] = [String(await freePort()), String(await freePort())]
-    const env = { PORT, ADMIN_PORT, LOG_LEVEL: 'debug', ...settings }
+    const [file = '', ...parameters] = command
+    const env = { PORT, ADMIN_PORT, LOG_LEVEL: 'debug', LOG_FORMAT }
     const child = spawn(file, parameters, { env, stdio: ['ignore', stdout, 'ignore'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
     closeSync(stdout)
-    const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
-    onTestFinished(() => {
-      child.kill('SIGKILL')
-    })
+    const exit = new Promise((resolve) => child.once('exit', resolve))
     const isReady = () => rawExchange(`http://127.0.0.1:${ADMIN_PORT}`, get('/readyz'))
     while (child.exitCode === null && (await isReady()).status !== 200) await pause(20)
-    return { child, url: `http://127.0.0.1:${PORT}`, exit }
-  }
-
-  async function serves({ url }: { url: string }) {
+    if (gone) closeSync(readEnd)
+    else onTestFinished(() => closeSync(readEnd))
     // Far more than the 64 KiB that a pipe takes.
     for (let count = 0; count < 200; count += 1) {
-      const { status } = await rawExchange(url, get(`/v3/pairs?${'a'.repeat(1_000)}`))
+      const { status } = await rawExchange(`http://127.0.0.1:${PORT}`, get(`/v3/pairs?${'a'.repeat(1_000)}`))
       expect(status).toBe(200)
     }
-  }
-
-  async function servesAndEnds(started: Awaited<ReturnType<typeof startWithOutput>>) {
-    await serves(started)
-    started.child.kill('SIGTERM')
-    expect(await started.exit).toBe(0)
-  }
-
-  test.each(['json', 'pretty'])('because the disk is full (%s) harms no request', async (LOG_FORMAT) => {
-    await servesAndEnds(await startWithOutput(openSync('/dev/full', 'w'), { LOG_FORMAT }))
-  })
-
-  test.each(['json', 'pretty'])('because its reader has gone (%s) harms no request', async (LOG_FORMAT) => {
-    const { readEnd, writeEnd } = openPipe()
-    const started = await startWithOutput(writeEnd, { LOG_FORMAT })
-    closeSync(readEnd)
-    await servesAndEnds(started)
-  })
-
-  // A write to a pipe that is full waits for the reader, and with it would everything else.
-  test.each(['json', 'pretty'])(
-    'because its reader stands still (%s) harms no request',
-    async (LOG_FORMAT) => {
-      const { readEnd, writeEnd } = openPipe()
-      onTestFinished(() => closeSync(readEnd))
-      await servesAndEnds(await startWithOutput(writeEnd, { LOG_FORMAT }))
-    },
-  )
-
-  // As with Ctrl-S, or in a session whose other end sleeps. When script is gone, so is the terminal, which ends the program.
-  test.each(['json', 'pretty'])(
-    'because its terminal stands still (%s) harms no request',
-    async (LOG_FORMAT) => {
-      const { readEnd, writeEnd } = openPipe()
-      onTestFinished(() => closeSync(readEnd))
-      const inTerminal = ['-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
-      await serves(await startWithOutput(writeEnd, { LOG_FORMAT }, ['script', ...inTerminal]))
-    },
-  )
-})
+    if (command === inTerminal) return
+    child.kill('SIGTERM')
+    expect(await exit).toBe(0)
+  },
+)

@@ -3,54 +3,39 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLogger } from '../../src/process/logger.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
-function keptText() {
-  const chunks: Buffer[] = []
-  const destination = new PassThrough()
-  destination.on('data', (chunk: Buffer) => chunks.push(chunk))
-  return { destination, text: () => Buffer.concat(chunks).toString() }
-}
-
 const wasTerminal = process.stdout.isTTY
 afterEach(() => {
   process.stdout.isTTY = wasTerminal
 })
 
-async function lineIn(format: 'auto' | 'json' | 'pretty', isTTY: boolean): Promise<string> {
+test.each([
+  ['json', false, 'json'],
+  ['json', true, 'json'],
+  ['auto', false, 'json'],
+  ['pretty', false, 'pretty'],
+  ['auto', true, 'pretty'],
+] as const)('LOG_FORMAT=%s, in a terminal: %s, is %s', async (format, isTTY, expected) => {
   process.stdout.isTTY = isTTY
-  const { destination, text } = keptText()
+  let text = ''
+  const destination = new PassThrough().setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
   const logger = await createLogger({ level: 'info', format, destination })
   logger.warn({ peer: '10.1.2.3' }, 'hello')
-  await vi.waitFor(() => expect(text()).toContain('hello'))
-  return text()
-}
-
-describe('the format', () => {
-  test.each([
-    ['json', false],
-    ['json', true],
-    ['auto', false],
-  ] as const)('%s is one JSON object a line (in a terminal: %s)', async (format, isTTY) => {
-    const text = await lineIn(format, isTTY)
-    expect(text.trimEnd().split('\n')).toHaveLength(1)
+  await vi.waitFor(() => expect(text).toContain('hello'))
+  if (expected === 'json') {
     expect(JSON.parse(text)).toMatchObject({ level: levels.warn, peer: '10.1.2.3', msg: 'hello' })
-  })
-
-  test.each([
-    ['pretty', false],
-    ['pretty', true],
-    ['auto', true],
-  ] as const)('%s can be read by a person (in a terminal: %s)', async (format, isTTY) => {
-    const text = await lineIn(format, isTTY)
+  } else {
     expect(text).toMatch(/^\[?\d\d:\d\d:\d\d\.\d{3}\]? WARN: hello\n/)
     expect(text).toContain('peer: "10.1.2.3"')
-  })
+  }
+})
 
-  test('logs nothing below its level', async () => {
-    const log = await keptLog('warn')
-    log.logger.info({}, 'not this')
-    log.logger.warn({}, 'but this')
-    expect(log.lines().map(({ msg }) => msg)).toEqual(['but this'])
-  })
+test('nothing is logged below the level', async () => {
+  const log = await keptLog('warn')
+  log.logger.info({}, 'not this')
+  log.logger.warn({}, 'but this')
+  expect(log.lines().map(({ msg }) => msg)).toEqual(['but this'])
 })
 
 describe('a secret that is logged by mistake', () => {
@@ -65,11 +50,9 @@ describe('a secret that is logged by mistake', () => {
 
   test.each([
     ['at the top', secrets],
-    ['in headers', { headers: secrets }],
     ['deeper', { request: { options: { headers: secrets } } }],
     ['in a list', { requests: [{ headers: secrets }] }],
     ['in raw headers', { rawHeaders: Object.entries(secrets).flat() }],
-    ['in a configuration', { config: { swap: { authorization: 'Bearer sk_live_7' } } }],
   ])('is masked %s, whatever the case of its name', async (_where, members) => {
     const log = await keptLog()
     log.logger.info(members, 'by mistake')
@@ -81,11 +64,8 @@ describe('a secret that is logged by mistake', () => {
     const log = await keptLog()
     const members = { headers: { Cookie: 'sk_live_1', 'X-Request-Id': 'id-1' }, status: 200, at: new Date(0) }
     log.logger.info(members, 'beside')
-    expect(log.lines()[0]).toMatchObject({
-      headers: { Cookie: '****', 'X-Request-Id': 'id-1' },
-      status: 200,
-      at: '1970-01-01T00:00:00.000Z',
-    })
+    const headers = { Cookie: '****', 'X-Request-Id': 'id-1' }
+    expect(log.lines()[0]).toMatchObject({ headers, status: 200, at: '1970-01-01T00:00:00.000Z' })
     expect(members.headers.Cookie).toBe('sk_live_1')
   })
 
@@ -99,24 +79,18 @@ describe('a secret that is logged by mistake', () => {
   })
 })
 
-describe('an error', () => {
-  test('is logged with its causes, and with a stack only if it has no code', async () => {
-    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-    const log = await keptLog()
-    log.logger.error({ cause: new Error('boom', { cause: refused }) }, 'failed')
-    expect(log.lines()[0]?.cause).toEqual({
-      name: 'Error',
-      message: 'boom',
-      stack: expect.stringContaining('logger.test.ts'),
-      cause: { name: 'Error', message: 'connect ECONNREFUSED', code: 'ECONNREFUSED' },
-    })
+test('an error is logged with its causes, and with a stack only if it has no code', async () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const itself = new Error('around')
+  itself.cause = itself
+  const log = await keptLog()
+  log.logger.error({ cause: new Error('boom', { cause: refused }), err: itself }, 'failed')
+  const [line] = log.lines()
+  expect(line?.cause).toEqual({
+    name: 'Error',
+    message: 'boom',
+    stack: expect.stringContaining('logger.test.ts'),
+    cause: { name: 'Error', message: 'connect ECONNREFUSED', code: 'ECONNREFUSED' },
   })
-
-  test('that is its own cause is still logged', async () => {
-    const error = new Error('boom')
-    error.cause = error
-    const log = await keptLog()
-    log.logger.error({ err: error }, 'failed')
-    expect(log.lines()[0]).toMatchObject({ msg: 'failed', err: { message: 'boom' } })
-  })
+  expect(line).toMatchObject({ msg: 'failed', err: { message: 'around' } })
 })

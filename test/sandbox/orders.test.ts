@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/sandbox.ts'
-import { type Answer, ask, askForQuote, ManualClock, startedSandbox, startMs } from './support.ts'
+import type { SandboxFaults } from '../../src/sandbox/sandbox.ts'
+import { type Answer, isoAfter, stage } from './support.ts'
 
 const addresses = { fromAddress: '0xfrom', toAddress: '0xto' }
+const fixed = { prices: { ETH_USDC: 2896.45 } }
+const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645, ...addresses }
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-const order = (sandbox: Sandbox, body: unknown) => ask(sandbox, 'POST', '/v3/orders/float', { body })
 
 /** What the provider says of an order that it does not take; the header is the sandbox's own. */
 function expectRefused({ status, headers, body }: Answer, reason: RegExp): void {
@@ -19,25 +19,18 @@ function expectRefused({ status, headers, body }: Answer, reason: RegExp): void 
   expect(headers.get('sandbox-reason')).toMatch(reason)
 }
 
-describe('float orders', () => {
+describe('a float order', () => {
   test.each([
     ['numbers', 0.1, 289.645],
     ['strings', '0.10', '289.645'],
-    ['Amount objects', { assetId: 'ETH', value: '0.1' }, { assetId: 'USDC', value: '289.645' }],
-    ['Amount objects with numbers', { assetId: 'ETH', value: 0.1 }, { assetId: 'USDC', value: 289.645 }],
-    ['a number and a string', 0.1, '289.645'],
+    ['Amount objects', { assetId: 'ETH', value: '0.1' }, { assetId: 'USDC', value: 289.645 }],
     ['an Amount object with a number, and a string', { value: 0.1 }, '289.6450'],
+    ['an amount alone', 0.1, null],
   ])('finds a live quote by its terms written as %s', async (_spelling, fromAmount, toAmount) => {
-    const sandbox = await startedSandbox({ prices: { ETH_USDC: 2896.45 } })
-    const quote = await askForQuote(sandbox)
-    const { status, body } = await order(sandbox, { pairId: 'ETH_USDC', fromAmount, toAmount, ...addresses })
-    expect(status).toBe(201)
-    expect(body).toMatchObject({
-      ...addresses,
-      status: 'awaiting',
-      rateId: quote.body.id,
-      pairId: 'ETH_USDC',
-    })
+    const { quote, order } = await stage(fixed)
+    const { body: quoted } = await quote()
+    const { status, body } = await order({ ...terms, fromAmount, toAmount, fromAddressTag: '' })
+    expect([status, body.status, body.rateId]).toEqual([201, 'awaiting', quoted.id])
     const values = [body.amount.value, body.toAmount.value]
     expect(values.map((value) => [typeof value, Number(value)])).toEqual([
       ['string', 0.1],
@@ -45,11 +38,10 @@ describe('float orders', () => {
     ])
   })
 
-  test('answers with the documented fields, times in ISO and amounts as strings', async () => {
-    const sandbox = await startedSandbox({ clock: new ManualClock(), prices: { ETH_USDC: 2896.45 } })
-    const { body: quote } = await askForQuote(sandbox)
-    const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645, ...addresses, toAddressTag: '7' }
-    const { body } = await order(sandbox, terms)
+  test('is answered with the documented fields, times in ISO and amounts as strings', async () => {
+    const { quote, order, get } = await stage(fixed)
+    const { body: quoted } = await quote()
+    const { body } = await order({ ...terms, toAddressTag: '7' })
     expect(body).toEqual({
       id: expect.stringMatching(uuid),
       status: 'awaiting',
@@ -61,62 +53,45 @@ describe('float orders', () => {
       payInAddress: expect.stringMatching(/^sandbox-/),
       payInAddressTag: expect.stringMatching(/^\d{6}$/),
       providerOrderId: expect.stringMatching(/^sandbox-/),
-      rateId: quote.id,
+      rateId: quoted.id,
       message: 'The sandbox waits for the deposit.',
-      createdAt: new Date(startMs).toISOString(),
-      updatedAt: new Date(startMs).toISOString(),
+      createdAt: isoAfter(0),
+      updatedAt: isoAfter(0),
       extraFeatures: {},
     })
-    expect((await ask(sandbox, 'GET', `/v3/orders/${body.id}`)).body).toEqual(body)
+    expect((await get(`/v3/orders/${body.id}`)).body).toEqual(body)
   })
 
-  test('refuses terms that match only an expired quote', async () => {
-    const clock = new ManualClock()
-    const sandbox = await startedSandbox({ clock, prices: { ETH_USDC: 2896.45 }, quoteLifetimeMs: 50 })
-    await askForQuote(sandbox)
-    const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645, ...addresses }
-    clock.advance(49)
-    expect((await order(sandbox, terms)).status).toBe(201)
-    clock.advance(1)
-    expectRefused(await order(sandbox, terms), /^the quote expired at \d+$/)
-    await askForQuote(sandbox)
-    expect((await order(sandbox, terms)).status).toBe(201)
+  test('is refused if its terms match only an expired quote', async () => {
+    const { clock, quote, order } = await stage({ ...fixed, quoteLifetimeMs: 50 })
+    await quote()
+    clock.ms += 49
+    expect((await order(terms)).status).toBe(201)
+    clock.ms += 1
+    expectRefused(await order(terms), /^the quote expired at \d+$/)
+    await quote()
+    expect((await order(terms)).status).toBe(201)
   })
 
-  test('lets a known quote id decide, and fill in the terms', async () => {
-    const clock = new ManualClock()
-    const sandbox = await startedSandbox({ clock })
-    const { body: quote } = await askForQuote(sandbox)
-    const accepted = await order(sandbox, { quoteId: quote.id, ...addresses })
-    expect(accepted.status).toBe(201)
-    expect(accepted.body).toMatchObject({ amount: quote.fromAmount, toAmount: quote.toAmount })
-    clock.advance(30_000)
-    await askForQuote(sandbox)
-    expectRefused(await order(sandbox, { quote: { id: quote.id }, ...addresses }), /expired/)
+  test('is accepted if its terms match no quote', async () => {
+    const { order } = await stage()
+    const { status, body } = await order({ ...terms, toAmount: undefined })
+    expect([status, body.toAmount.assetId, body.rateId]).toEqual([201, 'USDC', expect.stringMatching(uuid)])
   })
 
-  test('reads null and empty text as absent', async () => {
-    const sandbox = await startedSandbox()
-    const { body: quote } = await askForQuote(sandbox)
-    const unsaid = { toAmount: null, toAddressTag: null, fromAddressTag: '' }
-    const { status, body } = await order(sandbox, {
-      pairId: 'ETH_USDC',
-      fromAmount: 0.1,
-      ...addresses,
-      ...unsaid,
-    })
+  test('is decided by the quote id that it names, which fills in the terms', async () => {
+    const { clock, quote, order } = await stage()
+    const { body: quoted } = await quote()
+    const { status, body } = await order({ quoteId: quoted.id, ...addresses })
     expect(status).toBe(201)
-    expect(body.rateId).toBe(quote.id)
+    expect(body).toMatchObject({ amount: quoted.fromAmount, toAmount: quoted.toAmount })
+    clock.ms += 30_000
+    await quote()
+    expectRefused(await order({ quote: { id: quoted.id }, ...addresses }), /expired/)
   })
+})
 
-  test('accepts terms that match no quote', async () => {
-    const sandbox = await startedSandbox()
-    const { status, body } = await order(sandbox, { pairId: 'ETH_USDC', fromAmount: 7, ...addresses })
-    expect(status).toBe(201)
-    expect(body.rateId).toMatch(uuid)
-    expect(body.toAmount.assetId).toBe('USDC')
-  })
-
+describe('orders of both kinds', () => {
   test.each([
     ['malformed JSON', '{"pairId":', /JSON object/],
     ['an array', '[]', /JSON object/],
@@ -128,51 +103,127 @@ describe('float orders', () => {
     ['an amount that is not a number', { pairId: 'ETH_USDC', fromAmount: 'ten', ...addresses }, /fromAmount/],
     ['a negative amount', { pairId: 'ETH_USDC', fromAmount: -1, ...addresses }, /fromAmount/],
     ['an amount that buys nothing', { pairId: 'USDC_BTC', fromAmount: 1e-7, ...addresses }, /smallest part/],
-  ])('refuses a body with %s', async (_what, body, reason) => {
-    const sandbox = await startedSandbox()
-    for (const path of ['/v3/orders', '/v3/orders/float']) {
-      expectRefused(await ask(sandbox, 'POST', path, { body }), reason)
-    }
-    expect((await ask(sandbox, 'GET', '/v3/orders')).body).toEqual([])
-  })
-})
-
-describe('orders', () => {
-  test('refuses a fixed order that names a quote', async () => {
-    const sandbox = await startedSandbox()
-    const { body: quote } = await askForQuote(sandbox)
-    const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, ...addresses }
-    expect((await ask(sandbox, 'POST', '/v3/orders', { body: terms })).status).toBe(201)
-    const body = { ...terms, quoteId: quote.id }
-    expectRefused(await ask(sandbox, 'POST', '/v3/orders', { body }), /goes to \/v3\/orders\/float/)
+  ])('are refused with %s', async (_what, body, reason) => {
+    const { order, get } = await stage()
+    for (const path of ['/v3/orders', '/v3/orders/float']) expectRefused(await order(body, path), reason)
+    expect((await get('/v3/orders')).body).toEqual([])
   })
 
-  test('lists the newest first, by addresses and assets', async () => {
-    const sandbox = await startedSandbox()
+  test('go to their own path: a fixed order that names a quote is refused', async () => {
+    const { quote, order } = await stage(fixed)
+    const { body: quoted } = await quote()
+    expect((await order(terms, '/v3/orders')).status).toBe(201)
+    expectRefused(await order({ ...terms, quoteId: quoted.id }, '/v3/orders'), /goes to \/v3\/orders\/float/)
+  })
+
+  test('are listed, the newest first, by addresses and assets', async () => {
+    const { order, get } = await stage()
     const place = async (pairId: string, toAddress: string, fromAddress: string) =>
-      (await order(sandbox, { pairId, fromAmount: 1, toAddress, fromAddress })).body.id
+      (await order({ pairId, fromAmount: 1, toAddress, fromAddress })).body.id
     const first = await place('ETH_USDC', '0xa', '0x1')
     const second = await place('ETH_BTC', '0xa', '0x2')
     const third = await place('ETH_USDC', '0xb', '0x2')
     const last = await place('BTC_USDC', '0xa', '0x1')
     const listed = async (query: string) =>
-      (await ask(sandbox, 'GET', `/v3/orders${query}`)).body.map(({ id }: { id: string }) => id)
+      (await get(`/v3/orders${query}`)).body.map(({ id }: { id: string }) => id)
     expect(await listed('?toAddress=0xa&toAsset=USDC')).toEqual([last, first])
     expect(await listed('?fromAddress=0x2')).toEqual([third, second])
     expect(await listed('?fromAsset=ETH&toAsset=USDC')).toEqual([third, first])
-    expect(await listed('?fromAddress=0x1&fromAsset=BTC&toAddress=0xa')).toEqual([last])
     expect(await listed('?fromAddress=0x1&toAddress=0xb')).toEqual([])
     expect(await listed('')).toEqual([last, third, second, first])
   })
+})
 
-  test('says 404 of an order and of a pair that do not exist', async () => {
-    const sandbox = await startedSandbox()
-    for (const [method, body] of [['GET'], ['PATCH', { transactionId: '0x1' }]] as const) {
-      const missing = await ask(sandbox, method, '/v3/orders/none', { body })
-      expect([missing.status, missing.body]).toEqual([404, { code: 'NOT_FOUND', message: 'Order not found' }])
+async function placed(faults: Partial<SandboxFaults> = {}) {
+  const { ask, clock, get, order, sandbox } = await stage({ faults })
+  const place = async () => (await order({ ...terms, toAmount: undefined }, '/v3/orders')).body.id as string
+  const id = await place()
+  const state = async () => (await get(`/v3/orders/${id}`)).body
+  const note = (body: unknown, ofOrder = id) => ask('PATCH', `/v3/orders/${ofOrder}`, {}, body)
+  return { clock, get, note, place, sandbox, state }
+}
+
+describe('an order', () => {
+  test('is awaiting, then inProgress, then complete, five seconds each, whatever the clock offset does', async () => {
+    const { clock, sandbox, state } = await placed()
+    sandbox.faults({ clockOffsetMs: -60_000 })
+    const seen: string[] = []
+    for (const stepMs of [0, 4_999, 1, 4_999, 1, 3_600_000]) {
+      clock.ms += stepMs
+      const { status, updatedAt } = await state()
+      seen.push(`${status} ${updatedAt}`)
     }
-    const { status, body } = await ask(sandbox, 'GET', '/v3/pairs/A_B')
-    expect(status).toBe(404)
-    expect(body.code).toBe('PAIR_NOT_FOUND')
+    expect(seen).toEqual([
+      `awaiting ${isoAfter(0)}`,
+      `awaiting ${isoAfter(0)}`,
+      `inProgress ${isoAfter(5_000)}`,
+      `inProgress ${isoAfter(5_000)}`,
+      `complete ${isoAfter(10_000)}`,
+      `complete ${isoAfter(10_000)}`,
+    ])
+    expect(await state()).toMatchObject({ toTransactionId: expect.stringMatching(/^sandbox-/) })
+  })
+
+  test('is in progress as soon as its transaction is noted', async () => {
+    const { clock, state, note } = await placed()
+    clock.ms += 1_000
+    const { status, body } = await note({ fromTransactionId: '0xabc' })
+    expect(status).toBe(200)
+    const noted = { status: 'inProgress', fromTransactionId: '0xabc', updatedAt: isoAfter(1_000) }
+    expect(body).toMatchObject(noted)
+    clock.ms += 5_000
+    expect(await state()).toMatchObject({ status: 'complete', updatedAt: isoAfter(6_000) })
+  })
+
+  test.each(['failed', 'refunded'] as const)('ends as %s if it was placed so', async (orderOutcome) => {
+    const { clock, sandbox, state } = await placed({ orderOutcome })
+    sandbox.faults({ orderOutcome: 'complete' })
+    clock.ms += 9_999
+    expect((await state()).status).toBe('inProgress')
+    clock.ms += 1
+    const { status, message, toTransactionId } = await state()
+    expect([status, toTransactionId]).toEqual([orderOutcome, undefined])
+    expect(message).toContain('sandbox')
+  })
+
+  test('expires without a deposit, and is complete if one is noted in time', async () => {
+    const { clock, state, note, place, get } = await placed({ orderOutcome: 'expired' })
+    const other = await place()
+    clock.ms += 9_999
+    expect((await state()).status).toBe('awaiting')
+    expect((await note({ transactionId: '0xabc' }, other)).body.status).toBe('inProgress')
+    clock.ms += 1
+    expect(await state()).toMatchObject({ status: 'expired', updatedAt: isoAfter(10_000) })
+    expect((await note({ transactionId: '0xlate' })).body).toMatchObject({ status: 'expired' })
+    clock.ms += 5_000
+    expect((await get(`/v3/orders/${other}`)).body.status).toBe('complete')
+  })
+
+  test('notes a transaction under either name, once for all orders; another is a 412', async () => {
+    const { state, note, place } = await placed()
+    expect((await note({ transactionId: '0x1' })).body.fromTransactionId).toBe('0x1')
+    const other = await place()
+    for (const { status, body } of [
+      await note({ transactionId: '0x1' }),
+      await note({ fromTransactionId: '0x2' }),
+      await note({ transactionId: '0x1' }, other),
+    ])
+      expect([status, body.code]).toEqual([412, 'PRECONDITION_FAILED'])
+    expect((await state()).fromTransactionId).toBe('0x1')
+    expect((await note({ fromTransactionId: '0x2' }, other)).status).toBe(200)
+  })
+
+  test.each([{}, { transactionId: '' }, { transactionId: 1 }, [], '{'])('notes no %j', async (body) => {
+    const { note } = await placed()
+    expect((await note(body)).status).toBe(400)
+  })
+
+  test('that does not exist is a 404', async () => {
+    const { get, note } = await placed()
+    for (const { status, body } of [
+      await get('/v3/orders/none'),
+      await note({ transactionId: '0x1' }, 'none'),
+    ])
+      expect([status, body]).toEqual([404, { code: 'NOT_FOUND', message: 'Order not found' }])
   })
 })

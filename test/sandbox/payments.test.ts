@@ -1,57 +1,66 @@
 import { describe, expect, test } from 'vitest'
-import { ask, ManualClock, pay, startedSandbox, startMs } from './support.ts'
+import { isoAfter, stage } from './support.ts'
 
-describe('payments', () => {
+/**
+ * A request, its body (or undefined) and its answer: the status, and what is in it, or the type of the error. `name`: what
+ * the id in it is called from then on, `$name`. A number in place of a request: so many milliseconds pass.
+ */
+type Step = number | [request: string, body: unknown, status: number, answer?: object | string, name?: string]
+
+/** Requests have a bearer key, and those that begin with `signed` an `X-Signature` too. */
+async function tell(steps: readonly Step[]): Promise<void> {
+  const { clock, pay, paySigned } = await stage()
+  const ids = new Map<string, string>()
+  const named = <Value>(value: Value): Value =>
+    JSON.parse(JSON.stringify(value).replace(/\$(\w+)/g, (_all, name) => ids.get(name) ?? 'unnamed'))
+  for (const step of steps) {
+    if (typeof step === 'number') {
+      clock.ms += step
+      continue
+    }
+    const [request, body, expected, answer, name] = step
+    const [path = '', method = ''] = named(request).split(' ').reverse()
+    const sent = typeof body === 'object' ? named(body) : body
+    const answered = request.startsWith('signed')
+      ? await paySigned(path, sent)
+      : await pay(method, path, sent)
+    expect(answered.status, request).toBe(expected)
+    if (typeof answer === 'string') expect(answered.body.error.type, request).toBe(answer)
+    else if (answer !== undefined) expect(answered.body, request).toMatchObject(named(answer))
+    if (name !== undefined) ids.set(name, answered.body.id)
+  }
+}
+
+describe('every path of the payments API', () => {
   test.each([
     ['GET', '/checkouts'],
-    ['POST', '/checkouts'],
-    ['GET', '/subscriptions/any'],
     ['POST', '/refunds'],
-    ['GET', '/payments'],
-    ['POST', '/payments/any/refund'],
-    ['POST', '/payments/any/capture'],
-    ['GET', '/subscription-checkouts'],
     ['PATCH', '/subscription-checkouts/any/cancel'],
-    ['POST', '/subscriptions/any/charge-quote'],
     ['POST', '/subscriptions/any/charge'],
-    ['GET', '/subscriptions/any/charges'],
     ['GET', '/merchants/any/charges'],
     ['GET', '/settings'],
-  ])('refuses %s %s without a bearer key', async (method, target) => {
-    const sandbox = await startedSandbox()
-    const { status, headers, body } = await ask(sandbox, method, target)
-    expect(status).toBe(401)
-    expect(headers.get('www-authenticate')).toBe('Bearer')
-    expect(headers.get('sandbox')).toBe('quotegate')
+  ])('needs a bearer key: %s %s', async (method, target) => {
+    const { ask } = await stage()
+    const { status, headers, body } = await ask(method, target)
+    expect([status, headers.get('www-authenticate'), headers.get('sandbox')]).toEqual([
+      401,
+      'Bearer',
+      'quotegate',
+    ])
     expect(body).toEqual({ error: { type: 'unauthorized', message: expect.stringContaining('sk_test_') } })
-    expect((await ask(sandbox, method, target, { headers: { Authorization: 'Basic abc' } })).status).toBe(401)
+    expect((await ask(method, target, { Authorization: 'Basic abc' })).status).toBe(401)
   })
 
-  test.each([
-    ['GET', '/checkouts/none', 'Checkout not found'],
-    ['POST', '/checkouts/none/cancel', 'Checkout not found'],
-    ['PATCH', '/subscription-checkouts/none/cancel', 'Subscription checkout not found'],
-    ['POST', '/subscriptions/none/charge-quote', 'Subscription not found'],
-    ['GET', '/subscriptions/none/charges', 'Subscription not found'],
-    ['GET', '/payments/none', 'Payment not found'],
-    ['GET', '/refunds/none', 'Refund not found'],
-  ])('has nothing at %s %s, in the published form', async (method, target, message) => {
-    const sandbox = await startedSandbox()
-    const { status, body } = await pay(sandbox, method, target)
-    expect([status, body]).toEqual([404, { error: { type: 'not_found', message } }])
-  })
-
-  test('fails in the form of the API that was asked, at an unknown path and by a fault too', async () => {
-    const sandbox = await startedSandbox()
-    const { status, body } = await pay(sandbox, 'GET', '/checkouts/a/b')
-    expect([status, body.error.type]).toEqual([404, 'not_found'])
+  test('fails in the form of this API, at an unknown path and by a fault too', async () => {
+    const { pay, get, sandbox } = await stage()
+    expect((await pay('GET', '/checkouts/a/b')).body.error.type).toBe('not_found')
     sandbox.faults({ errorRate: 1 })
-    expect((await pay(sandbox, 'GET', '/checkouts')).body.error.type).toBe('service_unavailable')
-    expect((await ask(sandbox, 'GET', '/v3/pairs')).body.code).toBe('SERVICE_UNAVAILABLE')
+    expect((await pay('GET', '/checkouts')).body.error.type).toBe('service_unavailable')
+    expect((await get('/v3/pairs')).body.code).toBe('SERVICE_UNAVAILABLE')
   })
 
   test('echoes any object, but no field that is its own', async () => {
-    const sandbox = await startedSandbox({ clock: new ManualClock() })
+    const { pay } = await stage()
     const posted = {
       amount: '10.00',
       metadata: { a: [1, null] },
@@ -59,37 +68,28 @@ describe('payments', () => {
       status: 'completed',
       createdAt: 0,
     }
-    const { status, body } = await pay(sandbox, 'POST', '/checkouts', posted)
-    expect(status).toBe(201)
-    expect(body).toEqual({
-      ...posted,
-      id: expect.stringMatching(/^chk_[a-z]{24}$/),
-      status: 'open',
-      createdAt: new Date(startMs).toISOString(),
-    })
-    expect((await pay(sandbox, 'GET', `/checkouts/${body.id}`)).body).toEqual(body)
+    const { status, body } = await pay('POST', '/checkouts', posted)
+    const own = { id: expect.stringMatching(/^chk_[a-z]{24}$/), status: 'open', createdAt: isoAfter(0) }
+    expect([status, body]).toEqual([201, { ...posted, ...own }])
+    expect((await pay('GET', `/checkouts/${body.id}`)).body).toEqual(body)
   })
 
-  test.each(['', 'null', '[1]', '"text"', '{"a":', `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`])(
-    'refuses a body that is not a usable JSON object: %.20s',
-    async (body) => {
-      const sandbox = await startedSandbox()
-      expect((await pay(sandbox, 'POST', '/subscriptions', body)).status).toBe(400)
-    },
-  )
-
-  test('refuses a body past one MiB with a 413', async () => {
-    const sandbox = await startedSandbox()
-    const { status, body } = await pay(sandbox, 'POST', '/checkouts', { text: 'x'.repeat(3 * 1024 * 1024) })
-    expect(status).toBe(413)
-    expect(body.error.type).toBe('body_too_large')
+  test.each([
+    ['', 400],
+    ['[1]', 400],
+    ['{"a":', 400],
+    [`{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 400],
+    [`{"text":"${'x'.repeat(3 * 1024 * 1024)}"}`, 413],
+  ])('refuses a body that is not a JSON object, or not a usable one: %.20s, %i', async (body, status) => {
+    const { pay } = await stage()
+    expect((await pay('POST', '/subscriptions', body)).status).toBe(status)
   })
 
   test('lists the newest first, as many as asked for', async () => {
-    const sandbox = await startedSandbox()
-    for (let n = 1; n <= 25; n += 1) await pay(sandbox, 'POST', '/subscriptions', { n })
+    const { pay } = await stage()
+    for (let n = 1; n <= 25; n += 1) await pay('POST', '/subscriptions', { n })
     const numbersOf = async (target: string) =>
-      (await pay(sandbox, 'GET', target)).body.data.map(({ n }: { n: number }) => n)
+      (await pay('GET', target)).body.data.map(({ n }: { n: number }) => n)
     expect(await numbersOf('/subscriptions?limit=2')).toEqual([25, 24])
     expect(await numbersOf('/subscriptions?limit=odd&limit[]=1')).toHaveLength(20)
     expect(await numbersOf('/subscriptions?limit=100')).toHaveLength(25)
@@ -97,86 +97,209 @@ describe('payments', () => {
   })
 
   test('forgets the oldest past a thousand', async () => {
-    const sandbox = await startedSandbox()
-    const first = await pay(sandbox, 'POST', '/checkouts', {})
-    for (let n = 0; n < 1000; n += 50) {
-      await Promise.all(Array.from({ length: 50 }, () => pay(sandbox, 'POST', '/checkouts', {})))
-    }
-    expect((await pay(sandbox, 'GET', `/checkouts/${first.body.id}`)).status).toBe(404)
+    const { pay } = await stage()
+    const first = await pay('POST', '/checkouts', {})
+    for (let n = 0; n < 1000; n += 50)
+      await Promise.all(Array.from({ length: 50 }, () => pay('POST', '/checkouts', {})))
+    expect((await pay('GET', `/checkouts/${first.body.id}`)).status).toBe(404)
   })
 })
 
-describe('checkouts', () => {
-  test('are paid by themselves after two seconds, and then not cancelled', async () => {
-    const clock = new ManualClock()
-    const sandbox = await startedSandbox({ clock })
-    const { body } = await pay(sandbox, 'POST', '/checkouts', {})
-    clock.advance(1999)
-    expect((await pay(sandbox, 'GET', `/checkouts/${body.id}`)).body.status).toBe('open')
-    clock.advance(1)
-    expect((await pay(sandbox, 'GET', `/checkouts/${body.id}`)).body.status).toBe('completed')
-    expect((await pay(sandbox, 'POST', `/checkouts/${body.id}/cancel`)).status).toBe(409)
-  })
+const none = undefined
+const wanted = { destination: '0xabc', deadline: '2026-05-19T13:00:00Z' }
+const oneDayMs = 86_400_000
+const refundPayment = 'signed POST /payments/$payment/refund'
 
-  test('can be cancelled once', async () => {
-    const clock = new ManualClock()
-    const sandbox = await startedSandbox({ clock })
-    const { body } = await pay(sandbox, 'POST', '/checkouts', {})
-    expect((await pay(sandbox, 'POST', `/checkouts/${body.id}/cancel`)).body.status).toBe('cancelled')
-    clock.advance(5000)
-    expect((await pay(sandbox, 'GET', `/checkouts/${body.id}`)).body.status).toBe('cancelled')
-    expect((await pay(sandbox, 'POST', `/checkouts/${body.id}/cancel`)).status).toBe(409)
-    expect((await pay(sandbox, 'POST', `/sandbox/checkouts/${body.id}/complete`)).status).toBe(409)
-  })
-})
+const notFound = (what: string) => ({ error: { type: 'not_found', message: `${what} not found` } })
 
-describe('two-step checkouts', () => {
-  test.each(['payment_method', 'payment_mode'])(
-    'by %s expire after a day, or when they say',
-    async (field) => {
-      const sandbox = await startedSandbox({ clock: new ManualClock() })
-      const expiry = async (posted: object) =>
-        (await pay(sandbox, 'POST', '/checkouts', posted)).body.expires_at
-      expect(await expiry({ [field]: 'two_step' })).toBe(new Date(startMs + 86_400_000).toISOString())
-      expect(await expiry({ [field]: 'two_step', expires_at: 'soon' })).toBe('soon')
-      expect(await expiry({ [field]: 'direct', signatures: ['0x1'] })).toBeUndefined()
-    },
-  )
-})
+test.each<[what: string, ...steps: Step[]]>([
+  [
+    'what is not there is answered in the published form',
+    ['GET /checkouts/none', none, 404, notFound('Checkout')],
+    ['POST /checkouts/none/cancel', none, 404, notFound('Checkout')],
+    ['PATCH /subscription-checkouts/none/cancel', none, 404, notFound('Subscription checkout')],
+    ['POST /subscriptions/none/charge-quote', none, 404, notFound('Subscription')],
+    ['GET /subscriptions/none/charges', none, 404, notFound('Subscription')],
+    ['GET /payments/none', none, 404, notFound('Payment')],
+    ['GET /refunds/none', none, 404, notFound('Refund')],
+  ],
+  [
+    'a checkout is paid by itself after two seconds, and then not cancelled',
+    ['POST /checkouts', {}, 201, { status: 'open' }, 'paid'],
+    1_999,
+    ['GET /checkouts/$paid', none, 200, { status: 'open' }],
+    1,
+    ['GET /checkouts/$paid', none, 200, { status: 'completed' }],
+    ['POST /checkouts/$paid/cancel', none, 409],
+  ],
+  [
+    'a checkout is cancelled once, and then not paid',
+    ['POST /checkouts', {}, 201, {}, 'cancelled'],
+    ['POST /checkouts/$cancelled/cancel', none, 200, { status: 'cancelled' }],
+    5_000,
+    ['GET /checkouts/$cancelled', none, 200, { status: 'cancelled' }],
+    ['POST /checkouts/$cancelled/cancel', none, 409],
+    ['POST /sandbox/checkouts/$cancelled/complete', none, 409],
+  ],
+  [
+    'a checkout in two steps expires after a day, or when it says',
+    ['POST /checkouts', { payment_method: 'two_step' }, 201, { expires_at: isoAfter(oneDayMs) }],
+    ['POST /checkouts', { payment_mode: 'two_step' }, 201, { expires_at: isoAfter(oneDayMs) }],
+    ['POST /checkouts', { payment_mode: 'two_step', expires_at: 'soon' }, 201, { expires_at: 'soon' }],
+  ],
+  [
+    'a checkout is refunded only once it is completed',
+    ['POST /checkouts', {}, 201, {}, 'paid'],
+    ['POST /refunds', { checkoutId: '$paid' }, 422],
+    ['POST /refunds', { checkoutId: 'unknown' }, 422],
+    ['POST /refunds', {}, 400],
+    ['POST /sandbox/checkouts/$paid/complete', none, 200, { status: 'completed' }],
+    ['POST /refunds', { checkoutId: '$paid', amount: '1' }, 201, { status: 'succeeded' }, 'refund'],
+    ['GET /refunds/$refund', none, 200, { checkoutId: '$paid', amount: '1' }],
+    ['GET /refunds', none, 200, { data: [{ id: '$refund' }] }],
+  ],
+  [
+    'a payment is refunded once, by a signed request, and the refund is among the others',
+    ['POST /payments', { amount: '9990000' }, 201, { status: 'succeeded' }, 'payment'],
+    ['POST /payments/$payment/refund', wanted, 401, 'invalid_signature'],
+    [refundPayment, '[', 400],
+    [refundPayment, {}, 400],
+    [refundPayment, { destination: '0xabc' }, 400],
+    [refundPayment, { ...wanted, destination: '' }, 400],
+    [refundPayment, { ...wanted, paymentId: 'another' }, 201, { ...wanted, paymentId: '$payment' }, 'refund'],
+    ['GET /refunds/$refund', none, 200, { status: 'succeeded' }],
+    ['GET /payments', none, 200, { data: [{ id: '$payment', amount: '9990000', status: 'refunded' }] }],
+    [refundPayment, wanted, 409],
+    ['signed POST /payments/none/refund', wanted, 404],
+  ],
+  [
+    'a payment in two steps is captured once, by a signed request',
+    ['POST /payments', { payment_method: 'two_step' }, 201, { status: 'authorized' }, 'payment'],
+    ['POST /payments/$payment/capture', none, 401],
+    ['signed POST /payments/$payment/capture', none, 200, { id: '$payment', status: 'succeeded' }],
+    ['signed POST /payments/$payment/capture', none, 409, 'invalid_state'],
+    ['POST /payments', { payment_method: 'direct' }, 201, { status: 'succeeded' }, 'direct'],
+    ['signed POST /payments/$direct/capture', none, 409],
+  ],
+  [
+    'a subscription is active until it is cancelled',
+    ['POST /subscriptions', { plan: 'gold' }, 201, { status: 'active' }, 'subscription'],
+    ['POST /subscriptions/$subscription/cancel', none, 200, { plan: 'gold', status: 'cancelled' }],
+    ['POST /subscriptions/$subscription/cancel', none, 409],
+  ],
+  [
+    'a checkout of a subscription is cancelled by PATCH, and then not completed',
+    ['POST /subscription-checkouts', {}, 201, { status: 'open' }, 'begun'],
+    ['POST /subscription-checkouts/$begun/cancel', none, 404],
+    ['PATCH /subscription-checkouts/$begun/cancel', none, 200, { id: '$begun', status: 'cancelled' }],
+    5_000,
+    ['GET /subscriptions', none, 200, { data: [{ status: 'cancelled' }] }],
+    ['PATCH /subscription-checkouts/$begun/cancel', none, 409],
+  ],
+  [
+    'a checkout of a subscription completes by itself, and then its subscription is active',
+    ['POST /subscription-checkouts', { plan: 'gold' }, 201, { status: 'open', plan: 'gold' }, 'begun'],
+    ['GET /subscriptions', none, 200, { data: [{ plan: 'gold', status: 'incomplete' }] }],
+    2_000,
+    ['GET /subscriptions', none, 200, { data: [{ status: 'active' }] }],
+    ['GET /subscription-checkouts', none, 200, { data: [{ id: '$begun', status: 'completed' }] }],
+    ['GET /checkouts', none, 200, { data: [] }],
+    ['PATCH /subscription-checkouts/$begun/cancel', none, 409],
+  ],
+  [
+    'charges of merchants are those of their merchant',
+    ['POST /merchants/m1/charges', { merchantId: 'm2' }, 201, { merchantId: 'm1' }, 'first'],
+    ['POST /merchants/m2/charges', {}, 201, {}, 'other'],
+    ['POST /merchants/m1/charges', {}, 201, {}, 'last'],
+    ['GET /merchants/m1/charges', none, 200, { data: [{ id: '$last' }, { id: '$first' }] }],
+    ['GET /merchants/m1/charges?limit=1', none, 200, { data: [{ id: '$last' }] }],
+    ['GET /merchants/m2/charges', none, 200, { data: [{ id: '$other' }] }],
+  ],
+  [
+    'settings are those of the last PUT',
+    ['PUT /settings', { currency: 'USD' }, 200, { currency: 'USD' }],
+    ['GET /settings', none, 200, { currency: 'USD' }],
+  ],
+])('%s', (_what, ...steps) => tell(steps))
 
-describe('subscriptions', () => {
-  test('are active until they are cancelled', async () => {
-    const sandbox = await startedSandbox()
-    const { body } = await pay(sandbox, 'POST', '/subscriptions', { plan: 'gold' })
-    expect(body.status).toBe('active')
-    const cancelled = await pay(sandbox, 'POST', `/subscriptions/${body.id}/cancel`)
-    expect(cancelled.body).toEqual({ ...body, status: 'cancelled' })
-    expect((await pay(sandbox, 'POST', `/subscriptions/${body.id}/cancel`)).status).toBe(409)
-  })
-})
+describe('a charge of a subscription', () => {
+  const toSubscribe = (plan: object = {}): Step => ['POST /subscriptions', plan, 201, {}, 'one']
+  const subscribe = toSubscribe()
+  const quote: Step = ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '9990000' }]
+  const charge = (charge_nonce: unknown, status: number, reason?: string, amount = '9990000'): Step => {
+    return ['signed POST /subscriptions/$one/charge', { amount, charge_nonce }, status, reason]
+  }
+  const ledger = (...charges: object[]): Step => {
+    return ['GET /subscriptions/$one/charges', none, 200, { data: charges }]
+  }
+  const failed = (reason: string) => ({ status: 'failed', failure_reason: reason })
+  const made = { status: 'succeeded', failure_reason: null }
+  const inSeconds = isoAfter(30_000).replace('.000Z', 'Z')
+  const bad = (body: unknown): Step => ['signed POST /subscriptions/$one/charge', body, 400]
 
-describe('refunds', () => {
-  test('are given for a completed checkout', async () => {
-    const sandbox = await startedSandbox({ clock: new ManualClock() })
-    const { body: checkout } = await pay(sandbox, 'POST', '/checkouts', {})
-    expect((await ask(sandbox, 'POST', `/sandbox/checkouts/${checkout.id}/complete`)).body.status).toBe(
-      'completed',
-    )
-    const { status, body } = await pay(sandbox, 'POST', '/refunds', { checkoutId: checkout.id, amount: '1' })
-    expect(status).toBe(201)
-    expect(body).toMatchObject({ checkoutId: checkout.id, amount: '1', status: 'succeeded' })
-    expect((await pay(sandbox, 'GET', `/refunds/${body.id}`)).body).toEqual(body)
-    expect((await pay(sandbox, 'GET', '/refunds')).body.data).toEqual([body])
-  })
+  test.each<[what: string, ...steps: Step[]]>([
+    [
+      'is quoted in the published form, signed, and in the ledger',
+      subscribe,
+      ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '9990000', expires_at: inSeconds }],
+      charge('1', 201),
+      ledger({ ...made, amount: '9990000', charge_nonce: '1' }),
+    ],
+    [
+      'is quoted with the amount of its subscription, if that is in the smallest unit',
+      toSubscribe({ amount: '5000000' }),
+      ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '5000000' }],
+      toSubscribe({ amount: '10.00' }),
+      quote,
+    ],
+    [
+      'is good until its quote expires, and refused from then on until there is another',
+      ...[subscribe, quote, 29_999, charge('1', 201), 1, charge('2', 422, 'quote_expired')],
+      ...[quote, charge('2', 201), ledger(made, failed('quote_expired'), made)],
+    ],
+    [
+      'is refused without a quote, of another amount, and without a signature',
+      ...[subscribe, charge('1', 422, 'amount_not_quoted')],
+      ...[quote, charge('1', 422, 'amount_not_quoted', '9990001')],
+      ['POST /subscriptions/$one/charge', { amount: '9990000', charge_nonce: '1' }, 401, 'invalid_signature'],
+    ],
+    [
+      'with a repeated nonce is refused, however it is written; nonces are those of one subscription',
+      ...[subscribe, quote, charge('7', 201), charge(7, 422, 'charge_nonce_used')],
+      ...[charge(8, 201), charge('8', 422, 'charge_nonce_used')],
+      ledger(failed('charge_nonce_used'), made, failed('charge_nonce_used'), made),
+      ...[subscribe, quote, charge('7', 201), ledger(made)],
+    ],
+    [
+      'of which something is wrong is not in the ledger',
+      ...[subscribe, quote, bad({ amount: '1' }), bad({ amount: 1, charge_nonce: '1' }), bad(undefined)],
+      // A nonce that JSON numbers cannot hold.
+      bad('{"amount":"9990000","charge_nonce":9007199254740993}'),
+      ledger(),
+    ],
+    [
+      'has no quote, body and signature where the plan is in tokens',
+      toSubscribe({ token: '0xtoken' }),
+      ['POST /subscriptions/$one/charge-quote', none, 409],
+      charge('1', 400),
+      ['POST /subscriptions/$one/charge', none, 201, made],
+      ledger(made),
+    ],
+    [
+      'is quoted and made only while the subscription is active',
+      subscribe,
+      quote,
+      ['POST /subscriptions/$one/cancel', none, 200],
+      ['POST /subscriptions/$one/charge-quote', none, 409],
+      charge('1', 409),
+    ],
+  ])('%s', (_what, ...steps) => tell(steps))
 
-  test('are refused for a checkout that is not completed', async () => {
-    const sandbox = await startedSandbox({ clock: new ManualClock() })
-    const { body: checkout } = await pay(sandbox, 'POST', '/checkouts', {})
-    const refund = (checkoutId?: unknown) => pay(sandbox, 'POST', '/refunds', { checkoutId })
-    expect((await refund(checkout.id)).status).toBe(422)
-    await pay(sandbox, 'POST', `/checkouts/${checkout.id}/cancel`)
-    expect((await refund(checkout.id)).status).toBe(422)
-    expect((await refund('unknown')).status).toBe(422)
-    expect((await refund()).status).toBe(400)
+  test('is made once, however many come at once', async () => {
+    const { pay, paySigned } = await stage()
+    const path = `/subscriptions/${(await pay('POST', '/subscriptions', {})).body.id}`
+    const { amount } = (await pay('POST', `${path}/charge-quote`)).body
+    const posted = Array.from({ length: 4 }, () => paySigned(`${path}/charge`, { amount, charge_nonce: '7' }))
+    expect((await Promise.all(posted)).map(({ status }) => status).sort()).toEqual([201, 422, 422, 422])
   })
 })

@@ -1,20 +1,8 @@
-import { afterEach } from 'vitest'
-import type { GatewayClock } from '../../src/clock.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
+import { onTestFinished } from 'vitest'
+import { type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 
 export const startMs = 1_763_651_800_000
-
-export class ManualClock implements GatewayClock {
-  #nowMs = startMs
-
-  nowMs(): number {
-    return this.#nowMs
-  }
-
-  advance(byMs: number): void {
-    this.#nowMs += byMs
-  }
-}
+export const isoAfter = (ms: number) => new Date(startMs + ms).toISOString()
 
 export interface Answer {
   status: number
@@ -23,53 +11,35 @@ export interface Answer {
   body: any
 }
 
-const started: Sandbox[] = []
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((sandbox) => sandbox.close()))
-})
+/** A sandbox for one test, whose time stands still unless the test moves it on, and what can be asked of it. */
+export async function stage(options: SandboxOptions = {}) {
+  const clock = { ms: startMs, nowMs: () => clock.ms }
+  const sandbox = await startSandbox({ clock, ...options })
+  onTestFinished(() => sandbox.close())
 
-export async function startedSandbox(options?: SandboxOptions): Promise<Sandbox> {
-  const sandbox = await startSandbox(options)
-  started.push(sandbox)
-  return sandbox
-}
-
-export async function ask(
-  sandbox: Sandbox,
-  method: string,
-  target: string,
-  { headers = {}, body }: { headers?: Record<string, string>; body?: unknown } = {},
-): Promise<Answer> {
-  const response = await fetch(sandbox.url + target, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  })
-  return { status: response.status, headers: response.headers, body: await response.json() }
-}
-
-export function askForQuote(
-  sandbox: Sandbox,
-  target = '/v3/pairs/ETH_USDC/quotes?amount=0.1',
-): Promise<Answer> {
-  return ask(sandbox, 'GET', target, { headers: { 'App-Name': 'tests' } })
-}
-
-export function pay(sandbox: Sandbox, method: string, target: string, body?: unknown): Promise<Answer> {
-  return ask(sandbox, method, target, {
-    headers: { Authorization: 'Bearer any', 'Content-Type': 'application/json' },
-    body,
-  })
-}
-
-/** A POST with an `X-Signature`. */
-export function paySigned(sandbox: Sandbox, target: string, body?: unknown): Promise<Answer> {
-  return ask(sandbox, 'POST', target, {
-    headers: {
-      Authorization: 'Bearer sk_test_1',
-      'X-Signature': '0xsigned',
-      'Content-Type': 'application/json',
-    },
-    body,
-  })
+  async function ask(method: string, target: string, headers = {}, body?: unknown): Promise<Answer> {
+    const bytes = typeof body === 'string' ? body : JSON.stringify(body)
+    const response = await fetch(sandbox.url + target, {
+      method,
+      headers,
+      ...(body !== undefined && { body: bytes }),
+    })
+    return { status: response.status, headers: response.headers, body: await response.json() }
+  }
+  const json = { 'Content-Type': 'application/json' }
+  return {
+    sandbox,
+    clock,
+    ask,
+    get: (target: string, headers = {}) => ask('GET', target, headers),
+    quote: (query = 'amount=0.1', pair = 'ETH_USDC') =>
+      ask('GET', `/v3/pairs/${pair}/quotes?${query}`, { 'App-Name': 'tests' }),
+    order: (body: unknown, path = '/v3/orders/float') => ask('POST', path, {}, body),
+    setFaults: (body: unknown) => ask('PUT', '/sandbox/faults', {}, body),
+    pay: (method: string, target: string, body?: unknown) =>
+      ask(method, target, { Authorization: 'Bearer any', ...json }, body),
+    /** A POST with an `X-Signature`. */
+    paySigned: (target: string, body?: unknown) =>
+      ask('POST', target, { Authorization: 'Bearer sk_test_1', 'X-Signature': '0xsigned', ...json }, body),
+  }
 }
