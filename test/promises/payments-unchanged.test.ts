@@ -47,11 +47,13 @@ describe.each(everyWay)(
         [sign(signedBytes), 201],
         [sign('{}'), 401],
       ] as const) {
-        const headers = { 'X-Signature': signature, 'Content-Type': 'application/json' }
+        const headers = { 'X-Signature': signature, 'Content-Type': 'application/json', Forwarded: 'for=x' }
         const delivery = open(gateway)('post', '/webhooks/payments?try=1').set(headers).send(signedBytes)
         expect((await delivery).status).toBe(status)
       }
-      expect(receiver.requests[0]?.target).toBe('/internal/webhooks/payments?try=1')
+      const [seen] = receiver.requests
+      expect(seen?.target).toBe('/internal/webhooks/payments?try=1')
+      expect(valuesOf(seen?.rawHeaders ?? [], 'forwarded')).toEqual(['for=x'])
     })
   },
 )
