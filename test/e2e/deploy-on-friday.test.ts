@@ -1,58 +1,24 @@
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { afterEach, expect, it, onTestFinished } from 'vitest'
-import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { type Backend, startBalancer } from '../support/gateways/balancer.ts'
+import { ask, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { killPrograms, type RunningProgram, startProgram } from '../support/gateways/program.ts'
-import { type ValkeyServer, valkey } from '../support/stores/valkey.ts'
+import { killPrograms } from '../support/gateways/program.ts'
+import { type Instance, startInstance } from '../support/gateways/rolling.ts'
+import { valkey } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
 
-interface Instance extends Backend {
-  program: RunningProgram
-}
-
-async function startInstance(upstreamUrl: string, store: ValkeyServer): Promise<Instance> {
-  const program = startProgram([], {
-    PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_FORMAT: 'json',
-    SWAP_BASE_URL: upstreamUrl,
-    VALKEY_URL: store.url,
-    // Six programs share the machine of the test: none may take a slow answer for none.
-    VALKEY_TIMEOUT_MS: '2000',
-    DRAIN_DELAY_MS: '1000',
-  })
-  const [, url = '', operationsUrl = ''] = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  return { program, url, operationsUrl }
-}
-
-interface Answer {
-  /** The status, or what went wrong. */
-  outcome: string
-  body: string
-}
-
-function send(
-  url: string,
-  agent: Agent | false,
-  { path, body }: { path: string; body?: object },
-): Promise<Answer> {
-  const { hostname, port } = new URL(url)
-  const headers = { Host: 'gateway', 'App-Name': 'wallet' }
+/** The status, or what went wrong. */
+async function send(url: string, agent: Agent | undefined, { path, body }: { path: string; body?: object }) {
   const method = body === undefined ? 'GET' : 'POST'
-  return new Promise((resolve) => {
-    const failed = (error: Error) => resolve({ outcome: `${method} ${error.message}`, body: '' })
-    const sent = request({ hostname, port, method, path, headers, agent }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('error', failed).on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () =>
-        resolve({ outcome: `${method} ${response.statusCode}`, body: Buffer.concat(chunks).toString() }),
-      )
-    })
-    sent.on('error', failed)
-    sent.end(body && JSON.stringify(body))
-  })
+  const written = body === undefined ? {} : { body: JSON.stringify(body) }
+  try {
+    const answer = await ask(url, { path, method, ...(agent && { agent }), ...written })
+    return { outcome: `${method} ${answer.status}`, body: answer.body }
+  } catch (error) {
+    return { outcome: `${method} ${error}`, body: '' }
+  }
 }
 
 const quoteFor = (amount: string) => ({ path: `${quotePath}?amount=${amount}` })
@@ -77,11 +43,13 @@ async function provider() {
 
 it('three replicas are replaced under load and then the store is restarted: no request fails, no order is misjudged', {
   tags: ['redis-server'],
-  timeout: 120_000,
 }, async () => {
   const store = await valkey()
   const upstream = await provider()
-  const old = await Promise.all([1, 2, 3].map(() => startInstance(upstream.url, store)))
+  // Six programs share the machine of the test: none may take a slow answer for none.
+  const settings = { VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: '2000', DRAIN_DELAY_MS: '1000' }
+  const start = () => startInstance(upstream.url, settings)
+  const old = await Promise.all([start(), start(), start()])
   const balancer = await startBalancer(new Set(old))
   onTestFinished(balancer.close)
 
@@ -90,8 +58,9 @@ it('three replicas are replaced under load and then the store is restarted: no r
   let running = true
   const clients = Array.from({ length: 9 }, async (_, client) => {
     // Two in three keep their connection, as pools do; the others open a new one each time.
-    const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
-    const count = ({ outcome }: Answer) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    const agent = client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
+    const count = ({ outcome }: { outcome: string }) =>
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     for (let turn = 0; running; turn += 1) {
       const quoted = await send(balancer.url, agent, quoteFor(`${(turn % 5) + 1}`))
       count(quoted)
@@ -100,15 +69,15 @@ it('three replicas are replaced under load and then the store is restarted: no r
       ordered.push(reference)
       count(await send(balancer.url, agent, orderFor(quoted.body, reference)))
     }
-    if (agent) agent.destroy()
+    agent?.destroy()
   })
 
-  const [first] = old as [Instance]
-  const live = await send(first.url, false, quoteFor('55'))
-  const short = await send(first.url, false, quoteFor('66'))
+  const [first] = old
+  const live = await send(first.url, undefined, quoteFor('55'))
+  const short = await send(first.url, undefined, quoteFor('66'))
   const replaced: Instance[] = []
   for (const instance of old) {
-    const next = await startInstance(upstream.url, store)
+    const next = await start()
     balancer.backends.add(next)
     replaced.push(next)
     instance.program.child.kill('SIGTERM')
@@ -117,10 +86,10 @@ it('three replicas are replaced under load and then the store is restarted: no r
   }
 
   const [, , latest] = replaced as [Instance, Instance, Instance]
-  expect((await send(latest.url, false, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
+  expect((await send(latest.url, undefined, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
   // For two seconds after its start a replica lets late orders pass, because others may know more.
   await pause(3_000)
-  const refused = await send(latest.url, false, orderFor(short.body, 'late'))
+  const refused = await send(latest.url, undefined, orderFor(short.body, 'late'))
   expect([refused.outcome, JSON.parse(refused.body).type]).toEqual([
     'POST 409',
     'urn:quotegate:problem:quote-expired',

@@ -36,18 +36,8 @@ type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 type Ask = (method: Method, target: string) => Test
 
 /** The ways in which the service can be had: each story plays on all of them. */
-export const ways: Record<string, (gateway: RunningGateway) => Ask> = {
-  'the app': (gateway) => (method, target) => request(gateway.app)[method](target),
-  'the listener': (gateway) => (method, target) => request(gateway.listener)[method](target),
-  'the listening service': (gateway) => (method, target) => request(gateway.url)[method](target),
-}
-
-export const everyWay = Object.entries(ways)
-
-/** The values of one header among raw ones. */
-export function valuesOf(rawHeaders: readonly string[] | undefined, name: string): string[] {
-  const lowerCaseName = name.toLowerCase()
-  return (rawHeaders ?? []).filter(
-    (_, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === lowerCaseName,
-  )
-}
+export const everyWay: [way: string, open: (gateway: RunningGateway) => Ask][] = [
+  ['the app', (gateway) => (method, target) => request(gateway.app)[method](target)],
+  ['the listener', (gateway) => (method, target) => request(gateway.listener)[method](target)],
+  ['the listening service', (gateway) => (method, target) => request(gateway.url)[method](target)],
+]

@@ -6,79 +6,67 @@ import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
 import { KeyFile } from '../../src/journal/key-file.ts'
-import { type KeyKeeper, keptForMs, maxKeptBytes, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
+import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { newFolder } from '../journal/disk-support.ts'
+import { deferred } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import { fakedClock } from '../support/machine/faked-clock.ts'
+import { MemoryStore } from '../support/stores/memory-store.ts'
 
 const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
   ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
-const keysWith = (keeper: KeyKeeper) =>
-  new OrderKeys({ salt: '', keepers: [keeper], orderMs: 15_000, clock: fakedClock, events: new Events() })
+const limited = () => answer(429)
+const keysWith = (keepers: KeyKeeper[], events = new Events()) =>
+  new OrderKeys({ salt: '', keepers, orderMs: 15_000, clock: fakedClock, events })
 
 /** Returns whether the order was sent. */
 async function click(
   keys: OrderKeys,
   key = 'k',
-  answered: number | (() => Promise<WholeAnswer>) = 201,
-  body?: Buffer,
+  send: () => WholeAnswer | Promise<WholeAnswer> = answer,
 ): Promise<boolean> {
-  const id = keys.idIn(['Idempotency-Key', key]) ?? ''
+  const order = { id: keys.idIn(['Idempotency-Key', key]) ?? '', bytes: Buffer.from('b'), terms: undefined }
   let isSent = false
-  await keys.once(
-    { target: '/', outcome: undefined },
-    { id, bytes: Buffer.from('b'), terms: undefined },
-    async () => {
-      isSent = true
-      return typeof answered === 'number' ? answer(answered, body) : answered()
-    },
-  )
+  await keys.once({ target: '/', outcome: undefined }, order, async () => {
+    isSent = true
+    return send()
+  })
   return isSent
 }
 
 describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', () => {
-  /** Returns a list of what the events said became of keys. */
+  /** `said`: what the events said became of keys. */
   const withEvents = () => {
     const said: string[] = []
     const events = new Events([{ orderKeyed: (result: string) => void said.push(result) }])
-    const keys = new OrderKeys({ salt: '', keepers: [], orderMs: 15_000, clock: fakedClock, events })
-    const displaced = () => said.filter((one) => one === 'displaced').length
-    return { keys, said, displaced }
+    return { keys: keysWith([], events), said }
   }
 
-  test('past their bound make room, those first that were answered first', async () => {
-    const { keys, displaced } = withEvents()
-    for (let number = 0; number < maxKeys + 3; number += 1) await click(keys, `k${number}`)
-    expect([keys.size, displaced()]).toEqual([maxKeys, 3])
-    expect(await click(keys, 'k3')).toBe(false)
-    expect(await click(keys, 'k2')).toBe(true)
-  })
-
-  test('make room for the bytes of answers too', async () => {
-    const { keys, displaced } = withEvents()
-    const bytes = 65_536
-    const fitting = maxKeptBytes / bytes
-    for (let number = 0; number < fitting + 2; number += 1)
-      await click(keys, `k${number}`, 201, Buffer.alloc(bytes))
-    expect([keys.size, displaced()]).toEqual([fitting, 2])
-    expect(await click(keys, 'k2')).toBe(false)
-    expect(await click(keys, 'k1')).toBe(true)
-  })
+  test.each([
+    [10_000, 1],
+    [512, 65_536],
+  ])(
+    'past %i with answers of %i bytes make room, those first that were answered first',
+    async (fitting, bytes) => {
+      const { keys, said } = withEvents()
+      const large = () => answer(201, Buffer.alloc(bytes))
+      for (let number = 0; number < fitting + 3; number += 1) await click(keys, `k${number}`, large)
+      expect([keys.size, said.filter((one) => one === 'displaced').length]).toEqual([fitting, 3])
+      expect(await click(keys, 'k3')).toBe(false)
+      expect(await click(keys, 'k2')).toBe(true)
+    },
+  )
 
   test('whose orders are on their way or have no known answer stay, and where there are only these no new one is taken', async () => {
     const { keys, said } = withEvents()
     await click(keys, 'answered')
     const lost = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
-    let over = () => {}
-    const inFlight = click(
-      keys,
-      'in-flight',
-      () => new Promise((resolve) => (over = () => resolve(answer()))),
-    )
+    const { promise, resolve } = deferred<WholeAnswer>()
+    const inFlight = click(keys, 'in-flight', () => promise)
     for (let number = 2; number < maxKeys; number += 1)
       await expect(click(keys, `k${number}`, () => Promise.reject(lost))).rejects.toThrow()
     // It takes the place of the only one that was answered.
@@ -88,7 +76,7 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
     await expect(click(keys, 'in-flight')).rejects.toMatchObject({ slug: 'order-in-progress' })
     expect(said.filter((one) => one === 'refused' || one === 'displaced')).toEqual(['displaced', 'refused'])
     expect(keys.size).toBe(maxKeys)
-    over()
+    resolve(answer())
     expect(await inFlight).toBe(true)
     expect(await click(keys, 'new')).toBe(true)
   })
@@ -96,38 +84,20 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
 
 /** A store that runs what it is asked; `how` says what becomes of its replies. */
 class Store {
-  readonly kept = new Map<string, string>()
+  readonly keyPrefix = ''
+  readonly #memory = new MemoryStore(fakedClock.nowMs)
   how: 'ok' | 'loses replies' | 'away' = 'ok'
   asked = 0
-  readonly keyPrefix = ''
 
   async insist(...[operation, commands]: Parameters<SharedStore['insist']>): Promise<never> {
     this.asked += 1
-    if (this.how === 'away') return undefined as never
-    const callBuffer = async (...[, , , key, ...parameters]: string[]) => [
-      Buffer.from(parameters.pop() ?? ''),
-      this.#run(operation, String(key), parameters),
-    ]
-    const said = await commands({ callBuffer } as never)
+    const said = this.how === 'away' ? undefined : await commands(this.#memory.clientOf(operation))
     return (this.how === 'ok' ? said : undefined) as never
-  }
-
-  #run(operation: string, key: string, [first = '', value = '']: string[]): unknown {
-    const found = this.kept.get(key)
-    if (operation === 'key-claim') {
-      if (found !== undefined) return [Buffer.from(found.slice(22)), keptForMs]
-      this.kept.set(key, first)
-      return null
-    }
-    if (found !== undefined && !found.startsWith(first)) return 0
-    if (value === '') this.kept.delete(key)
-    else this.kept.set(key, value)
-    return 1
   }
 }
 
 describe('in the shared store a displaced key is still found: a key there', () => {
-  const replica = (store: Store) => keysWith(new SharedOrderKeys(store as never, keptForMs))
+  const replica = (store: Store) => keysWith([new SharedOrderKeys(store, keptForMs)])
   const atOnce = () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
@@ -140,57 +110,45 @@ describe('in the shared store a displaced key is still found: a key there', () =
       const store = new Store()
       const [a, b] = [replica(store), replica(store)]
       store.how = how
-      await click(a, 'k', 429)
+      await click(a, 'k', limited)
       store.how = 'ok'
       expect(await click(a)).toBe(true)
       await vi.advanceTimersByTimeAsync(1_100)
-      expect(store.kept.size).toBe(1)
       expect(await click(b)).toBe(false)
     },
   )
 
-  test('is still found there by a process that had to displace it', async () => {
+  test('is still found by a process that had to displace it', async () => {
     const keys = replica(new Store())
     for (let number = 0; number <= maxKeys; number += 1) await click(keys, `k${number}`)
     expect(keys.size).toBe(maxKeys)
     expect(await click(keys, 'k0')).toBe(false)
   })
 
-  test('is freed once the store is back', async () => {
+  test('is freed once the store is back, and costs one question a second while it is away', async () => {
     atOnce()
     const store = new Store()
     const [a, b] = [replica(store), replica(store)]
     store.how = 'loses replies'
-    await click(a, 'k', 429)
-    store.how = 'ok'
-    await vi.advanceTimersByTimeAsync(1_100)
-    expect(await click(b)).toBe(true)
-  })
-
-  test('costs one question a second while the store is away, however many are freed', async () => {
-    atOnce()
-    const store = new Store()
-    const keys = replica(store)
-    store.how = 'loses replies'
-    for (let round = 0; round < 100; round += 1) await click(keys, 'k', 429)
+    for (let round = 0; round < 100; round += 1) await click(a, 'k', limited)
     store.how = 'away'
     store.asked = 0
     await vi.advanceTimersByTimeAsync(3_000)
     expect(store.asked).toBeLessThan(5)
+    store.how = 'ok'
+    await vi.advanceTimersByTimeAsync(1_100)
+    expect(await click(b)).toBe(true)
   })
 })
 
 describe('with the folder keys outlive the process: a key in a folder', () => {
-  const inFolder = (directory: string) => {
+  const started = async (directory: string) => {
     const trouble = new DiskTrouble(fakedClock, new Events())
     const file = new KeyFile({ directory, clock: fakedClock, log: silentLogger(), trouble })
-    return { file, keys: keysWith(file) }
-  }
-  const started = async (directory: string) => {
-    const one = inFolder(directory)
-    await one.keys.start()
-    onTestFinished(() => one.keys.close())
-    return one
+    const keys = keysWith([file])
+    await keys.start()
+    onTestFinished(() => keys.close())
+    return { file, keys }
   }
   /** What every open file does from now on. */
   async function change(name: 'appendFile' | 'readLines', to: (real: never) => unknown): Promise<() => void> {
@@ -209,14 +167,12 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
   test('waits for its own line on a slow disk, not for those that come later', async () => {
     const { file, keys } = await started(newFolder())
     await click(keys)
-    await change(
-      'appendFile',
-      (real: (...all: unknown[]) => Promise<void>) =>
-        async function (this: unknown, ...all: unknown[]) {
-          await pause(5)
-          return real.apply(this, all)
-        },
-    )
+    await change('appendFile', (real: (...all: unknown[]) => Promise<void>) => {
+      return async function (this: unknown, ...all: unknown[]) {
+        await pause(5)
+        return real.apply(this, all)
+      }
+    })
     const took: number[] = []
     const claims: Promise<void>[] = []
     for (let number = 0; number < 500; number += 1) {
@@ -231,9 +187,8 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
 
   test('that could not be read is set aside, and not written over', async () => {
     const directory = newFolder()
-    const first = inFolder(directory)
-    await first.keys.start()
-    await click(first.keys, 'a')
+    const first = await started(directory)
+    await click(first.keys)
     await first.keys.close()
     const back = await change('readLines', () => () => {
       throw Object.assign(new Error('EIO'), { code: 'EIO' })
@@ -247,15 +202,13 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
 
   test('is not written over by a gateway that was closed before', async () => {
     const directory = newFolder()
-    const first = inFolder(directory)
-    await first.keys.start()
+    const first = await started(directory)
     const inTheWay = join(directory, 'keys.ndjson.new')
     mkdirSync(inTheWay)
     await click(first.keys, 'a')
     await first.keys.close()
     rmdirSync(inTheWay)
-    const second = inFolder(directory)
-    await second.keys.start()
+    const second = await started(directory)
     await click(second.keys, 'b')
     await pause(1_300)
     await click(second.keys, 'c')
@@ -266,12 +219,9 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
 
   test('is one of as many as are kept, also after a restart', async () => {
     const directory = newFolder()
-    const line = (number: number) =>
+    const line = (_: unknown, number: number) =>
       `{"key":"id-${number}","at":${Date.now()},"is":{"digest":"d","state":"large"}}\n`
-    writeFileSync(
-      join(directory, 'keys.ndjson'),
-      Array.from({ length: 15_000 }, (_, at) => line(at)).join(''),
-    )
+    writeFileSync(join(directory, 'keys.ndjson'), Array.from({ length: 15_000 }, line).join(''))
     const { keys } = await started(directory)
     expect(keys.size).toBe(maxKeys)
     await click(keys)

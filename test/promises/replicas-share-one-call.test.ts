@@ -14,7 +14,6 @@ import {
 } from '../support/clients/quotes.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import {
   cacheStatusOf,
   eventually,
@@ -86,17 +85,6 @@ describe('requests for a cold key over several replicas', { tags: ['redis-server
     expect(await counted(there, sharing('found'))).toBe(1)
     expect(upstream.requests).toHaveLength(1)
   })
-
-  it('do not call the store once there is a local copy', async () => {
-    const { store, here, upstream } = await replicaStage(1)
-    upstream.answer((_request, response) => giveQuote(response))
-    await ask(here.url)
-    await untilCounted(here, stored('quote-set'), 1)
-    await store.ask('CONFIG', 'RESETSTAT')
-    for (let turn = 0; turn < 20; turn += 1) expect(cacheStatusOf(await ask(here.url))).toMatch(/; hit;/)
-    expect(String(await store.ask('INFO', 'commandstats'))).not.toMatch(/eval|cmdstat_h/)
-    expect(await counted(here, stored('quote-get'))).toBe(1)
-  })
 })
 
 it('the record of a quote and its copy are one write to the socket, the record first', {
@@ -152,24 +140,6 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
     expect((await Promise.all(answers)).map(idOf).sort()).toEqual(['first', 'second'])
   })
 
-  it('calls by itself if the process that made the call is killed', async () => {
-    const { store, upstream, here, waiting } = await replicaStage(1, { lockWaitMs: '700' })
-    const doomed = await startGatewayProcess({
-      ...replicaSettings(store, upstream),
-      lockWaitMs: '700',
-    })
-    const lost = ask(doomed.url).catch(() => 'lost')
-    await until(() => waiting.length === 1, 'the call of the first')
-    const answers = Array.from({ length: 10 }, () => ask(here.url))
-    await untilCounted(here, lookups('collapsed'), 9)
-    doomed.child.kill('SIGKILL')
-    expect(await lost).toBe('lost')
-    await until(() => waiting.length === 2, 'the call of the second')
-    giveQuote(waiting[1] as ServerResponse)
-    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200)
-    expect(upstream.requests).toHaveLength(2)
-  })
-
   it('gives up when its last caller leaves, and the lock with it', async () => {
     const unhandled = watchForUnhandled()
     const { store, here, there, waiting } = await replicaStage(2)
@@ -198,54 +168,32 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
 
 const gone = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
 
-describe('refresh-ahead over several replicas', { tags: ['redis-server'] }, () => {
-  it('is one call, and all replicas get its quote', async () => {
-    const clock = createTestClock(Date.now())
-    const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
-    const { upstream, replicas, waiting } = await replicaStage(
-      3,
-      { QUOTE_REFRESH_AHEAD_MS: '10000' },
-      () => ({ clock }),
-    )
-    const undated = ['Date', 'none']
-    const asked = replicas.map(({ url }) => ask(url))
-    await until(() => waiting.length === 1, 'the first call')
-    giveQuote(first(waiting), bodyNow(), undated)
-    const [old] = new Set((await Promise.all(asked)).map(idOf))
-    clock.advance(25_000)
-    for (const { url } of replicas) {
-      const hits = await Promise.all(Array.from({ length: 5 }, () => ask(url)))
-      expect(new Set(hits.map(idOf))).toEqual(new Set([old]))
-    }
-    await until(() => waiting.length === 2, 'the refresh')
-    const next = bodyNow()
-    giveQuote(waiting[1] as ServerResponse, next, undated)
-    for (const replica of replicas) {
-      await eventually('the new quote', async () => idOf(await ask(replica.url)) !== old)
-      expect(idOf(await ask(replica.url))).toBe(JSON.parse(next).id)
-    }
-    expect(upstream.requests).toHaveLength(2)
-    let found = 0
-    for (const replica of replicas) found += await counted(replica, refreshes('found'))
-    expect(found).toBe(2)
-  })
-
-  it('uses the quote that another replica has fetched already', async () => {
-    const clock = createTestClock(Date.now())
-    const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
-    const { upstream, here, there } = await replicaStage(2, { QUOTE_REFRESH_AHEAD_MS: '10000' }, () => ({
-      clock,
-    }))
-    upstream.answer((_request, response) => giveQuote(response, bodyNow(), ['Date', 'none']))
-    const old = idOf(await ask(here.url))
-    await untilCounted(here, stored('quote-set'), 1)
-    expect(idOf(await ask(there.url))).toBe(old)
-    clock.advance(25_000)
-    await ask(here.url)
-    await untilCounted(here, stored('quote-set'), 2)
-    expect(idOf(await ask(there.url))).toBe(old)
-    await untilCounted(there, refreshes('found'), 1)
-    expect(idOf(await ask(there.url))).toBe(idOf(await ask(here.url)))
-    expect(upstream.requests).toHaveLength(2)
-  })
+it('refresh-ahead over several replicas is one call, and all get its quote', {
+  tags: ['redis-server'],
+}, async () => {
+  const clock = createTestClock(Date.now())
+  const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
+  const settings = { QUOTE_REFRESH_AHEAD_MS: '10000' }
+  const { upstream, replicas, waiting } = await replicaStage(3, settings, () => ({ clock }))
+  const undated = ['Date', 'none']
+  const asked = replicas.map(({ url }) => ask(url))
+  await until(() => waiting.length === 1, 'the first call')
+  giveQuote(first(waiting), bodyNow(), undated)
+  const [old] = new Set((await Promise.all(asked)).map(idOf))
+  clock.advance(25_000)
+  for (const { url } of replicas) {
+    const hits = await Promise.all(Array.from({ length: 5 }, () => ask(url)))
+    expect(new Set(hits.map(idOf))).toEqual(new Set([old]))
+  }
+  await until(() => waiting.length === 2, 'the refresh')
+  const next = bodyNow()
+  giveQuote(waiting[1] as ServerResponse, next, undated)
+  for (const replica of replicas) {
+    await eventually('the new quote', async () => idOf(await ask(replica.url)) !== old)
+    expect(idOf(await ask(replica.url))).toBe(JSON.parse(next).id)
+  }
+  expect(upstream.requests).toHaveLength(2)
+  let found = 0
+  for (const replica of replicas) found += await counted(replica, refreshes('found'))
+  expect(found).toBe(2)
 })

@@ -43,7 +43,7 @@ describe.each([
     await until(() => upstream.requests.length >= held, 'all connections to be held')
     const answer = await rawExchange(gateway.url, get(other))
     expect([answer.status, answer.body.toString()]).toEqual([200, 'small'])
-  }, 60_000)
+  })
 })
 
 test('no client is cut while no other request waits', async () => {
@@ -59,7 +59,7 @@ test('no client is cut while no other request waits', async () => {
   }
   expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(0)
   expect(upstream.connections.size).toBe(8)
-}, 60_000)
+})
 
 test('the answer to a POST is never cut for others, because it may say what became of a payment', async () => {
   const upstream = await upstreamWithLarge()
@@ -70,4 +70,4 @@ test('the answer to a POST is never cut for others, because it may say what beca
   // Longer than two looks at the slow readers take.
   expect((await rawExchange(gateway.url, get('/checkouts'))).status).toBe(503)
   expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(0)
-}, 60_000)
+})

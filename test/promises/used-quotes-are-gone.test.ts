@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { orderStage, termsOf } from '../support/clients/orders.ts'
-import { expectProblem } from '../support/clients/problems.ts'
 import { deferred } from '../support/clients/quotes.ts'
 
 const isHit = ({ cacheStatus }: { cacheStatus: string }) => /; hit;/.test(cacheStatus)
@@ -10,13 +9,15 @@ describe('a quote that an accepted order used is served no more: it', () => {
   it.each([200, 201, 202, 204, 299])('is not served again after a %d', async (status) => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(status).end()
-    const given = await quote()
-    expect((await quote()).id).toBe(given.id)
+    const [given, byId, another] = [await quote('0.1'), await quote('0.2'), await quote('0.3')]
+    expect((await quote('0.1')).id).toBe(given.id)
     expect((await order(termsOf(given))).status).toBe(status)
-    const next = await quote()
-    expect(next.id).not.toBe(given.id)
-    expect(isHit(next)).toBe(false)
-    expect((await quote()).id).toBe(next.id)
+    await order({ quoteId: byId.id })
+    const next = await quote('0.1')
+    expect([next.id === given.id, isHit(next)]).toEqual([false, false])
+    expect((await quote('0.1')).id).toBe(next.id)
+    expect((await quote('0.2')).id).not.toBe(byId.id)
+    expect((await quote('0.3')).id).toBe(another.id)
   })
 
   it.each([302, 400, 404, 409, 422, 500, 503])('is served again after a %d', async (status) => {
@@ -28,36 +29,23 @@ describe('a quote that an accepted order used is served no more: it', () => {
     expect([next.id, isHit(next)]).toEqual([given.id, true])
   })
 
-  it('is found by its id too, and other quotes stay in the cache', async () => {
-    const { order, quote } = await orderStage()
-    const first = await quote('0.1')
-    const second = await quote('0.2')
-    expect((await order({ quoteId: first.id })).status).toBe(201)
-    expect((await quote('0.2')).id).toBe(second.id)
-    expect((await quote('0.1')).id).not.toBe(first.id)
-  })
-
-  it("is evicted although the order's answer was cut short after a 201", async () => {
-    const { order, provider, quote } = await orderStage()
-    provider.takeOrder = (_request, response) => {
-      response.writeHead(201, { 'Content-Length': 100 })
-      response.write('{"id":', () => response.destroy())
-    }
-    const given = await quote()
-    expect(expectProblem(await order(termsOf(given)), 502, 'upstream-invalid').retryable).toBe(false)
-    expect((await quote()).id).not.toBe(given.id)
-  })
-
-  it('of several with equal terms is the one that expires last', async () => {
+  it('is, of several with equal terms, its client’s own, and else the one that expires last', async () => {
     const { clock, order, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
-    const from = (client: string) =>
-      quote('0.1', { headers: ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`] })
-    const first = await from('1')
-    clock.advance(1_000)
-    const second = await from('2')
-    expect((await order(termsOf(first))).status).toBe(201)
-    expect((await from('1')).id).toBe(first.id)
-    expect((await from('2')).id).not.toBe(second.id)
+    const ids: string[] = []
+    const from = (client: string) => ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`]
+    for (const client of ['1', '2', '3']) {
+      ids.push((await quote('0.1', { headers: from(client) })).id)
+      clock.advance(1_000)
+    }
+    const terms = termsOf(await quote('0.1', { headers: from('1') }))
+    const kept = async () => {
+      const now = await Promise.all(['1', '2', '3'].map((client) => quote('0.1', { headers: from(client) })))
+      return now.map(({ id }, at) => id === ids[at])
+    }
+    await order(terms)
+    expect(await kept()).toEqual([true, true, false])
+    await order(terms, { headers: ['App-Name: wallet', 'Forwarded: for=198.51.100.1'] })
+    expect(await kept()).toEqual([false, true, false])
   })
 
   it('does not evict its successor', async () => {

@@ -37,8 +37,3 @@ export function sendRaw(
     socket.on('close', () => finish(true))
   })
 }
-
-/** The status codes in an answer that may hold several responses, one behind another. */
-export function statusesIn(text: string): number[] {
-  return [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]))
-}
