@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
 import { nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
 import { formatForwarded } from '../../src/http/forwarded.ts'
@@ -13,7 +13,6 @@ const latin1 = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x
 const anyText = fc.array(latin1, { maxLength: 12 }).map((codes) => String.fromCharCode(...codes))
 const tokenText = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/)
 const blanks = fc.stringMatching(/^[ \t]{0,2}$/)
-const ipAddress = fc.oneof(fc.ipV4(), fc.ipV6())
 
 /** One parameter: what it means, and one of the ways to write that. */
 interface Written {
@@ -58,137 +57,51 @@ const header = fc
     nodes: elements.map(([parameters]) => parameters.find(({ name }) => name === 'for')?.value),
   }))
 
-describe('a valid header', () => {
-  test('is read as what was written, however it was quoted, cased and spaced', () => {
-    fc.assert(
-      fc.property(header, ({ value, nodes }) => {
-        expect(parseForwarded(value)).toEqual(nodes)
-      }),
-    )
-  })
-
-  test('is read as forwarded-parse reads it', () => {
-    fc.assert(
-      fc.property(header, ({ value }) => {
-        expect(parseForwarded(value)).toEqual(parseOracle(value).map((parsed) => parsed.for))
-      }),
-    )
-  })
-
-  test('means the same with empty elements, empty pairs and blanks put in', () => {
-    fc.assert(
-      fc.property(header, blanks, fc.nat(3), ({ value, nodes }, blank, empties) => {
-        const padding = `,${blank};${blank}`.repeat(empties)
-        expect(parseForwarded(`${blank}${padding},${value};${blank}${padding}`)).toEqual(nodes)
-      }),
-    )
-  })
+test('a valid header is read as what was written, however it was quoted, cased and spaced, and as forwarded-parse reads it', () => {
+  fc.assert(
+    fc.property(header, blanks, fc.nat(3), ({ value, nodes }, blank, empties) => {
+      expect(parseForwarded(value)).toEqual(nodes)
+      expect(parseOracle(value).map((parsed) => parsed.for)).toEqual(nodes)
+      // Which forwarded-parse refuses: empty elements, empty pairs and outer blanks.
+      const padding = `,${blank};${blank}`.repeat(empties)
+      expect(parseForwarded(`${blank}${padding},${value};${blank}${padding}`)).toEqual(nodes)
+    }),
+  )
 })
 
-/** A valid header with a few characters replaced, put in, or cut out. */
-const mutated = fc
-  .tuple(
-    header,
-    fc.array(
-      fc.record({
-        at: fc.double({ min: 0, max: 1, noNaN: true }),
-        cut: fc.nat(2),
-        put: fc.oneof(
-          fc.constantFrom('"', '\\', ',', ';', '=', ' ', ':', '[', '\n', '\0', ''),
-          fc.string({ maxLength: 2 }),
-        ),
-      }),
-      { minLength: 1, maxLength: 4 },
-    ),
+test('a header takes processor time in proportion to its length, whatever is repeated in it', () => {
+  const opening = fc.constantFrom('', 'for="', 'for=', 'for', 'for="\\', 'for="[', ',')
+  const frequent = ['\\"', '\\\\', 'for=1.2.3.4,', 'for="a",', 'for="\\a",']
+  const unit = fc
+    .array(fc.constantFrom(...'"\\,;= a:[]', ...frequent), { minLength: 1, maxLength: 5 })
+    .map((parts) => parts.join(''))
+  const read = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' })
+  const readList = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'x-forwarded-for' })
+  fc.assert(
+    fc.property(opening, unit, (start, repeated) => {
+      // Sixteen times what Node lets in: anything quadratic takes minutes here.
+      const value = start + repeated.repeat(Math.ceil(262_144 / repeated.length))
+      const before = process.cpuUsage()
+      read('10.0.0.1', ['Forwarded', value])
+      readList('10.0.0.1', ['X-Forwarded-For', value])
+      nodeAddress(value)
+      expect(process.cpuUsage(before).user).toBeLessThan(1_500_000)
+    }),
+    { numRuns: 40 },
   )
-  .map(([{ value }, mutations]) =>
-    mutations.reduce((text, { at, cut, put }) => {
-      const index = Math.floor(at * text.length)
-      return text.slice(0, index) + put + text.slice(index + cut)
-    }, value),
-  )
-
-describe('a broken header', () => {
-  test('never throws, and is never accepted where it was cut inside a quoted string', () => {
-    fc.assert(
-      fc.property(fc.oneof(mutated, fc.string({ unit: 'binary' })), (value) => {
-        parseForwarded(value)
-        expect(
-          parseForwarded(`${value.replaceAll(/["\\]/g, '')},host="${value.replaceAll(/["\\]/g, '')}`),
-        ).toBeUndefined()
-      }),
-    )
-  })
-
-  test('is refused wherever forwarded-parse refuses it, with the deliberate exceptions', () => {
-    fc.assert(
-      fc.property(mutated, (value) => {
-        // Read here and refused there: unquoted colons and brackets, empty elements and pairs, outer blanks.
-        fc.pre(!/[:[\]]|[,;][ \t]*(?:[,;]|$)|^[ \t]*(?:[,;]|$)|^[ \t]|[ \t]$/.test(value))
-        if (parseForwarded(value) === undefined) return
-        expect(() => parseOracle(value)).not.toThrow()
-      }),
-    )
-  })
-
-  test('is refused for a parameter repeated in one element', () => {
-    fc.assert(
-      fc.property(element, fc.nat(), (parameters, pick) => {
-        const text = parameters.map((parameter) => parameter.text)
-        const again = parameters[pick % parameters.length]?.name.toUpperCase()
-        expect(parseForwarded([...text, `${again}=x`].join(';'))).toBeUndefined()
-      }),
-    )
-  })
-
-  test('takes time in proportion to its length, whatever is repeated in it', () => {
-    const opening = fc.constantFrom('', 'for="', 'for=', 'for', 'for="\\', 'for="[', ',')
-    const frequent = ['\\"', '\\\\', 'for=1.2.3.4,', 'for="a",', 'for="\\a",']
-    const unit = fc
-      .array(fc.constantFrom(...'"\\,;= a:[]', ...frequent), { minLength: 1, maxLength: 5 })
-      .map((parts) => parts.join(''))
-    const read = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' })
-    const readList = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'x-forwarded-for' })
-    fc.assert(
-      fc.property(opening, unit, (start, repeated) => {
-        // Sixteen times what Node lets in: anything quadratic takes minutes here.
-        const value = start + repeated.repeat(Math.ceil(262_144 / repeated.length))
-        const startedAt = performance.now()
-        read('10.0.0.1', ['Forwarded', value])
-        readList('10.0.0.1', ['X-Forwarded-For', value])
-        nodeAddress(value)
-        expect(performance.now() - startedAt).toBeLessThan(1500)
-      }),
-      { numRuns: 40 },
-    )
-  })
 })
 
-describe('addresses', () => {
-  test('survive being formatted and parsed', () => {
-    fc.assert(
-      fc.property(ipAddress, (text) => {
-        const address = normalizeAddress(text)
-        const [only, ...more] = parseForwarded(formatForwarded(address)) ?? []
-        expect(more).toEqual([])
-        expect(nodeAddress(only ?? '')).toBe(address)
-        expect(parseOracle(formatForwarded(address))).toEqual([{ for: only }])
-      }),
-    )
-  })
-
-  test('survive every way to write a node', () => {
-    const port = fc.option(fc.oneof(fc.nat(65535).map(String), fc.stringMatching(/^_[A-Za-z0-9._-]{1,8}$/)), {
-      nil: undefined,
-    })
-    fc.assert(
-      fc.property(ipAddress, port, (address, port) => {
-        const node =
-          (address.includes(':') ? `[${address}]` : address) + (port === undefined ? '' : `:${port}`)
-        expect(nodeAddress(node)).toBe(address)
-        expect(parseForwarded(`for="${node}"`)).toEqual([node])
-        expect(parseForwarded(`for=${node}`)).toEqual([node])
-      }),
-    )
-  })
+test('an address survives every way to write a node, and being formatted', () => {
+  const named = fc.oneof(fc.nat(65535).map(String), fc.stringMatching(/^_[A-Za-z0-9._-]{1,8}$/))
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), fc.option(named), (text, port) => {
+      const address = normalizeAddress(text) ?? ''
+      const host = address.includes(':') ? `[${address}]` : address
+      const node = port === null ? host : `${host}:${port}`
+      expect(nodeAddress(node)).toBe(address)
+      expect(parseForwarded(`for="${node}"`)).toEqual([node])
+      expect(parseForwarded(`for=${node}`)).toEqual([node])
+      expect(parseForwarded(formatForwarded(address))).toEqual([host])
+    }),
+  )
 })
