@@ -1,9 +1,10 @@
+import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
 import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
-import { isUndisclosedNode, nodeAddress } from '../../src/client/forwarded.ts'
-import { clientAddressHeaders } from '../../src/http/forwarded.ts'
+import { isUndisclosedNode, nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
+import { clientAddressHeaders, formatForwarded } from '../../src/http/forwarded.ts'
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.
@@ -72,9 +73,32 @@ const piece = fc.oneof(
   { weight: 2, arbitrary: fc.tuple(node, node).map(([first, second]) => `for=${first};by=${second}`) },
   fc.constantFrom(...['', ' ', ';', 'for', 'for=', 'proto=https', '"', '=', ';;for=10.0.0.5;']),
   fc.constantFrom('for=10.0.0.2;for=10.0.0.2', 'for=10.0.0.2;proto=http;FOR="10.0.0.3"'),
+  fc.string({ unit: 'binary', maxLength: 12 }).map((text) => `By=_x;fOr="${text.replace(/["\\]/g, '\\$&')}"`),
   fc.string({ unit: fc.constantFrom(...'for=",;\\ 10.[]\t\x01\xe9'), maxLength: 8 }),
 )
 const line = fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(', '))
+
+/** Without types of its own; throws on what it takes for malformed. */
+const parseOracle = createRequire(import.meta.url)('forwarded-parse') as (value: string) => { for?: string }[]
+
+test('a header that forwarded-parse reads is read alike, unless a parameter is repeated, of which it keeps the last', () => {
+  let read = 0
+  fc.assert(
+    fc.property(line, (value) => {
+      let theirs: { for?: string }[]
+      try {
+        theirs = parseOracle(value)
+      } catch {
+        return
+      }
+      if (hopsOf(value) === undefined) return
+      expect(parseForwarded(value)).toEqual(theirs.map((parsed) => parsed.for))
+      read += 1
+    }),
+    { numRuns: 10_000 },
+  )
+  expect(read).toBeGreaterThan(1_000)
+})
 
 const listed = fc.array(node, { maxLength: 5 }).map((nodes) => nodes.join(' ,'))
 
@@ -168,3 +192,40 @@ function flipBit(address: string, bit: number): string {
   const flipped = ipaddr.fromByteArray(bytes)
   return normalizeAddress(flipped.toString()) ?? ''
 }
+
+test('a header takes processor time in proportion to its length, whatever is repeated in it', () => {
+  const opening = fc.constantFrom('', 'for="', 'for=', 'for', 'for="\\', 'for="[', ',')
+  const frequent = ['\\"', '\\\\', 'for=1.2.3.4,', 'for="a",', 'for="\\a",']
+  const unit = fc
+    .array(fc.constantFrom(...'"\\,;= a:[]', ...frequent), { minLength: 1, maxLength: 5 })
+    .map((parts) => parts.join(''))
+  const read = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' })
+  const readList = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'x-forwarded-for' })
+  fc.assert(
+    fc.property(opening, unit, (start, repeated) => {
+      // Sixteen times what Node lets in: anything quadratic takes minutes here.
+      const value = start + repeated.repeat(Math.ceil(262_144 / repeated.length))
+      const before = process.cpuUsage()
+      read('10.0.0.1', ['Forwarded', value])
+      readList('10.0.0.1', ['X-Forwarded-For', value])
+      nodeAddress(value)
+      expect(process.cpuUsage(before).user).toBeLessThan(1_500_000)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('an address survives every way to write a node, and being formatted', () => {
+  const named = fc.oneof(fc.nat(65535).map(String), fc.stringMatching(/^_[A-Za-z0-9._-]{1,8}$/))
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), fc.option(named), (text, port) => {
+      const address = normalizeAddress(text) ?? ''
+      const host = address.includes(':') ? `[${address}]` : address
+      const node = port === null ? host : `${host}:${port}`
+      expect(nodeAddress(node)).toBe(address)
+      expect(parseForwarded(`for="${node}"`)).toEqual([node])
+      expect(parseForwarded(`for=${node}`)).toEqual([node])
+      expect(parseForwarded(formatForwarded(address))).toEqual([host])
+    }),
+  )
+})

@@ -10,11 +10,8 @@ function stage() {
   // Its wall clock stands still: it is counted on the steady one.
   return { clock, begun, limit: new ProviderLimit({ clock: { ...clock, nowMs: () => 0 }, events }) }
 }
-const caller = (address: string, application = 'web', authorization = '') => ({
-  application,
-  authorization,
-  address,
-})
+// Of whom it is: test/promises/limits-of-the-provider.test.ts.
+const caller = (address: string) => ({ application: 'web', authorization: '', address })
 
 it('a shorter Retry-After does not cut a longer one, and a longer one prolongs it', () => {
   const { clock, begun, limit } = stage()
@@ -29,14 +26,6 @@ it('a shorter Retry-After does not cut a longer one, and a longer one prolongs i
   expect([limit.leftMs(caller('a')), limit.list()]).toEqual([0, []])
   limit.begin(caller('a'))
   expect(begun).toEqual(['a', 'a'])
-})
-
-it('is of one application, one Authorization and one address', () => {
-  const { limit } = stage()
-  limit.begin(caller('a', 'web', 'key'), 9_000)
-  expect(limit.leftMs(caller('a', 'web', 'key'))).toBe(9_000)
-  for (const other of [caller('b', 'web', 'key'), caller('a', 'app', 'key'), caller('a', 'we', 'bkey')])
-    expect(limit.leftMs(other)).toBe(0)
 })
 
 it('a crowd of addresses is remembered up to 1,000', () => {
