@@ -1,20 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
-import { type Asked, decide } from '../../src/orders/guard.ts'
+import { decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
-import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
 
 /** What the ledger keeps, and for how long. The guard's model (test/property) and test/promises say which quote decides. */
-const EXPIRY = 1_763_651_841_481
-const NOTED = EXPIRY - 30_000
-const RETENTION = 86_400_000
-const LONG = 900_000
+const expiry = 1_763_651_841_481
+const noted = expiry - 30_000
+const retentionMs = 86_400_000
 
-/** Of an answer that agreed with our clock: its two ends are its expiry. */
-type Given = Omit<NotedQuote, 'refusedFromMs' | 'wallAheadMs'>
-
-const quote: Given = {
+const quote = {
   id: 'q1',
   pairId: 'ETH_USDC',
   fromValue: '0.1',
@@ -22,284 +18,209 @@ const quote: Given = {
   requestedAmount: '0.1',
   application: 'wallet',
   partition: 'own',
-  expiresAtMs: EXPIRY,
+  expiresAtMs: expiry,
   cacheKey: 'key 1',
-  notedAtMs: NOTED,
 }
-
-interface At extends Asked {
-  nowMs: number
-}
+/** Of an answer that agreed with our clock: its two ends are its expiry. */
+type Given = Partial<NotedQuote>
 
 /** A ledger whose clock shows what each call says. */
-function ledgerOf(quotes: readonly Given[], entries = 1_000) {
-  let nowMs = NOTED
-  const ledger = new Ledger({ entries, retentionMs: RETENTION, clock: completeClock({ nowMs: () => nowMs }) })
-  const note = (given: Given) => ledger.note({ ...given, refusedFromMs: given.expiresAtMs, wallAheadMs: 0 })
+function ledgerOf(quotes: readonly Given[], entries = 200_000) {
+  let nowMs = noted
+  const ledger = new Ledger({ entries, retentionMs, clock: completeClock({ nowMs: () => nowMs }) })
+  const note = (given: Given, atMs = nowMs) => {
+    nowMs = atMs
+    const whole = { ...quote, notedAtMs: nowMs, ...given }
+    return ledger.note({ refusedFromMs: whole.expiresAtMs, wallAheadMs: 0, ...whole })
+  }
   for (const given of quotes) note(given)
   return {
     ledger,
-    findById: (id: string) => ledger.findById(id),
-    note(given: Given, atMs: number) {
-      nowMs = atMs
-      note(given)
-    },
+    note,
     noteUnreadable(atMs: number) {
       nowMs = atMs
       const { pairId, application, partition, requestedAmount } = quote
       ledger.note(ledger.unreadable({ pairId, application, partition, requestedAmount }))
     },
-    verdict(terms: OrderTerms, at: At) {
-      nowMs = at.nowMs
-      return decide(ledger, terms, at, ledger.now())
+    /** What is decided of an order with these members, and by which quote. */
+    judge(members: string, atMs: number, application = 'wallet') {
+      nowMs = atMs
+      const { order } = readOrder(Buffer.from(`{${members}}`), { quoteIdFields: ['quoteId'] })
+      if (order === undefined) throw new Error('not an order')
+      const asked = { application, partition: 'own', isAddress: true, othersKnown: true, marginMs: 0 }
+      const verdict = decide(ledger, order, asked, ledger.now())
+      return `${verdict.state} by ${verdict.rule}${'quote' in verdict ? `: ${verdict.quote.id}` : ''}`
     },
   }
 }
 
-function order(json: object | string): OrderTerms {
-  const text = typeof json === 'string' ? json : JSON.stringify(json)
-  const reading = readOrder(Buffer.from(text), { quoteIdFields: ['quoteId', 'quote.id', 'id'] })
-  if (reading.order === undefined) throw new Error(reading.problem)
-  return reading.order
-}
+const many = (count: number, given: (index: number) => Given) =>
+  Array.from({ length: count }, (_, index) => given(index))
+const named = '"quoteId":"q1"'
+const open = '"pairId":"ETH_USDC","fromAmount":0.1'
+const priced = `${open},"toAmount":289.645`
 
-const at = (nowMs: number, marginMs = 0): At => ({
-  application: 'wallet',
-  partition: 'own',
-  isAddress: true,
-  othersKnown: true,
-  nowMs,
-  marginMs,
+it('terms do not merge with their neighbours', () => {
+  const ledger = ledgerOf([{ pairId: 'A', application: 'B 1' }])
+  expect(ledger.judge('"pairId":"A B","fromAmount":0.1', noted, '1')).toBe('unknown by none')
 })
-const byId = order({ quoteId: 'q1' })
-const byTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
-const openTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1 })
 
-describe('the terms', () => {
-  it('do not merge with their neighbours', () => {
-    const odd = { ...quote, pairId: 'A', application: 'B 1' }
-    const asked = order({ pairId: 'A B', fromAmount: 0.1, toAmount: 289.645 })
-    expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '1' }).state).toBe('unknown')
-  })
-
-  it('distinguish amounts that share a double, if the order does', () => {
-    const even = '9007199254740992'
-    const odd = '9007199254740993'
-    const ledger = ledgerOf([
-      { ...quote, id: 'even', fromValue: even, requestedAmount: even },
-      { ...quote, id: 'odd', fromValue: odd, requestedAmount: odd, expiresAtMs: EXPIRY + 1 },
-    ])
-    const verdictOn = (amount: string) =>
-      ledger.verdict(order(`{"pairId":"ETH_USDC","fromAmount":${amount}}`), at(EXPIRY))
-    expect(verdictOn(`"${even}"`)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
-    expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
-    expect(verdictOn(even)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
-  })
-
-  it.each(['toValue', 'requestedAmount'] as const)('distinguish two of %s that share a double', (field) => {
-    const even = '9007199254740992'
-    const odd = '9007199254740993'
-    const ledger = ledgerOf([
-      { ...quote, id: 'even', [field]: even },
-      { ...quote, id: 'odd', [field]: odd, expiresAtMs: EXPIRY + 1 },
-    ])
-    const named = field === 'toValue' ? 'toAmount' : 'fromAmount'
-    const verdictOn = (amount: string) =>
-      ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount: 0.1, [named]: amount }), at(EXPIRY))
-    expect(verdictOn(even)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
-    expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
-  })
-
-  it('that share a double are bounded: the last 64 amounts are found', () => {
-    const shared = Array.from({ length: 1_000 }, (_, index) => {
-      const fromValue = `0.1${'0'.repeat(20)}${index + 1}1`
-      return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY + index }
+describe('amounts with one nearest double', () => {
+  const amountOf = (index: number) => `0.1${'0'.repeat(20)}${index + 1}1`
+  const exactly = (index: number) => `"pairId":"ETH_USDC","fromAmount":"${amountOf(index)}"`
+  const shared = (count: number, given: Given = {}) =>
+    many(count, (index) => {
+      const amount = { fromValue: amountOf(index), requestedAmount: amountOf(index) }
+      return { id: `s${index}`, ...amount, expiresAtMs: expiry + index, ...given }
     })
-    const ledger = ledgerOf(shared)
-    const exactly = (index: number) =>
-      order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
-    expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 's999' } })
-    expect(ledger.verdict(exactly(936), at(EXPIRY)).state).toBe('live')
-    expect(ledger.verdict(exactly(935), at(EXPIRY)).state).toBe('unknown')
+
+  it('are found up to the last 64', () => {
+    const ledger = ledgerOf(shared(1_000))
+    expect(ledger.judge(open, expiry)).toBe('live by pays: s999')
+    expect(ledger.judge(exactly(936), expiry)).toBe('live by pays: s936')
+    expect(ledger.judge(exactly(935), expiry)).toBe('unknown by none')
   })
 
-  it('that share a double with an amount that is quoted all day are not pushed out by its quotes', () => {
-    const rare = { ...quote, id: 'rare', fromValue: '0.1000000000000000000001', expiresAtMs: EXPIRY - 1 }
-    const often = Array.from({ length: 200 }, (_, index) => ({ ...quote, id: `o${index}` }))
-    const exactly = order({ pairId: 'ETH_USDC', fromAmount: rare.fromValue })
-    expect(ledgerOf([rare, ...often]).verdict(exactly, at(NOTED))).toMatchObject({ quote: { id: 'rare' } })
-  })
-})
-
-describe('a quote that is noted again', () => {
-  it('is one entry, and with a later expiry another quote', () => {
-    const ledger = ledgerOf([quote, quote])
-    expect(ledger.ledger.size).toBe(1)
-    ledger.note({ ...quote, expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' }, NOTED)
-    expect(ledger.ledger.size).toBe(2)
-    expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' })
-    expect(ledger.verdict(byTerms, at(EXPIRY + 9)).state).toBe('live')
-  })
-
-  it('keeps the time when it was first noted', () => {
-    const ledger = ledgerOf([
-      { ...quote, notedAtMs: NOTED },
-      { ...quote, notedAtMs: NOTED + 5 },
-    ])
-    expect(ledger.verdict(byId, at(NOTED + 5))).toMatchObject({ quote: { notedAtMs: NOTED } })
-  })
-
-  it('with other terms under its old id is found by both', () => {
-    const ledger = ledgerOf([quote, { ...quote, toValue: '300', expiresAtMs: EXPIRY + 5 }])
-    const others = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 300 })
-    expect(ledger.verdict(byTerms, at(EXPIRY)).state).toBe('expired')
-    expect(ledger.verdict(others, at(EXPIRY)).state).toBe('live')
-    expect(ledger.verdict(byId, at(EXPIRY)).state).toBe('live')
+  it('do not hide the quotes of the usual one, which is quoted all day, nor are they pushed out by these', () => {
+    const usual = many(200, (index) => ({ id: `u${index}` }))
+    const ledger = ledgerOf([...usual.slice(0, 1), ...shared(1, { toValue: '289' }), ...usual.slice(1)])
+    expect(ledger.judge(exactly(0), noted)).toBe('live by pays: s0')
+    for (const given of shared(200, { toValue: '289', partition: 'another' })) ledger.note(given)
+    for (const order of [priced, '"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"']) {
+      expect(ledger.judge(order, noted)).toMatch('live by exact')
+      expect(ledger.judge(order, expiry)).toMatch('expired by exact')
+    }
   })
 })
 
-it('a quote that had expired when it came says nothing of how long an unreadable one lives', () => {
-  const ledger = ledgerOf([{ ...quote, expiresAtMs: NOTED - 1 }])
-  ledger.noteUnreadable(NOTED + 1)
-  expect(ledger.verdict(byTerms, at(NOTED + 300_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
-  expect(ledger.verdict(byTerms, at(NOTED + 300_001))).toMatchObject({ state: 'expired' })
+it('a quote that is noted again is one entry of the first time, and with a later expiry another quote', () => {
+  const { ledger, note } = ledgerOf([{}, { notedAtMs: noted + 5 }])
+  expect(ledger.size).toBe(1)
+  expect(ledger.findById('q1')?.notedAtMs).toBe(noted)
+  note({ expiresAtMs: expiry + 10, cacheKey: 'key 2' })
+  expect(ledger.size).toBe(2)
+  expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: expiry + 10, cacheKey: 'key 2' })
 })
 
-it('an unreadable quote lives as long as the longest-lived of the last 100 quotes', () => {
-  const ledger = ledgerOf([{ ...quote, id: 'long', pairId: 'A_B', expiresAtMs: NOTED + 90_000 }, quote])
-  ledger.noteUnreadable(NOTED)
-  expect(ledger.verdict(byTerms, at(NOTED + 89_999)).rule).toBe('unreadable')
-  expect(ledger.verdict(byTerms, at(NOTED + 90_000)).rule).toBe('exact')
-  for (let index = 0; index < 100; index += 1)
-    ledger.note({ ...quote, id: `n${index}`, pairId: 'A_B' }, NOTED + 90_000)
-  ledger.noteUnreadable(NOTED + 90_000)
-  expect(ledger.verdict(byTerms, at(NOTED + 119_999)).rule).toBe('unreadable')
-  expect(ledger.verdict(byTerms, at(NOTED + 120_000)).rule).toBe('exact')
+it('a quote that comes again with a sooner end costs no more among many live quotes than a look at each', () => {
+  const { note } = ledgerOf(
+    many(20_000, (index) => ({
+      id: `q${index}`,
+      partition: `${index}`,
+      toValue: `${2_000 + (index % 1_000)}`,
+    })),
+  )
+  const cpuUs = (work: () => void) => {
+    const before = process.cpuUsage()
+    work()
+    return process.cpuUsage(before).user
+  }
+  note({ id: 'again' })
+  const notingUs = cpuUs(() => {
+    for (let index = 0; index < 20_000; index += 1) note({ id: `r${index}`, partition: `${index}` })
+  })
+  const againUs = cpuUs(() => note({ id: 'again', refusedFromMs: expiry - 1 }))
+  expect(againUs).toBeLessThan(notingUs / 2)
 })
 
-// Of quotes with equal amounts the one that ends last stands for all, so it once depended on which one that was.
-it.each([1_000, -1_000])(
-  'a quote that another client was given after an unreadable one, and that ended %i ms later, refuses no order',
-  (laterMs) => {
-    const ledger = ledgerOf([quote])
-    ledger.noteUnreadable(EXPIRY - 2_000)
-    const others = { id: 'q2', partition: 'another', expiresAtMs: EXPIRY + laterMs }
-    ledger.note({ ...quote, ...others, notedAtMs: EXPIRY - 1_999 }, EXPIRY - 1_999)
-    expect(ledger.verdict(byTerms, at(EXPIRY + 1_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
-  },
-)
+it('an unreadable quote lives as long as the longest-lived of the last 100 quotes that lived when they came', () => {
+  const ledger = ledgerOf([{ id: 'over', pairId: 'A_B', expiresAtMs: noted - 1 }])
+  ledger.noteUnreadable(noted)
+  expect(ledger.judge(priced, noted + 299_999)).toBe('unknown by unreadable')
+  expect(ledger.judge(priced, noted + 300_000)).toBe('unknown by none')
+  const later = noted + 300_000
+  ledger.note({ id: 'long', pairId: 'A_B', expiresAtMs: later + 90_000 })
+  for (const given of many(100, (index) => ({
+    id: `n${index}`,
+    pairId: 'A_B',
+    expiresAtMs: later + 30_000,
+  }))) {
+    ledger.noteUnreadable(later)
+    expect(ledger.judge(priced, later + 89_999)).toBe('unknown by unreadable')
+    ledger.note(given, later)
+  }
+  ledger.noteUnreadable(later + 90_000)
+  expect(ledger.judge(priced, later + 119_999)).toBe('unknown by unreadable')
+  expect(ledger.judge(priced, later + 120_000)).toBe('unknown by none')
+})
 
 describe('the bounds', () => {
-  const numbered = (count: number, expiresAtMs: (index: number) => number) =>
-    Array.from({ length: count }, (_, index) => ({
-      ...quote,
-      id: `n${index}`,
-      expiresAtMs: expiresAtMs(index),
-    }))
-
-  it('hold, and drop what was noted first', () => {
-    const ledger = ledgerOf(
-      numbered(50, (index) => EXPIRY + ((index * 37) % 50)),
+  it('hold, and drop what was noted first, out of every index', () => {
+    const { ledger, judge } = ledgerOf(
+      [
+        {},
+        ...many(50, (index) => ({
+          id: `n${index}`,
+          pairId: 'A_B',
+          expiresAtMs: expiry + ((index * 37) % 50),
+        })),
+      ],
       10,
     )
-    expect(ledger.ledger.size).toBe(10)
-    for (let index = 0; index < 50; index += 1)
-      expect(ledger.findById(`n${index}`) !== undefined).toBe(index >= 40)
-  })
-
-  it('remove dropped quotes from every index', () => {
-    const ledger = ledgerOf([quote, { ...quote, id: 'q2', pairId: 'A_B', expiresAtMs: EXPIRY + 1 }], 1)
-    for (const gone of [byId, byTerms, openTerms])
-      expect(ledger.verdict(gone, at(NOTED)).state).toBe('unknown')
+    expect(ledger.size).toBe(10)
+    const kept = many(50, (index) => ledger.findById(`n${index}`) ?? {}).map(({ id }) => id)
+    expect(kept.filter((id) => id !== undefined)).toEqual(
+      many(10, (index) => ({ id: `n${index + 40}` })).map(({ id }) => id),
+    )
+    expect([named, priced, open].map((order) => judge(order, noted))).toEqual([
+      'unknown by id',
+      ...['unknown by none', 'unknown by none'],
+    ])
   })
 
   it('drop entries past their retention, a few at a time', () => {
-    const ledger = ledgerOf(numbered(40, (index) => EXPIRY + index))
-    const nowMs = EXPIRY + RETENTION + 40
-    for (let notes = 0; notes < 10; notes += 1) {
-      ledger.note({ ...quote, id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
-    }
-    expect(ledger.ledger.size).toBe(10)
+    const { ledger, note } = ledgerOf(many(40, (index) => ({ id: `n${index}`, expiresAtMs: expiry + index })))
+    const nowMs = expiry + retentionMs + 40
+    for (let notes = 0; notes < 10; notes += 1) note({ id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
+    expect(ledger.size).toBe(10)
     expect(ledger.findById('n39')).toBeUndefined()
   })
 
-  it('drop the cache key once the quote has expired, but keep the quote', () => {
-    const ledger = ledgerOf([quote])
-    ledger.note({ ...quote, id: 'q2', expiresAtMs: EXPIRY + LONG + 1 }, EXPIRY + LONG)
-    expect(ledger.findById('q1')).toMatchObject({ id: 'q1', cacheKey: '' })
-    expect(ledger.verdict(byId, at(EXPIRY + LONG))).toMatchObject({ state: 'expired', expiredForMs: LONG })
+  it('drop the cache keys of a quote once it has expired, but keep the quote', () => {
+    const { ledger, note, judge } = ledgerOf(
+      many(5, (index) => ({ cacheKey: `client ${index}`, partition: `${index}` })),
+    )
+    expect(ledger.cacheKeysOf('q1')).toHaveLength(5)
+    note({ id: 'q2', expiresAtMs: expiry + 900_001 }, expiry + 900_000)
+    expect(ledger.cacheKeysOf('q1')).toEqual([])
+    expect(judge(named, expiry + 900_000)).toBe('expired by id: q1')
+  })
+
+  it('count every cache key of a quote with several clients as an entry of its own', () => {
+    const { ledger, note } = ledgerOf([], 100)
+    const give = (id: string, clients: number) => {
+      for (let client = 0; client < clients; client += 1)
+        note({ id, fromValue: id, cacheKey: `client ${client} ${clients}` })
+      return ['1', '2', '3', '4', '5'].map((each) => ledger.cacheKeysOf(each).length)
+    }
+    for (const id of ['1', '2']) give(id, 30)
+    expect(give('3', 30)).toEqual([30, 30, 30, 0, 0])
+    give('1', 5)
+    expect(give('4', 20)).toEqual([20, 30, 30, 20, 0])
+    expect(give('5', 500)).toEqual([0, 0, 0, 0, 100])
   })
 })
 
-it('the cache key of a quote is forgotten when the quote has expired', () => {
-  const ledger = ledgerOf([], 100)
-  const note = (id: string, cacheKey: string, expiresAtMs: number, nowMs: number) =>
-    ledger.note(
-      {
-        id,
-        pairId: 'A_B',
-        fromValue: '1',
-        requestedAmount: '1',
-        toValue: '2',
-        application: 'a',
-        partition: 'own',
-        expiresAtMs,
-        cacheKey,
-        notedAtMs: nowMs,
-      },
-      nowMs,
-    )
-  for (let client = 0; client < 5; client += 1) note('one for all', `client ${client}`, 30_000, 0)
-  note('later', 'client', 2_000_000, 1_970_000)
-  expect(ledger.findById('one for all')).toBeDefined()
-  expect(ledger.ledger.cacheKeysOf('one for all')).toEqual([])
-})
+describe('of one terms', () => {
+  const price = (index: number) => `${1_000 + index}.5678`
+  const prices = many(1_600, (index) => ({ id: `p${index}`, partition: 'another', toValue: price(index) }))
+  const first = `${open},"toAmount":${price(0)}`
 
-it('of a quote with several clients every cache key is remembered, as an entry of its own', () => {
-  const ledger = ledgerOf([], 100)
-  const placesOf = (id: string) => ledger.ledger.cacheKeysOf(id).length
-  const give = (id: string, clients: number) => {
-    for (let client = 0; client < clients; client += 1)
-      ledger.note({ ...quote, id, fromValue: id, cacheKey: `client ${client} ${clients}` }, NOTED)
-  }
-  for (const id of ['1', '2', '3']) give(id, 30)
-  expect(['1', '2', '3'].map(placesOf)).toEqual([30, 30, 30])
-  give('1', 5)
-  give('4', 20)
-  expect(['1', '2', '3', '4'].map(placesOf)).toEqual([20, 30, 30, 20])
-  give('5', 500)
-  expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([0, 0, 0, 0, 100])
-})
+  it('the last 1,000 prices count, and all are found by their amount or id', () => {
+    const live = { ...prices[0], expiresAtMs: expiry + 60_000 }
+    const ledger = ledgerOf([live, ...prices.slice(1, 1_000)])
+    expect(ledger.judge(open, expiry)).toBe('live by pays: p0')
+    ledger.note(prices[1_000] ?? {}, expiry)
+    // The first, which is live, is not among the last 1,000 any more.
+    expect(ledger.judge(open, expiry)).toMatch('expired by none')
+    expect(ledger.judge('"quoteId":"p0"', expiry)).toBe('live by id: p0')
+    expect(ledger.judge(first, expiry)).toBe('live by exact: p0')
+  })
 
-const priced = (toAmount: number) => order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount })
-
-it('of one terms the last 1,000 prices count, and all are found by their amount or id', () => {
-  const prices = Array.from({ length: 1_001 }, (_, index) => ({
-    ...quote,
-    id: `p${index}`,
-    partition: 'another',
-    toValue: `${1_000 + index}.5678`,
-    expiresAtMs: EXPIRY + (index === 0 ? 60_000 : 0),
-  }))
-  const ledger = ledgerOf(prices.slice(0, 1_000), 2_000)
-  expect(ledger.verdict(openTerms, at(EXPIRY)).rule).toBe('pays')
-  ledger.note(prices[1_000] ?? quote, EXPIRY)
-  // The first, which is live, is not among the last 1,000 any more.
-  expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'expired', rule: 'none' })
-  expect(ledger.verdict(order({ quoteId: 'p0' }), at(EXPIRY)).state).toBe('live')
-  expect(ledger.verdict(priced(1_000.5678), at(EXPIRY))).toMatchObject({ state: 'live', rule: 'exact' })
-})
-
-it('what a full ledger drops refuses nothing, also a price that was not among the last 1,000', () => {
-  const prices = Array.from({ length: 1_600 }, (_, index) => ({
-    ...quote,
-    id: `p${index}`,
-    partition: 'another',
-    toValue: `${1_000 + index}.5678`,
-  }))
-  const ledger = ledgerOf(prices.slice(0, 1_500), 1_500)
-  const first = () => ledger.verdict(priced(1_000.5678), at(EXPIRY + 1)).state
-  expect(first()).toBe('expired')
-  for (const given of prices.slice(1_500)) ledger.note(given, EXPIRY)
-  expect(first()).toBe('unknown')
+  it('what a full ledger drops refuses nothing, also a price that was not among the last 1,000', () => {
+    const ledger = ledgerOf(prices.slice(0, 1_500), 1_500)
+    expect(ledger.judge(first, expiry + 1)).toBe('expired by exact: p0')
+    for (const given of prices.slice(1_500)) ledger.note(given, expiry)
+    expect(ledger.judge(first, expiry + 1)).toBe('unknown by none')
+  })
 })

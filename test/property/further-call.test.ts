@@ -10,20 +10,8 @@ const minLeftMs = 50
 
 const step = fc.record({
   doing: fc.constantFrom(
-    'ask',
-    'ask',
-    'ask',
-    'leave',
-    'wait',
-    'wait',
-    'time',
-    'time',
-    'fail',
-    'answer',
-    'mine',
-    'refuse',
-    'refuse',
-    'amount',
+    ...(['ask', 'ask', 'ask', 'leave', 'wait', 'wait', 'time', 'time', 'fail'] as const),
+    ...(['answer', 'mine', 'refuse', 'refuse', 'amount'] as const),
   ),
   address: fc.constantFrom('x', 'y', 'z'),
   /** Two spellings of one amount. */
@@ -50,6 +38,8 @@ interface Client {
   fate: string
 }
 
+const fresh = { tookFurther: false, sharedAfterRefusal: false, isLimited: false, failure: 'over', fate: '' }
+
 interface ModelCall {
   number: number
   beginner: Client
@@ -73,11 +63,6 @@ function createModel() {
     const underWay = table.get(entry)
     if (underWay === undefined) table.set(entry, begin(client))
     else underWay.waiting.push(client)
-  }
-
-  /** After two refusals to others, with its like alone. */
-  function askAsItself(client: Client): void {
-    ask(client, `${client.key} ${client.address} ${client.target}`)
   }
 
   function land(call: ModelCall): Client[] {
@@ -108,7 +93,8 @@ function createModel() {
         client.isLimited = true
         client.failure = 'over'
         if (!hasTime) client.fate = 'over'
-        else if (client.sharedAfterRefusal) askAsItself(client)
+        // After two refusals to others, with its like alone.
+        else if (client.sharedAfterRefusal) ask(client, `${client.key} ${client.address} ${client.target}`)
         else {
           client.sharedAfterRefusal = true
           ask(client)
@@ -159,7 +145,7 @@ function createStage() {
     else call.answer(JSON.stringify({ mark }), { headers: how === 'mine' ? ['Vary', '*'] : [] })
   }
 
-  function ask(key: string, { address, target }: Pick<Client, 'address' | 'target'>): void {
+  function ask({ key, address, target }: Client): void {
     const client = fates.length
     fates.push('')
     const { answer, leave } = stage.ask({ address, amount: target, headers: ['App-Name', key] })
@@ -200,18 +186,10 @@ it('the clients of each call are those that the promise names, and every client 
       for (const { doing, key, address, target, pick, waitMs } of steps) {
         const nowMs = performance.now()
         if (doing === 'ask') {
-          const asker = { address, target }
-          const fresh = {
-            tookFurther: false,
-            sharedAfterRefusal: false,
-            isLimited: false,
-            failure: 'over',
-            fate: '',
-          }
-          const client = { key, ...asker, endsAtMs: nowMs + totalMs, ...fresh }
+          const client = { key, address, target, endsAtMs: nowMs + totalMs, ...fresh }
           clients.push(client)
           model.ask(client)
-          real.ask(key, asker)
+          real.ask(client)
         } else if (doing === 'leave') {
           const client = clients.at(-1 - pick)
           if (client !== undefined) {

@@ -13,47 +13,23 @@ test.each([
 })
 
 const maxHeld = 1_000
-const bytes = fc.nat({ max: 2 * maxHeld })
+const half = maxHeld / 2
+const bytes = fc.oneof(fc.nat({ max: 2 * maxHeld }), fc.constantFrom(0, half, half + 1, maxHeld, maxHeld + 1))
 
 function bodiesThatHold(judged: number, others: number): RequestBodies {
-  const bodies = new RequestBodies({
-    maxHeldBytes: maxHeld,
-    idleTimeoutMs: 1_000,
-    events: new Events(),
-  })
+  const bodies = new RequestBodies({ maxHeldBytes: maxHeld, idleTimeoutMs: 1_000, events: new Events() })
   bodies.hold(judged, true)
   bodies.hold(others, false)
   return bodies
 }
 
-test('other bodies never take the half of the bound that is for orders', () => {
-  fc.assert(
-    fc.property(fc.nat({ max: maxHeld / 2 }), bytes, (judged, others) => {
-      expect(bodiesThatHold(judged, others).isFull(true)).toBe(false)
-    }),
-  )
-})
-
-test('orders alone may have all of the bound, and not a byte more', () => {
-  expect([maxHeld, maxHeld + 1].map((judged) => bodiesThatHold(judged, 0).isFull(true))).toEqual([
-    false,
-    true,
-  ])
-})
-
-test('others are held no longer once half of the bound is taken, by whatever', () => {
-  fc.assert(
-    fc.property(bytes, bytes, (judged, others) => {
-      expect(bodiesThatHold(judged, others).isFull(false)).toBe(judged + others > maxHeld / 2)
-    }),
-  )
-})
-
-test('where orders are let go, at least the bound is held', () => {
+test('orders may have all of the bound, and not a byte more, others half of it; that half, other bodies never take from orders', () => {
   fc.assert(
     fc.property(bytes, bytes, (judged, others) => {
       const bodies = bodiesThatHold(judged, others)
-      if (bodies.isFull(true)) expect(bodies.heldBytes).toBeGreaterThan(maxHeld)
+      const isFull = judged + Math.min(others, half) > maxHeld
+      expect(bodies.isFull(true)).toBe(isFull)
+      expect(bodies.isFull(false)).toBe(judged + others > half)
     }),
   )
 })

@@ -69,34 +69,16 @@ interface Sending {
   end: ReturnType<typeof deferred<WholeAnswer>>
 }
 
-const endings = ['answered', 'failed status', 'lost', 'refused', 'limited'] as const
-const step = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      do: fc.constant('click' as const),
-      at: fc.nat(1),
-      key: fc.nat(2),
-      body: fc.nat(1),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('end' as const),
-      which: fc.nat(5),
-      how: fc.constantFrom(...endings),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), at: fc.nat(1) }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('wait' as const),
-      ms: fc.constantFrom(1_000, orderMs + 6_000, 0.8 * dayMs, dayMs + 1),
-    }),
-  },
-)
+const often = <const What>(times: number, what: What): What[] => Array<What>(times).fill(what)
+const step = fc.record({
+  doing: fc.constantFrom(...often(6, 'click'), ...often(4, 'end'), ...often(1, 'kill'), ...often(1, 'wait')),
+  at: fc.nat(1),
+  key: fc.nat(2),
+  body: fc.nat(1),
+  which: fc.nat(5),
+  how: fc.constantFrom('answered', 'failed status', 'lost', 'refused', 'limited'),
+  ms: fc.constantFrom(1_000, orderMs + 6_000, 0.8 * dayMs, dayMs + 1),
+})
 
 const answerOf = (status: number, text: string): WholeAnswer =>
   ({ status, reason: '', rawHeaders: ['X-For', text], body: Buffer.from(text) }) as WholeAnswer
@@ -106,119 +88,111 @@ const timedOut = () => new UpstreamFailure('swap', { fault: 'http_response_timeo
 /** Lets all that is settled go on. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-const places = [
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
+
+async function play(where: string, steps: readonly Step[]): Promise<void> {
+  const isFleet = where.startsWith('two')
+  const hasFolder = where.includes('folder')
+  const clock: Clock = { ms: dayMs, nowMs: () => clock.ms, steadyMs: () => clock.ms }
+  const shared: Kept['lines'] = new Map()
+  const start = async (before?: Replica): Promise<Replica> => {
+    const owner = {}
+    const folder = new Kept(clock, false, owner, before?.folder.lines)
+    const store = new Kept(clock, true, owner, shared)
+    const keepers = [...(hasFolder ? [folder] : []), ...(isFleet ? [store] : [])]
+    const parts = { clock: completeClock(clock), events: new Events() }
+    const keys = new OrderKeys({ salt: '', keepers, orderMs, ...parts })
+    await keys.start()
+    return { keys, folder, isAlive: true }
+  }
+  const replicas = [await start(), await start()]
+  const sendings: Sending[] = []
+  /** Of each key whose order the provider may have, since when, and what it answered. */
+  const seen = new Map<string, { claimedMs: number; answer?: string }>()
+  let made = 0
+
+  const click = async (replica: Replica, key: string, body: string): Promise<void> => {
+    const id = replica.keys.idIn(['Idempotency-Key', key])
+    if (id === undefined) throw new Error('no key')
+    const exchange = { target: '/v3/orders/float', outcome: undefined }
+    const claimedMs = clock.ms
+    let isNew = false
+    const send = (): Promise<WholeAnswer> => {
+      isNew = true
+      const before = seen.get(key)
+      const isFree = before === undefined || claimedMs - before.claimedMs >= dayMs
+      expect(isFree, `${key} is sent twice`).toBe(true)
+      seen.set(key, { claimedMs })
+      const end = deferred<WholeAnswer>()
+      sendings.push({ key, replica, end })
+      return end.promise
+    }
+    try {
+      const order = { id, bytes: Buffer.from(body), terms: undefined }
+      const { body: bytes } = await replica.keys.once(exchange, order, send)
+      if (!isNew && replica.isAlive) expect(bytes.toString()).toBe(seen.get(key)?.answer)
+    } catch (error) {
+      if (!(error instanceof Problem || error instanceof UpstreamFailure)) throw error
+      if (!(error instanceof Problem)) return
+      if (error.slug === 'order-in-progress' || error.slug === 'order-outcome-unknown')
+        expect(seen.get(key)?.answer, `${key} was answered`).toBeUndefined()
+      // It is said to be on its way while it is, or may be at a replica that died.
+      if (error.slug !== 'order-in-progress') return
+      const forMs = clock.ms - (seen.get(key)?.claimedMs ?? clock.ms)
+      const isOnItsWay =
+        sendings.some((one) => one.key === key && one.replica.isAlive) ||
+        (isFleet && forMs <= orderMs + 5_000)
+      expect(isOnItsWay, `${key} is on its way without end`).toBe(true)
+    }
+  }
+
+  const clicks: Promise<void>[] = []
+  for (const one of steps) {
+    const alive = sendings.filter(({ replica }) => replica.isAlive)
+    const at = isFleet ? one.at : 0
+    const replica = replicas[at] as Replica
+    if (one.doing === 'click') clicks.push(click(replica, `k${one.key}`, `b${one.body}`))
+    else if (one.doing === 'wait') {
+      // No order lasts for so long: it is given up after its time.
+      for (const sending of one.ms > orderMs + 6_000 ? alive : []) {
+        sendings.splice(sendings.indexOf(sending), 1)
+        sending.end.reject(timedOut())
+      }
+      await settle()
+      clock.ms += one.ms
+    } else if (one.doing === 'kill') {
+      replica.isAlive = false
+      replicas[at] = await start(replica)
+    } else {
+      const sending = alive[one.which % Math.max(1, alive.length)]
+      if (sending === undefined) continue
+      sendings.splice(sendings.indexOf(sending), 1)
+      const { key, end } = sending
+      const mine = seen.get(key)
+      made += 1
+      const answer = `${key} ${made}`
+      if (one.how === 'refused' || one.how === 'limited') seen.delete(key)
+      else if (one.how !== 'lost' && mine !== undefined) mine.answer = answer
+      if (one.how === 'lost') end.reject(timedOut())
+      else if (one.how === 'refused') end.reject(new Problem('quote-expired', { detail: '' }))
+      else end.resolve(answerOf(one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500, answer))
+    }
+    await settle()
+  }
+  for (const { end } of sendings) end.reject(timedOut())
+  await Promise.all(clicks)
+}
+
+test.each([
   'two replicas and a store',
   'two replicas, each with a folder, and a store',
   'one process and its folder',
-]
-test.each(places)(
+])(
   'the provider sees the order of each key once, and what was answered once is answered alike: %s',
   async (where) => {
-    const isFleet = where.startsWith('two')
-    const hasFolder = where.includes('folder')
+    const history = fc.array(step, { maxLength: 40 })
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const clock: Clock = { ms: dayMs, nowMs: () => clock.ms, steadyMs: () => clock.ms }
-        const shared: Kept['lines'] = new Map()
-        const start = async (before?: Replica): Promise<Replica> => {
-          const owner = {}
-          const folder = new Kept(clock, false, owner, before?.folder.lines)
-          const store = new Kept(clock, true, owner, shared)
-          const keepers = [...(hasFolder ? [folder] : []), ...(isFleet ? [store] : [])]
-          const keys = new OrderKeys({
-            salt: '',
-            keepers,
-            orderMs,
-            clock: completeClock(clock),
-            events: new Events(),
-          })
-          await keys.start()
-          return { keys, folder, isAlive: true }
-        }
-        const replicas = [await start(), await start()]
-        const sendings: Sending[] = []
-        /** Of each key whose order the provider may have, since when, and what it answered. */
-        const seen = new Map<string, { claimedMs: number; answer?: string }>()
-        let made = 0
-
-        const click = async (replica: Replica, key: string, body: string): Promise<void> => {
-          const id = replica.keys.idIn(['Idempotency-Key', key])
-          if (id === undefined) throw new Error('no key')
-          const exchange = { target: '/v3/orders/float', outcome: undefined }
-          const claimedMs = clock.ms
-          let isNew = false
-          const send = (): Promise<WholeAnswer> => {
-            isNew = true
-            const before = seen.get(key)
-            expect(
-              before === undefined || claimedMs - before.claimedMs >= dayMs,
-              `${key} is sent twice`,
-            ).toBe(true)
-            seen.set(key, { claimedMs })
-            const end = deferred<WholeAnswer>()
-            sendings.push({ key, replica, end })
-            return end.promise
-          }
-          try {
-            const { body: bytes } = await replica.keys.once(
-              exchange,
-              { id, bytes: Buffer.from(body), terms: undefined },
-              send,
-            )
-            if (!isNew && replica.isAlive) expect(bytes.toString()).toBe(seen.get(key)?.answer)
-          } catch (error) {
-            if (!(error instanceof Problem || error instanceof UpstreamFailure)) throw error
-            if (!(error instanceof Problem)) return
-            if (error.slug === 'order-in-progress' || error.slug === 'order-outcome-unknown')
-              expect(seen.get(key)?.answer, `${key} was answered`).toBeUndefined()
-            // It is said to be on its way while it is, or may be at a replica that died.
-            if (error.slug !== 'order-in-progress') return
-            const isOnItsWay = sendings.some((one) => one.key === key && one.replica.isAlive)
-            const forMs = clock.ms - (seen.get(key)?.claimedMs ?? clock.ms)
-            expect(
-              isOnItsWay || (isFleet && forMs <= orderMs + 5_000),
-              `${key} is on its way without end`,
-            ).toBe(true)
-          }
-        }
-
-        const clicks: Promise<void>[] = []
-        for (const one of steps) {
-          const alive = sendings.filter(({ replica }) => replica.isAlive)
-          const at = isFleet && 'at' in one ? one.at : 0
-          const replica = replicas[at] as Replica
-          if (one.do === 'click') clicks.push(click(replica, `k${one.key}`, `b${one.body}`))
-          else if (one.do === 'wait') {
-            // No order lasts for so long: it is given up after its time.
-            for (const sending of one.ms > orderMs + 6_000 ? alive : []) {
-              sendings.splice(sendings.indexOf(sending), 1)
-              sending.end.reject(timedOut())
-            }
-            await settle()
-            clock.ms += one.ms
-          } else if (one.do === 'kill') {
-            replica.isAlive = false
-            replicas[at] = await start(replica)
-          } else {
-            const sending = alive[one.which % Math.max(1, alive.length)]
-            if (sending === undefined) continue
-            sendings.splice(sendings.indexOf(sending), 1)
-            const { key, end } = sending
-            const mine = seen.get(key)
-            made += 1
-            const answer = `${key} ${made}`
-            if (one.how === 'refused' || one.how === 'limited') seen.delete(key)
-            else if (one.how !== 'lost' && mine !== undefined) mine.answer = answer
-            if (one.how === 'lost') end.reject(timedOut())
-            else if (one.how === 'refused') end.reject(new Problem('quote-expired', { detail: '' }))
-            else
-              end.resolve(answerOf(one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500, answer))
-          }
-          await settle()
-        }
-        for (const { end } of sendings) end.reject(timedOut())
-        await Promise.all(clicks)
-      }),
+      fc.asyncProperty(history, (steps) => play(where, steps)),
       { numRuns: runs },
     )
   },

@@ -62,3 +62,22 @@ it('gives another key if a character moves from one part to the next', () => {
     }),
   )
 })
+
+const secret: KeyedAsk = {
+  ...{ pair: 'ETH_USDC', canonicalAmount: '0.1', partition: 'ip:203.0.113.7', query: '' },
+  keyedHeaders: ['authorization', 'x-unheard-of'].map((name) => [name, 's3cret'] as const),
+  target: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
+}
+
+it('contains no secret, also not one that a table has', () => {
+  const key = new QuoteKeys().of(secret)
+  expect(key).not.toContain('s3cret')
+  expect(key).not.toContain(Buffer.from('s3cret').toString('base64url'))
+  expect(new QuoteKeys().of(secret)).not.toBe(key)
+})
+
+it('is the same in every replica with the same salt, and contains neither client nor amount then', () => {
+  const key = new QuoteKeys('shared').of(secret)
+  expect(new QuoteKeys('shared').of(secret)).toBe(key)
+  expect(key).toMatch(/^#[\w-]{43}$/)
+})

@@ -110,13 +110,8 @@ class Race {
       const isSame = answer === 'same' && this.#lastId.startsWith(`${asker} `)
       if (!isSame) this.#lastId = `${asker} ${this.calls.length} ${Math.floor(this.clock.nowMs()) + lifeMs}`
       const [amount = '', , , expiry] = this.#lastId.split(' ')
-      call.answer(
-        quoteBody({
-          id: this.#lastId,
-          fromAmount: { assetId: 'ETH', value: amount },
-          expiry: Number(expiry),
-        }),
-      )
+      const fromAmount = { assetId: 'ETH', value: amount }
+      call.answer(quoteBody({ id: this.#lastId, fromAmount, expiry: Number(expiry) }))
     }
   }
 

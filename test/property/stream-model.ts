@@ -88,9 +88,9 @@ export class Replica {
   toStore: readonly Command[] = []
   toReplica: readonly Answer[] = []
   waiting: readonly Waiting[] = []
-  /** By record: 0 not known, 1 known with an end that is too late, 2 known. */
-  known: readonly number[] = []
-  /** Sets of records are bits. */
+  /** Sets of records are bits: what it knows, of that with an end that is too late, and what it noted itself. */
+  known = 0
+  late = 0
   own = 0
   /** What the list has brought since it was last lost. */
   listed = 0
@@ -174,13 +174,14 @@ export class Fleet {
 
   note(replica: Replica): void {
     const record = this.records
+    const bit = 1 << record
     this.records += 1
-    for (const each of this.replicas) each.known = [...each.known, each === replica ? 2 : 0]
-    replica.own |= 1 << record
-    this.live |= 1 << record
+    replica.known |= bit
+    replica.own |= bit
+    this.live |= bit
     this.#queue(replica, record, false)
     // Waiting for a store that is away does not help.
-    if (replica.waiting.length > 0) this.settled |= 1 << record
+    if (replica.waiting.length > 0) this.settled |= bit
   }
 
   // What messages do
@@ -208,7 +209,7 @@ export class Fleet {
       lost: false,
       nothingRead: replica.lastId === 0,
       owed: this.settled,
-      excuses: replica.known.map((_, record) => this.#excuse(replica, record)),
+      excuses: Array.from({ length: this.records }, (_, record) => this.#excuse(replica, record)),
     }
     this.#ask(replica, replica.read)
     return true
@@ -297,7 +298,11 @@ export class Fleet {
     if (info === undefined) throw new Error('XINFO is answered before XREAD')
     const before = rows.filter(({ id }) => id <= info.lastId).length
     const expected = replica.count === undefined ? undefined : replica.count + before
-    const isLost = this.#isLost(replica, info, expected, hasLast)
+    const { sees } = this.rules
+    const isLost =
+      (sees.includes('last-entry') && replica.lastId !== 0 && !hasLast) ||
+      (sees.includes('count') && expected !== undefined && info.added < expected) ||
+      (sees.includes('last-id') && info.lastId < replica.lastId)
     for (const entry of rows) this.#deliver(replica, entry)
     if (isLost) {
       // Perhaps it was trimmed past this replica.
@@ -318,13 +323,6 @@ export class Fleet {
     this.#whole(replica, read)
   }
 
-  #isLost(replica: Replica, info: Info, expected: number | undefined, hasLast: boolean): boolean {
-    const { sees } = this.rules
-    if (sees.includes('last-entry') && replica.lastId !== 0 && !hasLast) return true
-    if (sees.includes('count') && expected !== undefined && info.added < expected) return true
-    return sees.includes('last-id') && info.lastId < replica.lastId
-  }
-
   #lose(replica: Replica, read: Read): void {
     const secondPassAtMs = Number.POSITIVE_INFINITY
     const nothing = { listed: 0, lastId: 0, count: undefined, acknowledged: [], secondPassAtMs }
@@ -336,8 +334,11 @@ export class Fleet {
   #deliver(replica: Replica, { id, record, late }: Entry): void {
     replica.lastId = id
     replica.acknowledged = replica.acknowledged.filter((each) => each.id !== id)
-    replica.listed |= 1 << record
-    replica.known = replica.known.with(record, Math.max(replica.known[record] ?? 0, late ? 1 : 2))
+    const bit = 1 << record
+    replica.listed |= bit
+    if (!late) replica.late &= ~bit
+    else if (!has(replica.known, record)) replica.late |= bit
+    replica.known |= bit
   }
 
   /** All entries that the list had when the command was run are here. */
@@ -359,7 +360,7 @@ export class Fleet {
     const provesNothing = { 'nothing-read': read.nothingRead, first: !replica.hasStarted, none: false }
     if (provesNothing[rules.provesNothing]) this.#careful(replica)
     // It has read the list from its beginning.
-    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~bitsOf(replica)
+    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~replica.known
     replica.hasStarted = true
     this.#pump(replica)
     if (replica.isReturning && !this.isAway(replica) && replica.waiting.length === 0) {
@@ -376,10 +377,9 @@ export class Fleet {
 
   #refill(replica: Replica, which: number): void {
     if (this.rules.refills === 'nothing') return
-    for (let record = 0; record < this.records; record += 1) {
-      const isMissing = has(which, record) && !has(replica.listed, record)
-      if (isMissing && isKnownTo(replica, record)) this.#queue(replica, record, true)
-    }
+    const missing = which & replica.known & ~replica.listed
+    for (let record = 0; record < this.records; record += 1)
+      if (has(missing, record)) this.#queue(replica, record, true)
   }
 
   /** Nothing is queued twice. */
@@ -394,7 +394,7 @@ export class Fleet {
     if (this.isAway(replica)) return
     const sentAtMs = this.nowMs
     for (const waiting of replica.waiting) {
-      const late = replica.known[waiting.record] === 1
+      const late = has(replica.late, waiting.record)
       replica.toStore = [...replica.toStore, { kind: 'add', ...waiting, sentAtMs, late }]
     }
     this.appends += replica.waiting.length
@@ -432,13 +432,8 @@ export class Fleet {
     const adds = addsUnderWay(replica)
     const sent = replica.toStore.flatMap((command) => (command.kind === 'add' ? command.record : []))
     if (mayRun) this.store.orphans = [...this.store.orphans, ...sent]
-    Object.assign(replica, {
-      isConnected: false,
-      toStore: [],
-      toReplica: [],
-      read: undefined,
-      wasRefused: false,
-    })
+    Object.assign(replica, { isConnected: false, toStore: [], toReplica: [], read: undefined })
+    replica.wasRefused = false
     this.#leaves(replica)
     for (const add of adds) this.#failed(replica, add)
   }
@@ -458,8 +453,7 @@ export class Fleet {
     // Its clients never had what it noted last.
     this.settled = settled
     const { isCut } = replica
-    const known = replica.known.map(() => 0)
-    const next = Object.assign(new Replica(), { isCut, known, cautiousSinceMs: this.nowMs })
+    const next = Object.assign(new Replica(), { isCut, cautiousSinceMs: this.nowMs })
     this.replicas = this.replicas.map((each) => (each === replica ? next : each))
   }
 
@@ -596,7 +590,7 @@ export class Fleet {
 
   #checkSafe(replica: Replica, read: Read): void {
     for (let record = 0; record < this.records; record += 1) {
-      if (!has(read.owed & this.live, record) || isKnownTo(replica, record)) continue
+      if (!has(read.owed & this.live & ~replica.known, record)) continue
       const excuse = read.excuses[record] ?? this.#excuse(replica, record)
       if (excuse !== undefined) this.excused.add(excuse)
       else
@@ -606,9 +600,9 @@ export class Fleet {
 
   /** Why a replica that is caught up may lack a record whose client has the quote: docs/limits.md. */
   #excuse(replica: Replica, record: number): Excuse | undefined {
-    if (isKnownTo(replica, record)) return undefined
+    if (has(replica.known, record)) return undefined
     if (has(replica.hasStarted ? replica.cannotHave : this.trimmed, record)) return 'trimmed'
-    const holders = this.replicas.filter((each) => isKnownTo(each, record))
+    const holders = this.replicas.filter(({ known }) => has(known, record))
     if (holders.length === 0) return 'died'
     if (holders.every((holder) => !this.isReachable(holder) || this.#oldestMs(holder) > timeoutMs))
       return 'cut off'
@@ -628,14 +622,6 @@ export class Fleet {
 
 function has(bits: number, record: number): boolean {
   return (bits & (1 << record)) !== 0
-}
-
-function isKnownTo({ known }: Replica, record: number): boolean {
-  return (known[record] ?? 0) > 0
-}
-
-export function bitsOf({ known }: Replica): number {
-  return known.reduce((bits, state, record) => (state > 0 ? bits | (1 << record) : bits), 0)
 }
 
 function addsUnderWay({ toStore, toReplica }: Replica): Add[] {

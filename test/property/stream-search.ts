@@ -1,4 +1,4 @@
-import { bitsOf, type Excuse, Fleet, type Replica, type Rules } from './stream-model.ts'
+import { type Excuse, Fleet, type Replica, type Rules } from './stream-model.ts'
 
 /** Every history of so many steps, and what has to be true in each state that they reach. */
 interface Step {
@@ -103,24 +103,19 @@ function heal(fleet: Fleet): void {
 
 /** No loss: what a living replica knows comes to all, also to one that starts later. Nothing is appended without end. */
 function checkEnd(fleet: Fleet): string | undefined {
-  const known = fleet.replicas.reduce((bits, replica) => bits | bitsOf(replica), 0)
-  const expected = known & ~fleet.trimmed
+  const expected = fleet.replicas.reduce((bits, { known }) => bits | known, 0) & ~fleet.trimmed
   fleet.calm(soonMs)
   if (fleet.broken !== undefined) return fleet.broken
   const listed = fleet.store.entries.reduce((bits, { record }) => bits | (1 << record), 0)
   if (expected & ~listed) return `loss: the list lacks ${(expected & ~listed).toString(2)}`
   for (const [index, replica] of fleet.replicas.entries()) {
-    const gone = expected & ~bitsOf(replica)
+    const gone = expected & ~replica.known
     if (gone !== 0) return `loss: replica ${index} lacks ${gone.toString(2)}`
     if (!fleet.isCaughtUp(replica) && !replica.isTrimCautious && expected !== 0)
       return 'not caught up in time'
-    const late = replica.known.findIndex((state, record) => {
-      const bit = 1 << record
-      const isJudged = (replica.own | fleet.live) & expected & ~fleet.lastLate & bit
-      const ownerLives = fleet.replicas.some(({ own }) => (own & bit) !== 0)
-      return isJudged !== 0 && ownerLives && state === 1
-    })
-    if (late !== -1) return `late: the end of ${late} is too late`
+    const owned = fleet.replicas.reduce((bits, { own }) => bits | own, 0)
+    const late = replica.late & (replica.own | fleet.live) & expected & ~fleet.lastLate & owned
+    if (late !== 0) return `late: the end of ${late.toString(2)} is too late`
   }
   const { appends } = fleet
   fleet.endLives()

@@ -3,16 +3,15 @@ import { Events } from '../../src/events.ts'
 import { ProviderLimit } from '../../src/quotes/provider-limit.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
 
-function stage(clock = createTestClock()) {
+function stage() {
+  const clock = createTestClock()
   const begun: string[] = []
   const events = new Events([{ coolDownBegan: (_application, address) => void begun.push(address) }])
-  return { clock, begun, limit: new ProviderLimit({ clock, events }) }
+  // Its wall clock stands still: it is counted on the steady one.
+  return { clock, begun, limit: new ProviderLimit({ clock: { ...clock, nowMs: () => 0 }, events }) }
 }
-const caller = (address: string, application = 'web', authorization = '') => ({
-  application,
-  authorization,
-  address,
-})
+// Of whom it is: test/promises/limits-of-the-provider.test.ts.
+const caller = (address: string) => ({ application: 'web', authorization: '', address })
 
 it('a shorter Retry-After does not cut a longer one, and a longer one prolongs it', () => {
   const { clock, begun, limit } = stage()
@@ -27,22 +26,6 @@ it('a shorter Retry-After does not cut a longer one, and a longer one prolongs i
   expect([limit.leftMs(caller('a')), limit.list()]).toEqual([0, []])
   limit.begin(caller('a'))
   expect(begun).toEqual(['a', 'a'])
-})
-
-it('is of one application, one Authorization and one address', () => {
-  const { limit } = stage()
-  limit.begin(caller('a', 'web', 'key'), 9_000)
-  expect(limit.leftMs(caller('a', 'web', 'key'))).toBe(9_000)
-  for (const other of [caller('b', 'web', 'key'), caller('a', 'app', 'key'), caller('a', 'we', 'bkey')])
-    expect(limit.leftMs(other)).toBe(0)
-})
-
-it('is counted on the steady clock', () => {
-  const wall = createTestClock()
-  const { limit } = stage({ ...wall, steadyMs: () => 1_000 } as typeof wall)
-  limit.begin(caller('a'), 5_000)
-  wall.advance(3_600_000)
-  expect(limit.leftMs(caller('a'))).toBe(5_000)
 })
 
 it('a crowd of addresses is remembered up to 1,000', () => {

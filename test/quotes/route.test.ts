@@ -3,6 +3,7 @@ import type { Lookup } from '../../src/events.ts'
 import type { StoredQuote } from '../../src/quotes/quote.ts'
 import { QuoteStage, type StageOptions } from '../support/clients/quote-stage.ts'
 import { createTestClock, deferred, endAt, quoteBody } from '../support/clients/quotes.ts'
+import { storedQuote } from '../support/stores/stored-quote.ts'
 
 const lifeMs = 30_000
 
@@ -29,22 +30,19 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     const { how, body } = await answer
     return [how, JSON.parse(body).id]
   }
-  return { stage, calls: stage.calls, clock, quote, get, told, looked, notKept, refreshes }
+  /** A client asks, and its call is answered. */
+  async function fetched(id: string) {
+    const asked = get()
+    stage.calls.at(-1)?.answer(quote(id))
+    await asked.answer
+  }
+  return { stage, calls: stage.calls, clock, quote, get, fetched, told, looked, notKept, refreshes }
 }
 
 const mine = { headers: ['Vary', '*'] }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a call', () => {
-  it('that has been answered is not given up any more', async () => {
-    const { calls, quote, get } = setUp()
-    const asked = get()
-    calls[0]?.answer(quote('one'))
-    await asked.answer
-    asked.leave()
-    expect(calls[0]?.isGivenUp).toBe(false)
-  })
-
   it('that a client makes again for itself keeps what may be kept after all', async () => {
     const { calls, quote, get, told } = setUp()
     const [first, second] = [get(), get()]
@@ -96,10 +94,8 @@ describe('a call', () => {
 })
 
 it('an expired quote is not a miss in the counts, and an error is counted by its reason', async () => {
-  const { clock, calls, quote, get, looked, notKept } = setUp()
-  const first = get()
-  calls[0]?.answer(quote('one'))
-  await first.answer
+  const { clock, calls, get, fetched, looked, notKept } = setUp()
+  await fetched('one')
   clock.advance(lifeMs)
   const second = get()
   calls[1]?.answer('{}', { status: 500 })
@@ -110,10 +106,10 @@ it('an expired quote is not a miss in the counts, and an error is counted by its
 
 describe('a refresh', () => {
   it('that all clients left continues, and its quote is kept', async () => {
-    const { clock, calls, quote, get, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
-    const first = get()
-    calls[0]?.answer(quote('one'))
-    await first.answer
+    const { clock, calls, quote, get, fetched, told, refreshes } = setUp({
+      quotes: { refreshAheadMs: 10_000 },
+    })
+    await fetched('one')
     clock.advance(lifeMs - 5_000)
     expect(await told(get())).toEqual(['hit', 'one'])
     clock.advance(5_000)
@@ -128,10 +124,8 @@ describe('a refresh', () => {
   })
 
   it('that failed is not tried again for the same quote, but for the next', async () => {
-    const { clock, calls, quote, get, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
-    const first = get()
-    calls[0]?.answer(quote('one'))
-    await first.answer
+    const { clock, calls, get, fetched, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
+    await fetched('one')
     clock.advance(lifeMs - 5_000)
     get()
     calls[1]?.fail(new Error('down'))
@@ -139,9 +133,7 @@ describe('a refresh', () => {
     expect(await told(get())).toEqual(['hit', 'one'])
     expect(calls).toHaveLength(2)
     clock.advance(5_000)
-    const second = get()
-    calls[2]?.answer(quote('two'))
-    await second.answer
+    await fetched('two')
     clock.advance(lifeMs - 5_000)
     get()
     expect(calls).toHaveLength(4)
@@ -149,10 +141,8 @@ describe('a refresh', () => {
   })
 
   it('follows a refresh by half a life, at least', async () => {
-    const { clock, calls, quote, get } = setUp({ quotes: { refreshAheadMs: 2 * lifeMs } })
-    const first = get()
-    calls[0]?.answer(quote('one'))
-    await first.answer
+    const { clock, calls, quote, get, fetched } = setUp({ quotes: { refreshAheadMs: 2 * lifeMs } })
+    await fetched('one')
     get()
     calls[1]?.answer(quote('two'))
     await turn()
@@ -166,17 +156,6 @@ describe('a refresh', () => {
 })
 
 describe('a quote that another replica has fetched', () => {
-  function found(expiresAtMs: number): StoredQuote {
-    return {
-      id: 'found',
-      body: '{"id":"found"}',
-      headers: [],
-      lifeMs: 0,
-      expiresAtMs,
-      end: endAt(expiresAtMs),
-    }
-  }
-
   it('is kept, noted once, and served as a hit to all who wait, and counted apart', async () => {
     const { promise, resolve } = deferred<StoredQuote>()
     const noted: string[] = []
@@ -187,48 +166,46 @@ describe('a quote that another replica has fetched', () => {
       notes: { noteFound: ({ id }) => void noted.push(id) },
     })
     const both = [get(), get()]
-    resolve(found(clock.nowMs() + lifeMs))
+    const expiresAtMs = clock.nowMs() + lifeMs
+    resolve(storedQuote({ id: 'found', expiresAtMs, end: endAt(expiresAtMs) }))
     for (const asked of both) expect(await told(asked)).toEqual(['hit', 'found'])
     expect(await told(get())).toEqual(['hit', 'found'])
     expect([looked, noted, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
   })
 
+  /** Of this one: the store has no quote. */
+  function noted() {
+    const did: string[] = []
+    const held = {
+      quote: undefined,
+      waited: false,
+      put: () => did.push('put'),
+      release: () => did.push('release'),
+    }
+    const quoteOrLock = async () => {
+      did.push('look')
+      return held
+    }
+    return { did, sharedQuotes: { quoteOrLock } }
+  }
+
   it('is not looked for where a client shares with no other', async () => {
-    const looks: string[] = []
-    const { stage, calls } = setUp({
-      partitionOf: ({ address }) => address,
-      sharedQuotes: {
-        async quoteOrLock(key) {
-          looks.push(key)
-          return { quote: undefined, waited: false, put() {}, release() {} }
-        },
-      },
-    })
+    const { did, sharedQuotes } = noted()
+    const { stage, calls } = setUp({ partitionOf: ({ address }) => address, sharedQuotes })
     stage.ask()
-    expect([calls.length, looks.length]).toEqual([1, 0])
+    expect([calls.length, did]).toEqual([1, []])
     stage.ask({ address: '203.0.113.7' })
     await turn()
-    expect([calls.length, looks.length]).toEqual([2, 1])
+    expect([calls.length, did]).toEqual([2, ['look']])
   })
 
   it.each([
-    ['a quote is put', 'quote', ['put']],
-    ['any other answer is not', 'error', ['release']],
-    ['nothing is after a failure', 'failure', ['release']],
+    ['a quote is put', 'quote', ['look', 'put', 'release']],
+    ['any other answer is not', 'error', ['look', 'release']],
+    ['nothing is after a failure', 'failure', ['look', 'release']],
   ])('or that this one fetches under the lock: %s, and the lock is given back', async (_what, how, done) => {
-    const did: string[] = []
-    const { calls, quote, get } = setUp({
-      sharedQuotes: {
-        async quoteOrLock() {
-          return {
-            quote: undefined,
-            waited: false,
-            put: () => did.push('put'),
-            release: () => did.includes('put') || did.push('release'),
-          }
-        },
-      },
-    })
+    const { did, sharedQuotes } = noted()
+    const { calls, quote, get } = setUp({ sharedQuotes })
     const asked = get()
     await turn()
     if (how === 'quote') calls[0]?.answer(quote('one'))

@@ -70,21 +70,10 @@ export class Line extends Duplex {
     return this
   }
 
-  ref(): this {
-    return this
-  }
-
-  unref(): this {
-    return this
-  }
-
-  setNoDelay(): this {
-    return this
-  }
-
-  setKeepAlive(): this {
-    return this
-  }
+  readonly ref = (): this => this
+  readonly unref = (): this => this
+  readonly setNoDelay = (): this => this
+  readonly setKeepAlive = (): this => this
 }
 
 export interface Message {

@@ -76,13 +76,13 @@ export class Replica {
       timers,
     }
     const settings = {
+      ...{ SWAP_BASE_URL: 'http://provider.example', VALKEY_URL: 'redis://store.example' },
       ...{
-        SWAP_BASE_URL: 'http://provider.example',
-        VALKEY_URL: 'redis://store.example',
         PORT: 0,
         ADMIN_PORT: 0,
+        UPSTREAM_CONNECTIONS: 8,
+        QUOTE_REFRESH_AHEAD_MS: this.number === 0 ? 2_000 : 0,
       },
-      ...{ UPSTREAM_CONNECTIONS: 8, QUOTE_REFRESH_AHEAD_MS: this.number === 0 ? 2_000 : 0 },
     }
     const sharedStore = new StoreLine(this.#world.store, timers)
     const making = makeParts(loadConfig(settings, { listens: false }), {

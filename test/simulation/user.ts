@@ -8,6 +8,11 @@ interface Reply extends Message {
   readonly status: number
 }
 
+interface Posted {
+  readonly body: string
+  readonly key: string | undefined
+}
+
 /** Who asks has its answer by then: its deadlines, and what a replica that ends takes. */
 const maxWaitMs = 40_000
 
@@ -56,8 +61,7 @@ export class User {
 
   async #quote(replica: Replica, pair: string, amount: number): Promise<Made | undefined> {
     const world = this.#world
-    const leavesAfterMs = this.#chance.happens(0.1) ? this.#chance.between(1, 100) : undefined
-    const reply = await this.#ask(replica, `GET /v3/pairs/${pair}/quotes?amount=${amount}`, { leavesAfterMs })
+    const reply = await this.#ask(replica, `GET /v3/pairs/${pair}/quotes?amount=${amount}`)
     if (reply?.status !== 200) return undefined
     const { id } = JSON.parse(reply.body)
     const made = world.provider.made.get(id)
@@ -84,27 +88,19 @@ export class User {
     const isTwice = key !== undefined && chance.happens(0.2)
     if (isTwice) void this.#post(made, this.#anyReplica(), { body, key })
     for (let tries = 0; tries < 3; tries += 1) {
-      const reply = await this.#post(
-        made,
-        tries === 0 && chance.happens(0.5) ? replica : this.#anyReplica(),
-        { body, key },
-      )
+      const asked = tries === 0 && chance.happens(0.5) ? replica : this.#anyReplica()
+      const reply = await this.#post(made, asked, { body, key })
       const isKnown = reply !== undefined && reply.status < 500 && !reply.body.includes('order-in-progress')
       if (isKnown || key === undefined) return
       await this.#world.sleep(chance.between(500, 3_000))
     }
   }
 
-  async #post(
-    { id, endsAtMs }: Made,
-    replica: Replica,
-    { body, key }: { body: string; key: string | undefined },
-  ): Promise<Reply | undefined> {
+  async #post({ id, endsAtMs }: Made, replica: Replica, { body, key }: Posted): Promise<Reply | undefined> {
     const world = this.#world
     world.facts.orders += 1
-    const leavesAfterMs = this.#chance.happens(0.05) ? this.#chance.between(1, 100) : undefined
     const knows = replica.parts.ledger.findById(id) !== undefined
-    const reply = await this.#ask(replica, 'POST /v3/orders/float', { leavesAfterMs, body, key })
+    const reply = await this.#ask(replica, 'POST /v3/orders/float', { body, key })
     if (reply?.headers.get('idempotent-replayed') !== undefined) world.facts.replayed += 1
     if (reply?.status === 201 && knows && body.includes('quoteId')) replica.used.add(id)
     if (reply?.status !== 409) return reply
@@ -118,14 +114,11 @@ export class User {
   }
 
   /** Undefined: it has left, or the replica has ended. */
-  #ask(
-    replica: Replica,
-    first: string,
-    how: { leavesAfterMs: number | undefined; body?: string; key?: string | undefined },
-  ): Promise<Reply | undefined> {
+  #ask(replica: Replica, first: string, posted: Partial<Posted> = {}): Promise<Reply | undefined> {
     const world = this.#world
+    const leavesAfterMs = this.#chance.happens(0.08) ? this.#chance.between(1, 100) : undefined
     if (!replica.isServing) return Promise.resolve(undefined)
-    const { body, key, leavesAfterMs } = how
+    const { body, key } = posted
     const line = replica.lineFrom(this.#address)
     const fields = ['Host: g', 'App-Name: wallet', ...(key === undefined ? [] : [`Idempotency-Key: ${key}`])]
     if (body !== undefined) fields.push(`Content-Length: ${body.length}`)

@@ -20,19 +20,10 @@ const afterStoreMs = 5_000
 /** An `expiry` that is known by a `Date`, which is cut and lags, ends so much later. */
 const maxDateLagMs = 1_250
 
-/** What a history did, so that one in which nothing happened does not pass for a good one. */
-export interface Facts {
-  quotes: number
-  hits: number
-  orders: number
-  refused: number
-  replayed: number
-  troubles: number
-}
-
 interface History {
   readonly wrong: readonly string[]
-  readonly facts: Facts
+  /** What it did, so that one in which nothing happened does not pass for a good one. */
+  readonly facts: World['facts']
   /** Of all that clients and the provider saw, and when. */
   readonly digest: string
 }
@@ -44,7 +35,7 @@ export class World {
   readonly provider: Provider
   readonly store: StoreInMemory
   readonly replicas: Replica[] = []
-  readonly facts: Facts = { quotes: 0, hits: 0, orders: 0, refused: 0, replayed: 0, troubles: 0 }
+  readonly facts = { quotes: 0, hits: 0, orders: 0, refused: 0, replayed: 0, troubles: 0 }
   readonly #wrong: string[] = []
   readonly #seen = createHash('sha256')
   readonly #chance: Chance
