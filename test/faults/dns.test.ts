@@ -119,19 +119,3 @@ test('a change in DNS is followed under constant load once the connections have 
   await Promise.all(load)
   expect([...statuses]).toEqual([200])
 })
-
-test('a request in flight may outlast the age of its connection', async () => {
-  const upstream = await recordingUpstream(async (request, response) => {
-    response.write('begin ')
-    if (request.target === '/long') await pause(600)
-    response.end('end')
-  })
-  const edge = await edgeTo(upstream.url, { connections: 2, retries: 0 }, { connectionLifeMs: 50 })
-  const long = rawExchange(edge.url, get('/long'))
-  for (let count = 0; count < 20; count += 1) {
-    expect((await rawExchange(edge.url, get('/short'))).body.toString()).toBe('begin end')
-    await pause(20)
-  }
-  expect((await long).body.toString()).toBe('begin end')
-  expect(edge.outcomes).toEqual(Array(21).fill('answered'))
-})

@@ -214,15 +214,6 @@ describe('the end itself', () => {
 })
 
 describe('SIGTERM', () => {
-  test('leaves the listener open for DRAIN_DELAY_MS, then ends with exit code 0', async () => {
-    const { program, url, operationsUrl } = await startBuiltGateway({ DRAIN_DELAY_MS: '2000' })
-    program.child.kill('SIGTERM')
-    await untilUnready(operationsUrl)
-    const answer = await rawExchange(url, get('/v3/pairs'))
-    expect([answer.status, connectionOf(answer)]).toEqual([200, ['close']])
-    expect((await program.exit).code).toBe(0)
-  })
-
   test('is followed by another signal: it ends at once, with exit code 1', async () => {
     const upstream = await recordingUpstream(() => {})
     const settings = { SWAP_BASE_URL: upstream.url, DRAIN_DELAY_MS: String(veryLongMs) }

@@ -68,17 +68,6 @@ describe.each(ends)('after %s', (_, end) => {
   })
 })
 
-test('after a clean end a client is refused by its own quote, whatever amount its order states', async () => {
-  const stage = await restartStage()
-  const first = await stage.start()
-  const quote = await first.quote()
-  await first.close()
-  stage.clock.advance(30_000)
-  const second = await stage.start()
-  expect((await second.order(openTermsOf(quote))).status).toBe(409)
-  expect((await second.order({ ...termsOf(quote), toAmount: 288.1 })).status).toBe(409)
-})
-
 // Orders for quotes that were given since then are judged as usual.
 test('after an end that was not clean, for the lifetime of a quote, orders are refused only by eight digits', async () => {
   const stage = await restartStage()

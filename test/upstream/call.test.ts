@@ -183,14 +183,6 @@ describe('once it was written', () => {
     await it.fail(coded(code))
     expect(it.tries).toHaveLength(1)
   })
-
-  test('a GET whose connection died and that then got none reports nothing for its kind', async () => {
-    const it = call()
-    it.connect()
-    await it.fail(coded('ECONNRESET'))
-    await it.fail(coded('ECONNREFUSED'))
-    expect([it.verdicts, it.connecting]).toEqual([['abandoned'], ['succeeded', 'connected', 'failed']])
-  })
 })
 
 test.each<[string, Trial, number]>([

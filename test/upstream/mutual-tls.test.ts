@@ -67,16 +67,6 @@ describe('an upstream that asks for a certificate', { tags: ['openssl'] }, () =>
     const swap = await rawExchange(gateway.url, 'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n')
     expect([swap.status, upstream.requests.length]).toEqual([502, 4])
   })
-
-  it('does not get a certificate that is not set', async () => {
-    const identity = identityOf()
-    const upstream = await tlsUpstream(identity, { requestCert: true, rejectUnauthorized: false })
-    const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {
-      PAYMENTS_CA_FILE: identity.certFile,
-    })
-    expect((await rawExchange(gateway.url, checkout)).status).toBe(200)
-    expect(upstream.requests.map(({ client }) => client)).toEqual([undefined])
-  })
 })
 
 function problemsOf(given: Record<string, SettingValue>): Record<string, string> {
