@@ -55,35 +55,36 @@ async function createScene(): Promise<RunningGateway> {
 
 /** Of two applications, one is often late. */
 async function refuseLateOrders(gateway: RunningGateway): Promise<void> {
-  const late = ['0.1', '0.25', '1']
-  for (const amount of late) {
-    await quote(gateway, { amount, application: 'web' })
+  const ofWeb = ['0.1', '0.25', '1'].map((amount) => ({ amount, application: 'web' }))
+  const late = [...ofWeb, { pair: 'BTC_USDC', application: 'wallet-ios' }]
+  for (const asked of late) {
+    await quote(gateway, asked)
     await pause(150)
   }
-  await quote(gateway, { pair: 'BTC_USDC', application: 'wallet-ios' })
   await pause(1_200)
-  for (const amount of late) await floatOrder(gateway, { amount, application: 'web' })
-  await floatOrder(gateway, { pair: 'BTC_USDC', application: 'wallet-ios' })
-  await quote(gateway, { amount: '2.5', application: 'web' })
-  await floatOrder(gateway, { amount: '2.5', application: 'web' })
+  for (const asked of late) await floatOrder(gateway, asked)
+  const inTime = { amount: '2.5', application: 'web' }
+  await quote(gateway, inTime)
+  await floatOrder(gateway, inTime)
 }
 
 const pairs = ['ETH_USDC', 'BTC_USDC', 'SOL_USDT', 'BTC_ETH', 'ETH_BTC']
 const amounts = ['0.1', '0.25', '1', '2.5']
 
+/** Of the quotes that are asked for, some are ordered and some have no amount; now and then there is a payment. */
 function sendTraffic(gateway: RunningGateway): () => void {
-  const ignore = () => {}
   let number = 0
-  const timer = setInterval(() => {
+  const send = async () => {
     number += 1
-    const pair = pairs[Math.floor((number * 7) % 13) % pairs.length] ?? ''
-    const amount = amounts[Math.floor((number * 5) % 11) % amounts.length] ?? ''
-    quote(gateway, { pair, amount, application: 'wallet-ios' }).catch(ignore)
-    if (number % 17 === 0)
-      fetch(`${gateway.url}/checkouts?limit=1`, { headers: { Authorization: 'Bearer k' } }).catch(ignore)
-    if (number % 23 === 0) floatOrder(gateway, { pair, amount, application: 'wallet-ios' }).catch(ignore)
-    if (number % 41 === 0) fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0`).catch(ignore)
-  }, 60)
+    const pair = pairs[((number * 7) % 13) % pairs.length] ?? ''
+    const amount = number % 41 === 0 ? '0' : (amounts[((number * 5) % 11) % amounts.length] ?? '')
+    const headers = { Authorization: 'Bearer k' }
+    if (number % 17 === 0) await fetch(`${gateway.url}/checkouts?limit=1`, { headers })
+    const asked = { pair, amount, application: 'wallet-ios' }
+    await quote(gateway, asked)
+    if (number % 23 === 0) await floatOrder(gateway, asked)
+  }
+  const timer = setInterval(() => void send().catch(() => {}), 60)
   return () => clearInterval(timer)
 }
 

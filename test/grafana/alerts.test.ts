@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
 import { runbookPageOf } from '../../src/operations/outages.ts'
@@ -46,21 +46,18 @@ test.each(alertRules.map((rule) => [rule.alert, rule] as const))(
   },
 )
 
-test('the links of the alerts are those that npm run docs writes', () => {
+test('the links of the alerts are those that npm run docs writes, to a runbook that exists', () => {
   const rules = readGrafana('alerts.yml')
   expect(withLinks(rules)).toBe(rules)
   for (const file of alertTestFiles) {
     const cases = readGrafana(file)
     expect(withExpectedLinks(cases, rules)).toBe(cases)
   }
-})
-
-test('the runbook is below the homepage of package.json, at a file that exists; without one it is a path', () => {
   const [, path = ''] = runbookPage.split('/blob/main/')
   expect(existsSync(new URL(`../../${path}`, import.meta.url))).toBe(true)
-  expect(runbookPageOf('https://example.org/quotegate/#readme')).toBe(
-    'https://example.org/quotegate/blob/main/docs/runbook.md',
-  )
+  // It is below the homepage of package.json; without one it is a path.
+  const page = 'https://example.org/quotegate/blob/main/docs/runbook.md'
+  expect(runbookPageOf('https://example.org/quotegate/#readme')).toBe(page)
   expect(runbookPageOf(undefined)).toBe('docs/runbook.md')
 })
 
@@ -77,23 +74,19 @@ test('the command of docs/operations.md that sets another address changes every 
   expect(left.stdout).toBe('')
 })
 
-describe('promtool', { tags: ['promtool'] }, () => {
-  test.each(alertTestFiles)(
-    'passes every case of %s',
-    (file) => {
-      expect(promtool(['test', 'rules', grafana(file)])).toEqual({
-        status: 0,
-        output: expect.stringContaining('SUCCESS'),
-      })
-    },
-    300_000,
-  )
+test.each(alertTestFiles)(
+  'promtool passes every case of %s',
+  { tags: ['promtool'], timeout: 300_000 },
+  (file) => {
+    expect(promtool(['test', 'rules', grafana(file)])).toEqual({
+      status: 0,
+      output: expect.stringContaining('SUCCESS'),
+    })
+  },
+)
 
-  test('accepts the rules, and prometheus.yml with them', () => {
-    const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])
-    expect([status, output]).toEqual([
-      0,
-      expect.stringContaining(`${alertRules.length + recordingRules.length} rules found`),
-    ])
-  })
+test('promtool accepts the rules, and prometheus.yml with them', { tags: ['promtool'] }, () => {
+  const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])
+  const found = `${alertRules.length + recordingRules.length} rules found`
+  expect([status, output]).toEqual([0, expect.stringContaining(found)])
 })

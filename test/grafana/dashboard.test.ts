@@ -60,54 +60,46 @@ const shown: [alert: string, panel: string, comparison: string, threshold: Thres
   ['QuotegateMemoryFull', 'Memory and descriptors in use', '>', 'memoryShare'],
   ['QuotegateDescriptorsFull', 'Memory and descriptors in use', '>', 'descriptorShare'],
 ]
-const budgets: [alert: string, panel: string, fromLongToFast: number[]][] = [
-  ['QuotegateProviderErrors', 'Share of 5xx', errorBudget],
-  ['QuotegateOwnErrors', 'Share of 5xx', errorBudget],
-  [
-    'QuotegateSlow',
-    'Share of slow quotes',
-    [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast],
-  ],
+const slow = [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast]
+const budgets: [alert: string, panel: string, budget: string, fromLongToFast: number[]][] = [
+  ['QuotegateProviderErrors', 'Share of 5xx', '0.001', errorBudget],
+  ['QuotegateOwnErrors', 'Share of 5xx', '0.001', errorBudget],
+  ['QuotegateSlow', 'Share of slow quotes', '0.01', slow],
 ]
 
-test.each(budgets)(
-  '%s has three pairs of windows, and a line for each in "%s"',
-  (alert, title, [long, slowly, fast]) => {
-    const budget = alert === 'QuotegateSlow' ? '0.01' : '0.001'
-    const rules = alertRules.filter((rule) => rule.alert === alert)
-    expect(rules.map(({ labels }) => labels)).toEqual([
-      { severity: 'critical', window: '1h' },
-      { severity: 'warning', window: '6h' },
-      { severity: 'warning', window: '3d' },
-    ])
-    for (const [index, [pace, windows]] of [
-      ['14.4', ['[1h]', '[5m]']],
-      ['6', ['[6h]', '[30m]']],
-      ['1', ['[3d]', '[6h]']],
-    ].entries()) {
-      const expr = rules[index]?.expr ?? ''
-      expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
-      for (const window of windows ?? []) expect(expr).toContain(window)
-    }
-    const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
-    expect(steps?.map(({ value }) => value)).toEqual([null, long, slowly, fast])
-  },
-)
+function stepsOf(title: string) {
+  return panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps ?? []
+}
+
+test.each(budgets)('%s has three pairs of windows, and a line for each in "%s"', (...row) => {
+  const [alert, title, budget, fromLongToFast] = row
+  const rules = alertRules.filter((rule) => rule.alert === alert)
+  for (const [index, [severity, long, short, pace]] of [
+    ['critical', '1h', '5m', 14.4],
+    ['warning', '6h', '30m', 6],
+    ['warning', '3d', '6h', 1],
+  ].entries()) {
+    const { labels, expr = '' } = rules[index] ?? {}
+    expect(labels).toEqual({ severity, window: long })
+    expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
+    for (const window of [long, short]) expect(expr).toContain(`[${window}]`)
+  }
+  expect(rules).toHaveLength(3)
+  expect(stepsOf(title).map(({ value }) => value)).toEqual([null, ...fromLongToFast])
+})
 
 test.each(shown)('%s fires where its panel "%s" changes colour', (alert, title, comparison, name) => {
   const threshold = thresholds[name]
   const rule = alertRules.find((one) => one.alert === alert)
   expect(rule?.expr).toContain(`${comparison} ${threshold}`)
-  const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
   const isCount = name === 'none' || name === 'restarts'
-  expect(steps?.map(({ value }) => value)).toContain(isCount ? threshold + 1 : threshold)
+  expect(stepsOf(title).map(({ value }) => value)).toContain(isCount ? threshold + 1 : threshold)
 })
 
 test("QuotegateOrdersUnknown fires above its red line whatever the last day's share was", () => {
   const rule = alertRules.find(({ alert }) => alert === 'QuotegateOrdersUnknown')
   expect(rule?.expr).toMatch(new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`))
-  const panel = panels.find(({ title }) => title === 'Share of orders refused or unknown')
-  const red = panel?.fieldConfig?.defaults.thresholds.steps.find(({ color }) => color === 'red')
+  const red = stepsOf('Share of orders refused or unknown').find(({ color }) => color === 'red')
   expect(red?.value).toBe(thresholds.unguardedShare)
 })
 

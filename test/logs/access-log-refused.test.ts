@@ -8,26 +8,26 @@ const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const payment = `POST /checkouts?key=${secret} HTTP/1.1\r\nHost: gate\r\n`
 const ofPayment = { method: 'POST', path: '/checkouts' }
 
+const twoHosts = 'GET /v3/pairs?a=1 HTTP/1.1\r\nHost: a\r\nHost: b\r\nApp-Name: wallet\r\n\r\n'
+const traceparent = `traceparent: 00-${traceId}-00f067aa0ba902b7-01`
+const tooLarge = { status: 431, problem: 'head-too-large' }
+const malformed = { status: 400, problem: 'malformed-request' }
+const unmet = { status: 417, problem: 'expectation-failed' }
+const ofRoute = { upstream: 'payments', durationMs: expect.any(Number) }
+
 test.each<[string, string, Record<string, unknown>]>([
   [
     'a head that is too large to be taken',
-    `${payment}X: ${'x'.repeat(17_000)}\r\ntraceparent: 00-${traceId}-00f067aa0ba902b7-01\r\n\r\n`,
-    { status: 431, problem: 'head-too-large', ...ofPayment, traceId },
+    `${payment}X: ${'x'.repeat(17_000)}\r\n${traceparent}\r\n\r\n`,
+    { ...tooLarge, ...ofPayment, traceId },
   ],
-  [
-    'a head that is too large to be read',
-    `${payment}X: ${'x'.repeat(30_000)}\r\n\r\n`,
-    { status: 431, problem: 'head-too-large' },
-  ],
+  ['a head that is too large to be read', `${payment}X: ${'x'.repeat(30_000)}\r\n\r\n`, tooLarge],
   ['a head that does not end', payment, { status: 408, problem: 'request-timeout' }],
-  ['bytes that are not HTTP', 'nonsense\r\n\r\n', { status: 400, problem: 'malformed-request' }],
+  ['bytes that are not HTTP', 'nonsense\r\n\r\n', malformed],
   [
     'a head with two hosts',
-    'GET /v3/pairs?a=1 HTTP/1.1\r\nHost: a\r\nHost: b\r\nApp-Name: wallet\r\n\r\n',
-    {
-      ...{ status: 400, problem: 'malformed-request', method: 'GET', path: '/v3/pairs?a=…' },
-      application: 'wallet',
-    },
+    twoHosts,
+    { ...malformed, method: 'GET', path: '/v3/pairs?a=…', application: 'wallet' },
   ],
   [
     'CONNECT',
@@ -37,12 +37,12 @@ test.each<[string, string, Record<string, unknown>]>([
   [
     'an expectation that cannot be met',
     `${payment}Expect: 200-ok\r\nContent-Length: 2\r\n\r\n`,
-    { status: 417, problem: 'expectation-failed', ...ofPayment },
+    { ...unmet, ...ofPayment },
   ],
   [
     'a body that is malformed, though its route has begun',
     `${payment}Transfer-Encoding: chunked\r\n\r\nnonsense\r\n`,
-    { status: 400, ...ofPayment, upstream: 'payments', durationMs: expect.any(Number) },
+    { status: 400, ...ofPayment, ...ofRoute },
   ],
 ])('with ACCESS_LOG=on there is one line for %s', async (_what, bytes, expected) => {
   const { url } = await recordingUpstream()

@@ -83,8 +83,9 @@ describe('with ACCESS_LOG=on, there is one line for', () => {
 
   test('a payment and a webhook, without the query and without an App-Name', async () => {
     const { gateway } = await started()
+    const headers = ['Authorization', secret, 'App-Name', 'wallet']
     for (const path of [`/checkouts?key=${secret}`, `/webhooks/in?token=${secret}`])
-      await ask(gateway.url, { path, method: 'POST', body: secret, headers: ['Authorization', secret] })
+      await ask(gateway.url, { path, method: 'POST', body: secret, headers })
     const lines = await gateway.requests(2)
     expect(lines.map(({ path, upstream, status }) => [path, upstream, status])).toEqual([
       ['/checkouts', 'payments', 200],

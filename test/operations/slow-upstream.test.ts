@@ -47,7 +47,13 @@ describe('an upstream', () => {
     ['takes 500 ms more and less than twice as long', [usual(2_000), later(2_700)]],
     ['is much faster than it was', [usual(2_600), later(100)]],
     ['is known for less than an hour', [later(2_600)]],
-    ['was fast for a quarter of an hour alone', [{ ...usual(100), minutes: 15 }, later(2_600)]],
+    [
+      'was fast for half an hour alone',
+      [
+        { ...usual(100), minutes: 30 },
+        { ...later(2_600), minutes: 25 },
+      ],
+    ],
     [
       'gets two calls a minute, whatever they take',
       [usual(100), { ...later(0), calls: 0 }, { ...usual(2_600), calls: 2 }],

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/config/settings.ts'
 import { status as declaredStatus } from '../../src/operations/schemas.ts'
 import { newFolder } from '../journal/disk-support.ts'
+import { counted } from '../support/clients/quotes.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { valkey } from '../support/stores/valkey.ts'
@@ -67,30 +68,23 @@ describe('/status', () => {
 })
 
 describe('a gateway with a store that replicas share', () => {
-  const ready = async ({ operationsUrl }: RunningGateway) => {
-    const { status, body } = await ask(`${operationsUrl}/readyz`)
-    return { code: status, ...JSON.parse(body) }
+  async function expectStore(gateway: RunningGateway, up: boolean): Promise<void> {
+    const store = { kind: 'valkey', up }
+    await expect.poll(() => statusOf(gateway)).toMatchObject({ ready: true, degraded: !up, store })
+    const { status, body } = await ask(`${gateway.operationsUrl}/readyz`)
+    expect([status, JSON.parse(body)]).toEqual([200, { status: 'ready', degraded: !up }])
+    expect(await counted(gateway, 'quotegate_store_up')).toBe(Number(up))
   }
-  const storeUp = async (gateway: RunningGateway) =>
-    /^quotegate_store_up (\d)$/m.exec(await gateway.metrics())?.[1]
 
   test('says that it has one, and no password of it', { tags: ['redis-server'] }, async () => {
-    const { url } = await valkey({ password: 'hunter2' })
-    const gateway = await gatewayWith({ VALKEY_URL: url })
-    await expect
-      .poll(() => statusOf(gateway), { timeout: 10_000 })
-      .toMatchObject({ ready: true, degraded: false, store: { kind: 'valkey', up: true } })
-    expect(await ready(gateway)).toEqual({ code: 200, status: 'ready', degraded: false })
-    expect(await storeUp(gateway)).toBe('1')
+    const gateway = await gatewayWith({ VALKEY_URL: (await valkey({ password: 'hunter2' })).url })
+    await expectStore(gateway, true)
     expect(JSON.stringify(await statusOf(gateway))).not.toContain('hunter2')
   })
 
   test('is ready although the store is down, and says that it is degraded', async () => {
     const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${await freePort()}` })
-    const down = { ready: true, degraded: true, store: { kind: 'valkey', up: false } }
-    expect(await statusOf(gateway)).toMatchObject(down)
-    expect(await ready(gateway)).toEqual({ code: 200, status: 'ready', degraded: true })
-    expect(await storeUp(gateway)).toBe('0')
+    await expectStore(gateway, false)
     expect((await quote(gateway)).id).toEqual(expect.any(String))
   })
 })
@@ -157,18 +151,14 @@ describe('try', () => {
     expect(half.curl).toContain('/v3/pairs/ETH%EF%BF%BD/')
   })
 
-  test('shows a miss, then a hit', async () => {
-    const gateway = await gatewayWith()
+  test('shows a miss, then a hit, by the client address in the header that this gateway trusts', async () => {
+    const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
     for (const how of ['stored', 'hit']) {
       const { headers } = (await acted(gateway, 'try', trial)) as { headers: [string, string][] }
       expect(Object.fromEntries(headers)['Cache-Status']).toContain(how)
     }
-  })
-
-  test('sends the client address in the header that this gateway trusts', async () => {
-    const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
-    const said = await acted(gateway, 'try', { ...trial, client: '203.0.113.5' })
-    expect(said.body).toContain('RESTRICTED_GEOLOCATION')
+    const restricted = await acted(gateway, 'try', { ...trial, client: '203.0.113.5' })
+    expect(restricted.body).toContain('RESTRICTED_GEOLOCATION')
   })
 
   test.each([

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
+import { hello, tick } from '../../src/operations/schemas.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 import { aSecond, ask, floatOrder, gatewayInHaste, look, production, quote, statusOf } from './support.ts'
 
 const token = 'correct-horse-battery'
+const withToken = { Authorization: `Bearer ${token}` }
 
 /** One quote is given, one client is over its limit, and one pair fails. */
 async function gatewayWithSecrets() {
@@ -34,7 +36,7 @@ async function gatewayWithSecrets() {
 
 test('without the token a viewer sees what is wrong and how much, and nothing of a request or its client', async () => {
   const gateway = await gatewayWithSecrets()
-  const full = await statusOf(gateway, { Authorization: `Bearer ${token}` })
+  const full = await statusOf(gateway, withToken)
   expect(full).toMatchObject({
     lastRefusals: [{ application: 'secret-app', client: '127.0.0.x', quotes: [{ id: 'secret-quote' }] }],
     refusedByApplication: [{ application: 'secret-app', expired: 1 }],
@@ -62,14 +64,21 @@ test('without the token a viewer sees what is wrong and how much, and nothing of
     },
   ])
 
-  const viewer = await look(gateway.operationsUrl)
-  const refusals = () => viewer.frames.flatMap(({ data }) => data.refusals as object[])
-  await until(() => refusals().length === 1, 'what was before')
-  await floatOrder(gateway, { application: 'secret-app' })
-  await until(() => refusals().length === 2, 'what is new')
+  const viewers = [await look(gateway.operationsUrl), await look(gateway.operationsUrl, withToken)]
+  for (const [index, { frames }] of viewers.entries()) {
+    const refusals = () => frames.flatMap(({ data }) => data.refusals as object[]).length
+    await until(() => refusals() === 1 + index, 'what was before')
+    await floatOrder(gateway, { application: 'secret-app' })
+    await until(() => refusals() === 2 + index, 'what is new')
+    const [first, ...others] = frames.map(({ data }) => data)
+    // What is not declared is left out of what is read.
+    expect(hello.parse(first)).toEqual(first)
+    for (const data of others) expect(tick.parse(data)).toEqual(data)
+  }
   const { body: history } = await ask(`${gateway.operationsUrl}/history`)
-  expect(viewer.frames[0]?.data).toMatchObject({ requests: [], failures: [], quotes: [{ id: '' }] })
-  const seen = [reading, viewer.frames, history].map((said) => JSON.stringify(said))
+  const frames = viewers[0]?.frames ?? []
+  expect(frames[0]?.data).toMatchObject({ requests: [], failures: [], quotes: [{ id: '' }] })
+  const seen = [reading, frames, history].map((said) => JSON.stringify(said))
   expect(seen.join()).not.toMatch(/secret|127\.0\.0\.x/i)
-  await viewer.leave()
+  await Promise.all(viewers.map((viewer) => viewer.leave()))
 })

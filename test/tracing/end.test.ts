@@ -40,7 +40,7 @@ test('batches that are on their way at the end are not broken off, though one of
       setTimeout(() => {
         answers += 1
         response.end()
-      }, 300)
+      }, 100)
   })
   // A whole batch goes at once, and leaves none to wait.
   trace(3 * batch)

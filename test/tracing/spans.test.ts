@@ -19,14 +19,16 @@ async function exactly(
   return treeOf(collector.spans(), shown)
 }
 
-test.each(['http/json', 'http/protobuf'])(
+const instance = expect.stringMatching(/^[\da-f]{8}-[\da-f-]{27}$/)
+
+test.each([
+  ['http/json', 'service.name=other,note=a%2Cb', { 'service.version': version, note: 'a,b' }, instance],
+  ['http/protobuf', 'service.version=v,service.instance.id=pod-7', { 'service.version': 'v' }, 'pod-7'],
+])(
   'by %s, a quote that is fetched has a span for the request, the connecting and the call; a hit has one',
-  async (protocol) => {
-    inEnvironment({
-      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=very%20secret',
-      OTEL_SERVICE_NAME: 'gate',
-      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=other,note=a%2Cb',
-    })
+  async (protocol, OTEL_RESOURCE_ATTRIBUTES, resource, instanceId) => {
+    const headers = { OTEL_EXPORTER_OTLP_HEADERS: 'api-key=very%20secret' }
+    inEnvironment({ ...headers, OTEL_SERVICE_NAME: 'gate', OTEL_RESOURCE_ATTRIBUTES })
     const { collector, gateway, upstream } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
     await asking(gateway.url, '0.1')
     await asking(gateway.url, '0.1')
@@ -63,13 +65,8 @@ test.each(['http/json', 'http/protobuf'])(
     }
     const [batch] = collector.batches
     expect(batch?.scope).toBe('quotegate')
-    expect(batch?.resource).toEqual({
-      'service.name': 'gate',
-      'service.version': version,
-      'service.instance.id': expect.stringMatching(/^[\da-f]{8}-[\da-f-]{27}$/),
-      'deployment.environment.name': 'test',
-      note: 'a,b',
-    })
+    const named = { 'service.name': 'gate', 'service.instance.id': instanceId }
+    expect(batch?.resource).toEqual({ ...named, ...resource })
     expect(collector.requests[0]).toMatchObject({ path: '/v1/traces', headers: { 'api-key': 'very secret' } })
   },
 )
@@ -131,18 +128,6 @@ test('an upstream that refuses connections shows in each try, and in the request
     '  connect internal type=connection_refused',
     '  GET client resend_count=1 type=connection_refused',
   ])
-})
-
-test('OTEL_RESOURCE_ATTRIBUTES names the version and the instance, if they are in it', async () => {
-  inEnvironment({ OTEL_RESOURCE_ATTRIBUTES: 'service.version=abc123,service.instance.id=pod-7' })
-  const { collector, gateway } = await traced()
-  await asking(gateway.url, '0.1')
-  await collector.received(3)
-  expect(collector.batches[0]?.resource).toEqual({
-    'service.name': 'quotegate',
-    'service.version': 'abc123',
-    'service.instance.id': 'pod-7',
-  })
 })
 
 test.each([
