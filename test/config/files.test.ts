@@ -75,11 +75,6 @@ describe('a secret in a file', () => {
 describe('a file', () => {
   const aDevice = 'a file that quotegate can read (it is a pipe or a device, not a file)'
 
-  test('is read whole, longer than one read takes', () => {
-    const text = 'abcdefg'.repeat(30_000)
-    expect(readText(file(text))).toBe(text)
-  })
-
   test('that is too long is not read to its end', () => {
     const path = file('')
     truncateSync(path, 2 ** 23)

@@ -13,6 +13,7 @@ describe('a name that is nearly right', () => {
     ['QUOTEGATE_PORT', 'PORT'],
     ['SWAP_BASE_URI', 'SWAP_BASE_URL'],
     ['QUOTEGATE_SWAP_BASE_ULR', 'SWAP_BASE_URL'],
+    ['LOG_LEVLE', 'LOG_LEVEL'],
     ['PAYMENT_BASE_URL', 'PAYMENTS_BASE_URL'],
     ['UPSTREAM_CONECTIONS', 'UPSTREAM_CONNECTIONS'],
     // Of other programs.

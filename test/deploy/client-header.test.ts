@@ -1,38 +1,33 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { blocksOf } from '../readme/commands.ts'
 import { environmentOf } from '../support/deploy/compose.ts'
-import { imageEnv } from '../support/deploy/dockerfile.ts'
+import { imageEnv, repository } from '../support/deploy/dockerfile.ts'
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-
-/** Of the one command of the page that names the trusted proxies. */
-function settingsIn(path: string): Record<string, string> {
-  const [command = '', ...more] = blocksOf(read(path))
-    .map(({ text }) => text)
-    .filter((text) => text.includes('TRUST_PROXY='))
-  expect(more).toEqual([])
-  return Object.fromEntries(
-    [...command.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]),
-  )
-}
+const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
 // Without CLIENT_IP_HEADER, and with HOST on loopback, a start warns.
 test.each([
-  ['README.md', {}],
-  ['docs/operations.md', {}],
-  ['docs/containers.md', imageEnv()],
-])('the command of %s names the proxies and their header, and gives no warning', (path, beside) => {
-  const settings = settingsIn(path)
-  const { config, warnings } = loadConfig({ ...beside, ...settings })
-  expect([settings.CLIENT_IP_HEADER, warnings]).toEqual(['x-forwarded-for', []])
-  expect(config.traffic.host).toBe('0.0.0.0')
-})
-
-test('the command of the README opens the traffic listener alone to other machines', () => {
-  expect(loadConfig(settingsIn('README.md')).config.admin.host).toBe('127.0.0.1')
-})
+  ['README.md', {}, '127.0.0.1'],
+  ['docs/operations.md', {}, undefined],
+  ['docs/containers.md', imageEnv(), undefined],
+])(
+  'the command of %s names the proxies and their header, and gives no warning',
+  (path, beside, adminHost) => {
+    const [command = '', ...more] = blocksOf(read(path))
+      .map(({ text }) => text)
+      .filter((text) => text.includes('TRUST_PROXY='))
+    expect(more).toEqual([])
+    const pairs = [...command.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value])
+    const { config, warnings } = loadConfig({ ...beside, ...Object.fromEntries(pairs) })
+    expect([config.client.ipHeader, warnings]).toEqual(['x-forwarded-for', []])
+    expect(config.traffic.host).toBe('0.0.0.0')
+    // A newcomer's command opens the traffic listener alone to other machines.
+    if (adminHost !== undefined) expect(config.admin.host).toBe(adminHost)
+  },
+)
 
 test('compose.yaml names the header that its own comment sends', () => {
   const { TRUST_PROXY, CLIENT_IP_HEADER } = environmentOf('quotegate')

@@ -4,20 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { isKnownName } from '../../src/config/settings.ts'
-import { environmentOf, type Service, services } from '../support/deploy/compose.ts'
-import { imageEnv, readDockerfile, repository } from '../support/deploy/dockerfile.ts'
+import { environmentOf, services } from '../support/deploy/compose.ts'
+import { imageEnv, instructionOf, repository } from '../support/deploy/dockerfile.ts'
 import { readGrafana } from '../support/observing/grafana.ts'
 
 const named = Object.entries(services)
 const ours = named.filter(([, { image }]) => image === 'quotegate')
 
-interface Mount {
-  source: string
-  target: string
-  mode: string
-}
-
-const mountsOf = (name: string): Mount[] =>
+const mountsOf = (name: string) =>
   (services[name]?.volumes ?? []).map((volume) => {
     const [source = '', target = '', mode = ''] = volume.split(':')
     return { source, target, mode }
@@ -32,32 +26,27 @@ function insideOf(name: string, path: string): string | undefined {
   return mount && join(mount.target, join('.', path).slice(join('.', mount.source).length))
 }
 
-function configOf(name: string) {
-  return loadConfig({ ...imageEnv(), ...environmentOf(name) }).config
-}
+const configOf = (name: string) => loadConfig({ ...imageEnv(), ...environmentOf(name) }).config
+const { traffic, admin, drain } = configOf('quotegate')
 
 /** Ports that a service listens on inside its container. */
 const listening: Record<string, number[]> = {
-  quotegate: [configOf('quotegate').traffic.port, configOf('quotegate').admin.port],
+  quotegate: [traffic.port, admin.port],
   sandbox: [configOf('sandbox').traffic.port],
   valkey: [6379],
   prometheus: [9090],
   grafana: [3000],
 }
 
-describe.each(named)('%s', (name, service: Service) => {
+describe.each(named)('%s', (name, service) => {
   it('can write nowhere but to its ledger, has no capability and gains none', () => {
-    expect(service).toMatchObject({
-      read_only: true,
-      cap_drop: ['ALL'],
-      security_opt: ['no-new-privileges:true'],
-    })
+    const { read_only, cap_drop, security_opt } = service
+    expect([read_only, cap_drop, security_opt]).toEqual([true, ['ALL'], ['no-new-privileges:true']])
     for (const { mode } of filesOf(name)) expect(mode).toBe('ro')
   })
 
   it('is an image of one exact version, or the one that is built here', () => {
-    if (service.image === 'quotegate') return
-    expect(service.image).toMatch(/^[\w/]+:v?\d+\.\d+\.\d+(-alpine)?$/)
+    expect(service.image).toMatch(/^(?:quotegate|[\w/]+:v?\d+\.\d+\.\d+(?:-alpine)?)$/)
   })
 
   it('is published on the loopback interface alone, by ports that it listens on', () => {
@@ -67,42 +56,29 @@ describe.each(named)('%s', (name, service: Service) => {
     }
   })
 
-  it('mounts files that exist', () => {
+  it('names files that exist, other services by their real names and ports, and waits for those that can be', () => {
     expect(filesOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
-  })
-
-  it('waits for services that exist and have a health check', () => {
+    for (const value of Object.values(environmentOf(name))) {
+      const [, host = '', port] = /^\w+:\/\/([\w.-]+):(\d+)/.exec(value) ?? []
+      if (port !== undefined) expect(listening[host], value).toContain(Number(port))
+    }
     for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
       expect(condition).toBe('service_healthy')
       const hasCheck = services[other]?.healthcheck !== undefined || services[other]?.image === 'quotegate'
       expect(hasCheck, other).toBe(true)
     }
   })
-
-  it('calls other services by their real names and ports', () => {
-    for (const value of Object.values(environmentOf(name))) {
-      const [, host = '', port] = /^\w+:\/\/([\w.-]+):(\d+)/.exec(value) ?? []
-      if (port !== undefined) expect(listening[host], value).toContain(Number(port))
-    }
-  })
 })
 
 describe('the containers of the gateway', () => {
   it.each(ours)('%s has settings that exist and are valid', (name) => {
-    const names = Object.keys(environmentOf(name))
-    expect(names.filter((setting) => !isKnownName(setting))).toEqual([])
+    expect(Object.keys(environmentOf(name)).filter((setting) => !isKnownName(setting))).toEqual([])
     expect(() => configOf(name)).not.toThrow()
   })
 
-  it('are built once, from this folder', () => {
+  it('are built once, from this folder, and expose the ports that they listen on', () => {
     expect(ours.map(([, { build }]) => build)).toEqual(['.', undefined])
-  })
-
-  it('expose the ports that they listen on', () => {
-    const exposed = readDockerfile()
-      .at(-1)
-      ?.instructions.find(({ keyword }) => keyword === 'EXPOSE')?.rest
-    expect(exposed).toBe(listening.quotegate?.join(' '))
+    expect(instructionOf('EXPOSE')).toBe(listening.quotegate?.join(' '))
   })
 
   it('have the sandbox for both upstreams, and the shared store', () => {
@@ -115,65 +91,41 @@ describe('the containers of the gateway', () => {
   it('keep the ledger in a volume, over a folder that the image made for its user', () => {
     const { STATE_DIRECTORY } = environmentOf('quotegate')
     expect(mountsOf('quotegate')).toEqual([{ source: 'ledger', target: STATE_DIRECTORY, mode: '' }])
-    const made = readDockerfile()
-      .at(-1)
-      ?.instructions.filter(({ keyword }) => keyword === 'RUN')
-    expect(made?.map(({ rest }) => rest)).toEqual([`install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`])
+    expect(instructionOf('RUN')).toBe(`install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`)
   })
 
   it('have a stop timeout as long as a drain may take', () => {
-    const { delayMs, timeoutMs } = configOf('quotegate').drain
     const [, graceS] = /^(\d+)s$/.exec(services.quotegate?.stop_grace_period ?? '') ?? []
-    expect(Number(graceS) * 1_000).toBeGreaterThan(delayMs + timeoutMs + 2_000)
+    expect(Number(graceS) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
   })
 })
 
 describe('Prometheus and Grafana', () => {
-  const prometheus = parse(readGrafana('prometheus.yml')) as {
-    rule_files: string[]
-    scrape_configs: { static_configs: { targets: string[] }[] }[]
-  }
-
-  it('Prometheus reads prometheus.yml, with the rules beside it', () => {
+  it('Prometheus reads prometheus.yml with the rules beside it, scrapes the gateway, and may write its data', () => {
+    const { rule_files, scrape_configs } = parse(readGrafana('prometheus.yml')) as {
+      rule_files: string[]
+      scrape_configs: { static_configs: { targets: string[] }[] }[]
+    }
+    const { command = [], tmpfs } = services.prometheus ?? {}
     const inside = insideOf('prometheus', 'grafana/prometheus.yml')
-    expect(services.prometheus?.command).toContain(`--config.file=${inside}`)
-    for (const file of prometheus.rule_files) {
+    expect(command).toContain(`--config.file=${inside}`)
+    for (const file of rule_files)
       expect(insideOf('prometheus', `grafana/${file}`)).toBe(join(inside ?? '', '..', file))
-    }
-  })
-
-  it('Prometheus scrapes the operations listener', () => {
-    const targets = prometheus.scrape_configs.flatMap(({ static_configs }) =>
-      static_configs.flatMap(({ targets }) => targets),
-    )
-    expect(targets).toEqual([`quotegate:${configOf('quotegate').admin.port}`])
-  })
-
-  it('Prometheus may write its data', () => {
-    const [, data] = /--storage\.tsdb\.path=(\S+)/.exec(services.prometheus?.command?.join(' ') ?? '') ?? []
+    expect(scrape_configs).toMatchObject([{ static_configs: [{ targets: [`quotegate:${admin.port}`] }] }])
+    const [, data] = /--storage\.tsdb\.path=(\S+)/.exec(command.join(' ')) ?? []
     // A tmpfs over a folder of the image takes that folder's mode and not its owner: without a uid it is root's.
-    expect(services.prometheus?.tmpfs).toEqual([`${data}:uid=65534,gid=65534,mode=0700`])
+    expect(tmpfs).toEqual([`${data}:uid=65534,gid=65534,mode=0700`])
   })
 
-  it('Grafana finds its provisioning files and the dashboards that they name', () => {
+  it('Grafana finds its provisioning files, the dashboards that they name, and the Prometheus of this file', () => {
     expect(insideOf('grafana', 'grafana/provisioning')).toBe('/etc/grafana/provisioning')
-    const { providers } = parse(readGrafana('provisioning/dashboards/quotegate.yml')) as {
-      providers: { options: { path: string } }[]
-    }
-    expect(insideOf('grafana', 'grafana/dashboards')).toBe(providers[0]?.options.path)
+    const { providers } = parse(readGrafana('provisioning/dashboards/quotegate.yml'))
+    expect(insideOf('grafana', 'grafana/dashboards')).toBe(providers[0].options.path)
     const [file] = readdirSync(join(repository, 'grafana/dashboards'))
     expect(environmentOf('grafana').GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH).toBe(
       insideOf('grafana', `grafana/dashboards/${file}`),
     )
-  })
-
-  it('Grafana queries the Prometheus of this file', () => {
-    const { datasources } = parse(readGrafana('provisioning/datasources/prometheus.yml')) as {
-      datasources: { url: string }[]
-    }
-    for (const { url } of datasources) {
-      const { hostname, port } = new URL(url)
-      expect(listening[hostname]).toContain(Number(port))
-    }
+    const { datasources } = parse(readGrafana('provisioning/datasources/prometheus.yml'))
+    expect(datasources).toMatchObject([{ url: 'http://prometheus:9090' }])
   })
 })

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment'
-import type { ISecret } from 'kubernetes-models/v1/Secret'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { prometheusRule } from '../../scripts/alerts.ts'
 import { version } from '../../src/process/package-info.ts'
 import {
   folder,
@@ -11,49 +12,49 @@ import {
   schemaErrors,
   typeErrors,
 } from '../support/deploy/kubernetes.ts'
+import { readGrafana } from '../support/observing/grafana.ts'
 
-type Manifest = { apiVersion: string; kind: string; metadata: { name: string } }
+type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } }
 
 const kustomization = readManifest<Kustomization>('kustomization.yaml')
-const deployment = readManifest<IDeployment>('deployment.yaml')
-const secret = readManifest<ISecret>('secret.example.yaml')
-const container = deployment.spec?.template.spec?.containers[0]
 
-describe('kustomization.yaml', () => {
-  it('lists every file that exists, and no other', () => {
-    const listed = [
-      ...kustomization.resources,
-      ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
-    ]
-    const ofTheOperator = ['pod-monitor.yaml', 'prometheus-rule.yaml']
-    const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml', ...ofTheOperator]
-    expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
-  })
+it('kustomization.yaml lists every file that exists, and no other', () => {
+  const { resources, configMapGenerator } = kustomization
+  const listed = [...resources, ...configMapGenerator.flatMap(({ envs }) => envs)]
+  const ofTheOperator = ['pod-monitor.yaml', 'prometheus-rule.yaml']
+  const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml', ...ofTheOperator]
+  expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
+})
 
-  it('names the image of the Deployment and the current version', () => {
-    const [image] = kustomization.images
-    expect(image?.name).toBe(container?.image)
-    expect(image?.newTag).toBe(version)
-    const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
-    expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
-  })
+it('has the image of the Deployment, and the current version there, in the labels and in the README', () => {
+  const [image] = kustomization.images
+  const { spec } = readManifest<IDeployment>('deployment.yaml')
+  expect(image).toMatchObject({ name: spec?.template.spec?.containers[0]?.image, newTag: version })
+  const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
+  expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
+  const [labels] = kustomization.labels
+  const pairs = { 'app.kubernetes.io/name': 'quotegate', 'app.kubernetes.io/version': version }
+  expect(labels).toMatchObject({ pairs, includeTemplates: true })
+  expect(labels?.includeSelectors).toBeUndefined()
+})
 
-  it('has only objects and fields that Kubernetes defines', () => {
-    const files = [...kustomization.resources, 'secret.example.yaml']
-    const objects = files.map((name) => readManifest<Manifest>(name))
-    expect(typeErrors(objects)).toEqual([])
-    expect(schemaErrors(objects)).toEqual([])
-  }, 120_000)
+it('has only objects and fields that Kubernetes defines', () => {
+  const files = [...kustomization.resources, 'secret.example.yaml']
+  const objects = files.map((name) => readManifest<Manifest>(name))
+  expect(typeErrors(objects)).toEqual([])
+  expect(schemaErrors(objects)).toEqual([])
+}, 120_000)
 
-  it('labels everything with the name and the current version', () => {
-    const [labels] = kustomization.labels
-    expect(labels?.pairs['app.kubernetes.io/name']).toBe('quotegate')
-    expect(labels?.pairs['app.kubernetes.io/version']).toBe(version)
-    expect([labels?.includeTemplates, labels?.includeSelectors]).toEqual([true, undefined])
-  })
+it('has one namespace, that of the Secret and of the rules too', () => {
+  expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
+  for (const name of ['secret.example.yaml', 'prometheus-rule.yaml'])
+    expect(readManifest<Manifest>(name).metadata.namespace).toBe(kustomization.namespace)
+})
 
-  it('makes one namespace, that of the Secret too', () => {
-    expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
-    expect(secret.metadata?.namespace).toBe(kustomization.namespace)
-  })
+it('the PrometheusRule is what npm run docs writes, and has the very rules of grafana/alerts.yml', () => {
+  const written = readFileSync(join(folder, 'prometheus-rule.yaml'), 'utf8')
+  expect(written).toBe(prometheusRule(readGrafana('alerts.yml')))
+  expect(readManifest<{ spec: unknown }>('prometheus-rule.yaml').spec).toEqual(
+    parse(readGrafana('alerts.yml')),
+  )
 })

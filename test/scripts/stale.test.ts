@@ -6,57 +6,39 @@ import { isStale } from '../../scripts/build/stale.mjs'
 
 const sources = ['src/main.ts', 'src/gateway/gateway.ts', 'package.json', 'scripts/build.mjs']
 
-/** A repository whose sources and folders all have one time, and whose build began at another. */
-function repository({ builtAt }: { builtAt?: number } = {}) {
+/** A repository whose sources and folders all have the time 1,000, and whose build began at another. */
+function repository(builtAt: number | undefined) {
   const folder = mkdtempSync(join(tmpdir(), 'stale-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const at = (name: string, seconds: number) => utimesSync(join(folder, name), seconds, seconds)
-  const write = (name: string) => {
+  const touch = (name: string, seconds: number) => utimesSync(join(folder, name), seconds, seconds)
+  const write = (name: string, seconds: number) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), '')
+    touch(name, seconds)
   }
-  for (const name of sources) write(name)
-  for (const name of [...sources, 'src/gateway', 'src', 'scripts']) at(name, 1_000)
-  if (builtAt !== undefined) {
-    write('dist/main.js')
-    at('dist/main.js', builtAt)
-  }
-  return { folder, at }
+  for (const name of sources) write(name, 1_000)
+  for (const name of ['src/gateway', 'src', 'scripts']) touch(name, 1_000)
+  if (builtAt !== undefined) write('dist/main.js', builtAt)
+  return { folder, write, remove: (name: string) => rmSync(join(folder, name)) }
 }
+type Change = (changed: ReturnType<typeof repository>) => void
 
-test('a repository without dist/ is built', () => {
-  expect(isStale(repository().folder)).toBe(true)
-})
+const nothing: Change = () => {}
+const inAnHour = Date.now() / 1_000 + 3_600
 
-test('a build that began after the last edit is kept', () => {
-  expect(isStale(repository({ builtAt: 1_001 }).folder)).toBe(false)
-})
-
-test.each(sources)('an edit of %s after the build began causes another build', (name) => {
-  const { folder, at } = repository({ builtAt: 1_001 })
-  at(name, 1_002)
-  expect(isStale(folder)).toBe(true)
-})
-
-test('a source that was removed causes another build', () => {
-  const { folder } = repository({ builtAt: 1_001 })
-  rmSync(join(folder, 'src/gateway/gateway.ts'))
-  expect(isStale(folder)).toBe(true)
-})
-
-test('a source that was added asks for another build, also with an older time of its own', () => {
-  const { folder, at } = repository({ builtAt: 1_001 })
-  writeFileSync(join(folder, 'src/gateway/new.ts'), '')
-  at('src/gateway/new.ts', 999)
-  expect(isStale(folder)).toBe(true)
-})
-
-test('a build from a time that is still to come, because the clock was set back, is not trusted', () => {
-  expect(isStale(repository({ builtAt: Date.now() / 1_000 + 3_600 }).folder)).toBe(true)
-})
-
-test('files that no build reads cause no build', () => {
-  const { folder } = repository({ builtAt: 1_001 })
-  writeFileSync(join(folder, 'README.md'), '')
-  expect(isStale(folder)).toBe(false)
+test.each<[what: string, builtAt: number | undefined, change: Change, stale: boolean]>([
+  ['there is no dist/', undefined, nothing, true],
+  ['nothing was edited since the build began', 1_001, nothing, false],
+  ...sources.map((name): [string, number, Change, boolean] => {
+    return [`${name} was edited since`, 1_001, ({ write }) => write(name, 1_002), true]
+  }),
+  ['a source was removed', 1_001, ({ remove }) => remove('src/gateway/gateway.ts'), true],
+  ['a source with an older time was added', 1_001, ({ write }) => write('src/gateway/new.ts', 999), true],
+  // Because the clock was set back.
+  ['the build is from a time that is still to come', inAnHour, nothing, true],
+  ['a file that no build reads is newer', 1_001, ({ write }) => write('README.md', 1_002), false],
+])('where %s', (_what, builtAt, change, stale) => {
+  const made = repository(builtAt)
+  change(made)
+  expect(isStale(made.folder)).toBe(stale)
 })

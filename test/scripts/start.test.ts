@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 import { type RunningProgram, watchProgram } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
@@ -42,38 +42,28 @@ async function startedWithQuoteInFlight() {
   return { npm, answer, reply: () => waiting[0]?.writeHead(404).end() }
 }
 
-describe('npm start', () => {
-  test('passes on the flags and the exit code, and leaves standard output to the program', async () => {
-    const good = await npmStart(['--check-config']).exit
-    expect([good.code, good.stdout]).toEqual([0, 'The settings are good.\n'])
-    const wrong = await npmStart([], { PORT: 'x' }).exit
-    expect([wrong.code, wrong.stdout]).toEqual([1, ''])
-    expect(wrong.stderr).toContain('PORT=x')
-  })
+test('npm start passes on the flags and the exit code, and leaves standard output to the program', async () => {
+  const good = await npmStart(['--check-config']).exit
+  expect([good.code, good.stdout]).toEqual([0, 'The settings are good.\n'])
+  const wrong = await npmStart([], { PORT: 'x' }).exit
+  expect([wrong.code, wrong.stdout]).toEqual([1, ''])
+  expect(wrong.stderr).toContain('PORT=x')
+})
 
+test.each([
   // The shell between npm and the program may die of the signal and not hand it on.
-  test('hands on a SIGTERM: the request in flight is answered, then the program ends', async () => {
-    const { npm, answer, reply } = await startedWithQuoteInFlight()
-    npm.child.kill('SIGTERM')
-    await npm.says(/"signal":"SIGTERM".*"stopping: /)
-    reply()
-    expect((await answer).status).toBe(404)
-    const { stdout } = await npm.exit
-    expect(stdout).toMatch(/"stopped"\}\n$/)
-    expect(stdout).not.toContain('second signal')
-  })
-
+  ['hands on a SIGTERM', 'SIGTERM', (npm: ChildProcess) => void npm.kill('SIGTERM')],
   // The terminal signals npm, the shell and the program, and npm signals again.
-  test('counts Ctrl-C as one signal: the request in flight is answered', async () => {
-    const { npm, answer, reply } = await startedWithQuoteInFlight()
-    signalGroup(npm.child, 'SIGINT')
-    await npm.says(/"signal":"SIGINT".*"stopping: /)
-    // Longer than signals count as one, so that a late one would cut the answer short.
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    reply()
-    expect((await answer).status).toBe(404)
-    const { stdout } = await npm.exit
-    expect(stdout).toMatch(/"stopped"\}\n$/)
-    expect(stdout).not.toContain('second signal')
-  })
+  ['counts Ctrl-C as one signal', 'SIGINT', (npm: ChildProcess) => signalGroup(npm, 'SIGINT')],
+])('npm start %s: the request in flight is answered, then the program ends', async (_what, signal, send) => {
+  const { npm, answer, reply } = await startedWithQuoteInFlight()
+  send(npm.child)
+  await npm.says(new RegExp(`"signal":"${signal}".*"stopping: `))
+  // Longer than signals count as one, so that a late one would cut the answer short.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  reply()
+  expect((await answer).status).toBe(404)
+  const { stdout } = await npm.exit
+  expect(stdout).toMatch(/"stopped"\}\n$/)
+  expect(stdout).not.toContain('second signal')
 })

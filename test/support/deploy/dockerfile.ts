@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url'
 
 export const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
-export interface Instruction {
+interface Instruction {
   keyword: string
   rest: string
 }
 
-export interface Stage {
+interface Stage {
   /** What COPY --from calls it; the last one needs no name. */
   name: string
   from: string
@@ -16,7 +16,7 @@ export interface Stage {
 }
 
 /** As much of the format as ours uses; throws at what it does not know, rather than pass over it. */
-export function readDockerfile(): Stage[] {
+function readDockerfile(): Stage[] {
   const text = readFileSync(`${repository}Dockerfile`, 'utf8')
   const lines = text
     .replaceAll(/^\s*#.*\n/gm, '')
@@ -45,4 +45,12 @@ function readEnv(instructions: readonly Instruction[]): Record<string, string> {
 /** What the image sets, before compose or Kubernetes add theirs. */
 export function imageEnv(): Record<string, string> {
   return readEnv(readDockerfile().at(-1)?.instructions ?? [])
+}
+
+/** What follows this keyword in the image's own stage, where it stands once. */
+export function instructionOf(keyword: string): string | undefined {
+  const found = readDockerfile()
+    .at(-1)
+    ?.instructions.filter((one) => one.keyword === keyword)
+  return found?.length === 1 ? found[0]?.rest : undefined
 }
