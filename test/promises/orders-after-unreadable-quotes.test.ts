@@ -10,7 +10,7 @@ import { startGateway } from '../support/gateways/gateway.ts'
 const lifeMs = 30_000
 type Give = (response: ServerResponse, body: string) => void
 type Quote = Record<string, unknown>
-const [own, stranger] = ['for=192.0.2.1', 'for=192.0.2.2']
+const [own, other] = ['for=192.0.2.1', 'for=192.0.2.2']
 
 /** A client was given a quote that is over, and then an odd answer. The provider dates its answers by the test's clock. */
 async function afterOddAnswer(odd: Give, to = own) {
@@ -125,6 +125,6 @@ describe('an older quote refuses its client’s order', () => {
   })
 
   it('if another client had the unreadable answer', async () => {
-    expectProblem(await (await afterOddAnswer(withoutExpiry, stranger)).order(), 409, 'quote-expired')
+    expectProblem(await (await afterOddAnswer(withoutExpiry, other)).order(), 409, 'quote-expired')
   })
 })

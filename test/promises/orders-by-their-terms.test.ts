@@ -7,10 +7,10 @@ const lifeMs = 30_000
 const minuteMs = 60_000
 const price = '0.034512345678901234'
 
-type Client = 'own' | 'stranger' | 'unknown'
+type Client = 'own' | 'other' | 'unknown'
 const forwarded: Record<Client, string> = {
   own: 'for=192.0.2.1',
-  stranger: 'for=192.0.2.2',
+  other: 'for=192.0.2.2',
   unknown: 'for=unknown',
 }
 
@@ -93,19 +93,14 @@ const rules: Record<string, History[]> = {
     ['bare', 'own 289.645 over', { '289.645,"id":"my-order-1"': 'expired by exact' }],
   ],
   '2, exact: by chance two prices are equal in few digits, and not in many': [
-    ['live', 'stranger 283.852 over, own 289.645 live', { 289.645: 'live by exact' }],
-    ['another’s', 'stranger 283.852 over, own 289.645 live', { '283.852 | 283.8521': 'live by pays' }],
+    ['live', 'other 283.852 over, own 289.645 live', { 289.645: 'live by exact' }],
+    ['another’s', 'other 283.852 over, own 289.645 live', { '283.852 | 283.8521': 'live by pays' }],
     ['own, six digits', 'own 283.852 over <15 min, own 289.645 live', { 283.852: 'expired by exact' }],
     ['own, old', 'own 283.852 over 15 min, own 289.645 live', { 283.852: 'live by pays' }],
     ['own, five digits', 'own 283.85 over, own 289.645 live', { '283.85 | 283.850': 'live by pays' }],
-    ['eight digits', 'stranger 283.85123 over 60 min, own 289.645 live', { 283.85123: 'expired by exact' }],
-    ['seven', 'stranger 283.85123 over 60 min, own 289.645 live', { 283.8512: 'live by pays' }],
-    [
-      'six in a partition of all',
-      'stranger 283.852 over, own 289.645 live',
-      { 283.852: 'live by pays' },
-      all,
-    ],
+    ['eight digits', 'other 283.85123 over 60 min, own 289.645 live', { 283.85123: 'expired by exact' }],
+    ['seven', 'other 283.85123 over 60 min, own 289.645 live', { 283.8512: 'live by pays' }],
+    ['six in a partition of all', 'other 283.852 over, own 289.645 live', { 283.852: 'live by pays' }, all],
     [
       'six without an address',
       'unknown 283.852 over, unknown 290 live',
@@ -117,19 +112,15 @@ const rules: Record<string, History[]> = {
     ['what a page shows', `own ${price} live`, { [shown]: 'live by pays', [price]: 'live by exact' }],
     [
       'any price not lower',
-      `own ${price} over, stranger 0.034513 live`,
+      `own ${price} over, other 0.034513 live`,
       { '0.034512 | no amount': 'live by pays' },
     ],
   ],
   '4, it has fallen: no live quote gives what was shown': [
     ['what a page shows', `own ${price} over`, { [shown]: 'expired by fallen', [price]: 'expired by exact' }],
     ['a lower price', `own ${price} over, own 0.0344 live`, { '0.034512': 'expired by fallen' }],
-    [
-      'another’s',
-      `stranger ${price} over <15 min, stranger 0.0344 live`,
-      { '0.034512': 'expired by fallen' },
-    ],
-    ['old', `stranger ${price} over 15 min, stranger 0.0344 live`, { '0.034512': 'live by any' }],
+    ['another’s', `other ${price} over <15 min, other 0.0344 live`, { '0.034512': 'expired by fallen' }],
+    ['old', `other ${price} over 15 min, other 0.0344 live`, { '0.034512': 'live by any' }],
     ['rounding may change each digit', 'own 1234567.5 over', { '1234567 | 1234568': 'expired by fallen' }],
   ],
   '5, any: an amount that matches no quote': [
@@ -144,15 +135,11 @@ const rules: Record<string, History[]> = {
     // Without the zeros at its end it has fewer than five digits, so it does not count as rounded.
     ['four digits', 'own 0.99991 over', { '1.0000 | 0.9999': 'expired by none' }],
     ['one digit', 'own 99999.6 over', { 100000: 'expired by none' }],
-    [
-      'another’s amount',
-      'stranger 283.5123 over 60 min',
-      { '283.51 | 283.52 | no amount': 'expired by none' },
-    ],
-    ['no one’s amount', 'stranger 283.5123 over', { 28: 'unknown by none' }],
+    ['another’s amount', 'other 283.5123 over 60 min', { '283.51 | 283.52 | no amount': 'expired by none' }],
+    ['no one’s amount', 'other 283.5123 over', { 28: 'unknown by none' }],
     ['for a day', 'own 289.645 over <24 h', { 289.645: 'expired by none' }],
     ['after LEDGER_RETENTION_MS', 'own 289.645 over 24 h', { 289.645: 'unknown by none' }],
-    ['in a partition of all each is one’s own', 'stranger 283.852 over', { 7: 'expired by none' }, all],
+    ['in a partition of all each is one’s own', 'other 283.852 over', { 7: 'expired by none' }, all],
     ['without an address none is', 'unknown 283.852 over', { 7: 'unknown by none' }, { by: 'unknown' }],
   ],
 }
@@ -165,7 +152,7 @@ describe.each(Object.entries(rules))('six rules match orders with quotes: %s', (
 it('a refusal names its client’s own quote rather than another client’s', async () => {
   const { clock, orderOf, quoteFor } = await stageOf()
   const own = await quoteFor('own', '289.645', 10_000)
-  clock.set((await quoteFor('stranger', '289.645', 20_000)).expiry)
+  clock.set((await quoteFor('other', '289.645', 20_000)).expiry)
   for (const stated of ['"toAmount":289.645', '"toAmount":289.64', '', '"toAmount":7'])
     expect(expectProblem(await orderOf(stated), 409, 'quote-expired').quoteId).toBe(own.id)
 })

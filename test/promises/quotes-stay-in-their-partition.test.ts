@@ -80,7 +80,7 @@ describe('by header', () => {
     for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('cf-ipcountry')
   })
 
-  // Each spelling of a place that is none: test/client/partition.test.ts.
+  // Each text that names no place: test/client/partition.test.ts.
   it.each([
     ['is absent', []],
     ['is empty', ['CF-IPCountry', '']],

@@ -27,8 +27,8 @@ const unknown: [what: string, status: number, slug: string, fail: Fail][] = [
 ]
 
 /** A provider that fails each order, and whether the quote is still in the cache. */
-async function failing(fail: Fail, settings: Record<string, string> = {}) {
-  const stage = await orderStage({ UPSTREAM_HEADERS_TIMEOUT_MS: 500, ...settings })
+async function failing(fail: Fail, settings: Record<string, string | undefined> = {}) {
+  const stage = await orderStage(settings)
   stage.provider.takeOrder = (_request, response) => void fail(response)
   const given = await stage.quote()
   return { ...stage, given, isKept: async () => (await stage.quote()).id === given.id }
@@ -38,7 +38,8 @@ describe('an order whose answer', () => {
   it.each(unknown)(
     '%s has used its quote, and the answer says where to look it up',
     async (_what, status, slug, fail) => {
-      const { order, given, isKept } = await failing(fail)
+      const settings = status === 504 ? { UPSTREAM_HEADERS_TIMEOUT_MS: '500' } : {}
+      const { order, given, isKept } = await failing(fail, settings)
       for (const path of [floatPath, plainPath]) {
         const problem = expectProblem(await order(termsOf(given), { path }), status, slug)
         expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([false, lookup, undefined])
@@ -69,7 +70,7 @@ describe('an order whose answer', () => {
       raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'),
     ],
   ])('%s after a 2xx head says that the order was accepted', async (_what, status, slug, fail) => {
-    const { order, given, isKept } = await failing(fail, { bodyTimeoutMs: '500' })
+    const { order, given, isKept } = await failing(fail, status === 504 ? { bodyTimeoutMs: '500' } : {})
     const problem = expectProblem(await order(termsOf(given)), status, slug)
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
     expect(problem.detail).toMatch(/accepted.*201/)
@@ -85,7 +86,7 @@ describe('an order whose answer', () => {
 
   it('never comes and whose client has left has used its quote', async () => {
     const taken = deferred<ServerResponse>()
-    const { gateway, given, isKept } = await failing(taken.resolve, { UPSTREAM_HEADERS_TIMEOUT_MS: '600000' })
+    const { gateway, given, isKept } = await failing(taken.resolve)
     const client = new RawConnection(gateway.url)
     client.write(post(JSON.stringify(termsOf(given))))
     const response = await taken.promise
