@@ -122,8 +122,8 @@ describe('a refusal by the gateway itself', () => {
     const client = new RawConnection(gateway.url)
     client.write(`POST /nowhere ${version}\r\nHost: g\r\n${headers}Content-Length: ${length}\r\n\r\n`)
     client.socket.pause()
-    for (let sent = 0; sent < length; sent += length / 4) {
-      client.socket.write(Buffer.alloc(length / 4))
+    for (let sent = 0; sent < length; sent += length / 5) {
+      client.socket.write(Buffer.alloc(length / 5))
       await pause(pauseMs)
     }
     client.socket.resume()

@@ -10,7 +10,7 @@ import {
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
 const lifeMs = 30_000
@@ -71,6 +71,7 @@ describe('refresh-ahead', () => {
     await untilCounted(gateway, refreshes('failed'), 1)
     const later = await ask(gateway.url)
     expect([later.status, how(later), later.body]).toEqual([200, 'hit', first.body])
+    await pause(100)
     expect(upstream.requests).toHaveLength(2)
     expect(unhandled).toEqual([])
   })

@@ -12,7 +12,7 @@ import { VirtualTime } from '../support/machine/virtual-time.ts'
 const ended = (outcome: string) => `quotegate_upstream_requests_total{upstream="swap",outcome="${outcome}"}`
 const inFlight = (upstream: string) => `quotegate_upstream_requests_in_flight{upstream="${upstream}"}`
 
-/** One connection, which is taken for good: its request was sent, and no deadline of a test ends it. */
+/** One connection, held by a request that no deadline of a test ends. */
 async function taken(settings: Record<string, number>, holder = '/v3/assets') {
   let free = () => {}
   const upstream = await rawUpstream((socket) => {
