@@ -8,11 +8,11 @@ import {
   startAttackedGateway,
 } from '../support/clients/attack.ts'
 
-const headTimeoutMs = 400
+const headTimeoutMs = 1_000
 
 let gateway: AttackedGateway
 beforeAll(async () => {
-  gateway = await startAttackedGateway({ headTimeoutMs: headTimeoutMs })
+  gateway = await startAttackedGateway({ headTimeoutMs })
 })
 afterAll(() => gateway.close())
 

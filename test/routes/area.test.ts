@@ -125,6 +125,7 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/v3/or%0dders/%0AFl%20oat', 'float-order'],
     ['/v3/orders/float%7f', 'float-order'],
     ['/v3/orders/1+', 'swap'],
+    ['/v3/orders/1.json', 'swap'],
     ['/v3/orders/1%5c2', 'swap'],
     ['/v3/orders/float/1', 'swap'],
     ['/v3/orders/float.json/1', 'swap'],
