@@ -9,7 +9,6 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  * among which are those that an earlier file of the process has left.
  */
 const needOwnProcess = [
-  'test/client/memory-rate-limiter.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/process/logger-without-pretty.test.ts',

@@ -12,12 +12,10 @@ describe('formatForwarded', () => {
     expect(formatForwarded(undefined)).toBe('for=unknown')
   })
 
-  test.each(['', 'unknown', '1.2.3.4\r\nx: y', '1.2.3.4;proto=https', '0x7f.1', '"', '::1"]'])(
-    'writes only addresses into the header: %j',
-    (text) => {
-      expect(formatForwarded(text)).toBe('for=unknown')
-    },
-  )
+  test('writes only addresses into the header', () => {
+    for (const text of ['', 'unknown', '1.2.3.4\r\nx: y', '1.2.3.4;proto=https', '0x7f.1', '"', '::1"]'])
+      expect(formatForwarded(text), text).toBe('for=unknown')
+  })
 
   test('never sends a zone', () => {
     expect(formatForwarded('fe80::1%eth0')).toBe('for="[fe80::1]"')
@@ -38,31 +36,25 @@ describe('parseForwarded reads', () => {
   ])('%s: %s', (_what, value, nodes) => expect(parseForwarded(value)).toEqual(nodes))
 })
 
-describe('parseForwarded calls malformed', () => {
-  test.each([
-    ['a parameter twice in one element', 'for=192.0.2.1;for=192.0.2.2'],
-    ['a name without a value', 'for'],
-    ['an empty value before a semicolon', 'for=;proto=http'],
-    ['a value without a name', '=192.0.2.1'],
-    ['blanks before the equals sign', 'for =192.0.2.1'],
-    ['blanks after the equals sign', 'for= 192.0.2.1'],
-    ['no equals sign', 'for"192.0.2.1"'],
-    ['text after a quoted string', 'for="192.0.2.1"x'],
-    ['text before a quoted string', 'for=x"192.0.2.1"'],
-    ['a quoted string that never ends', 'for="192.0.2.1'],
-    ['a quoted string that ends in an escape', 'for="192.0.2.1\\"'],
-    ['a backslash at the very end', 'for="192.0.2.1\\'],
-    ['an escape outside quotes', 'for=192\\.0.2.1'],
-    ['a control character in quotes', 'for="\x00"'],
-    ['an escaped control character', 'for="\\\x7f"'],
-    ['a line break', 'for=192.0.2.1\r\n ,for=192.0.2.2'],
-    ['a character outside Latin-1', 'for="\u0100"'],
-    ['a bad element after a good one', 'for=192.0.2.1, for'],
-    ['a bad element before a good one', 'for, for=192.0.2.1'],
-    ['an unquoted second equals sign', 'host=a=b'],
-  ])('%s', (_, value) => {
-    expect(parseForwarded(value)).toBeUndefined()
-  })
+// What is malformed elsewhere: there, and test/property/client-address-walk.test.ts.
+test('parseForwarded calls malformed what would be a guess, and all of a value of which a part is malformed', () => {
+  const noPair = ['for', '192.0.2.1', '=192.0.2.1', 'for =192.0.2.1', 'for=;proto=http', 'host=a=b']
+  const noString = [
+    'for="192.0.2.1',
+    'for="192.0.2.1"x',
+    'for=x"192.0.2.1"',
+    'for="a\\"',
+    'for="\x00"',
+    'for="\u0100"',
+  ]
+  const guesses = [
+    'for=192.0.2.1;FOR=192.0.2.2',
+    'a=1;for=192.0.2.1;a=1',
+    'for=192\\.0.2.1',
+    'for=192.0.2.1\r\n',
+  ]
+  for (const value of [...noPair, ...noString, ...guesses, 'for=192.0.2.1, for', 'for, for=192.0.2.1'])
+    expect(parseForwarded(value), value).toBeUndefined()
 })
 
 describe('nodeAddress', () => {

@@ -39,7 +39,6 @@ test.each([
   ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2:x'],
   ['2001:db8::1', '2001:db8:0:0:x'],
   ['::1', '0:0:0:0:x'],
-  ['fe80::', 'fe80:0:0:0:x'],
   ['::ffff:203.0.113.77', '203.0.113.x'],
   [undefined, 'unknown'],
   ['<b>', 'unknown'],
@@ -52,7 +51,6 @@ test.each([
   ['[2001:DB8::1]', '2001:db8::1'],
   ['fe80::1%eth0', 'fe80::1'],
   ['[::ffff:c000:201]', '192.0.2.1'],
-  ['192.0.2.1', '192.0.2.1'],
 ])('the host %s is %s', (host, canonical) => {
   expect(canonicalHost(host)).toBe(canonical)
 })

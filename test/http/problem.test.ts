@@ -97,12 +97,8 @@ describe('the body of a problem', () => {
   })
 
   test('contains no text of the underlying error', () => {
-    const errors = [
-      new TypeError('sk_live_secret at 10.1.2.3'),
-      'sk_live_secret',
-      failure('dns_error', false),
-    ]
-    for (const error of errors) {
+    const secret = 'sk_live_secret at 10.1.2.3'
+    for (const error of [new TypeError(secret), secret, failure('dns_error', false)]) {
       const problem = problemOf(error, 'GET')
       const shown = problemBody(problem, 'id') + JSON.stringify(problem.headers)
       expect(shown).not.toMatch(/sk_live|10\.1\.2\.3|4711|ECONN|TypeError|\.ts\b|\bat /)
@@ -120,17 +116,14 @@ describe('a failure of an upstream', () => {
     expect(problem.members).toEqual({ upstream: 'payments' })
   })
 
-  test.each(['POST', 'DELETE', 'PROPFIND'])(
-    'of a %s is not retryable once it may have been seen',
-    (method) => {
-      for (const [fault] of everyFault) {
-        const problem = problemOf(failure(fault, true), method)
-        expect(problem.retryable).toBe(false)
-        expect(problem.detail).toContain('may have been carried out')
-        expect(problemOf(failure(fault, false), method).retryable).toBe(true)
-      }
-    },
-  )
+  test.each(['POST', 'DELETE', 'PROPFIND'])('of a %s is not retryable once perhaps seen', (method) => {
+    for (const [fault] of everyFault) {
+      const problem = problemOf(failure(fault, true), method)
+      expect(problem.retryable).toBe(false)
+      expect(problem.detail).toContain('may have been carried out')
+      expect(problemOf(failure(fault, false), method).retryable).toBe(true)
+    }
+  })
 
   test.each(['GET', 'HEAD', 'OPTIONS'])('of a %s is retryable, seen or not', (method) => {
     for (const [fault] of everyFault)

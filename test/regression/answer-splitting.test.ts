@@ -17,14 +17,15 @@ const get = (target: string, headers = '') =>
 // attacker wrote, for the next request on that connection.
 describe('an answer cannot be split', () => {
   it.each([
-    'X: y\rSet-Cookie: a=b\r\n',
-    'X: y\nSet-Cookie: a=b\r\n',
-    'X: y\r\n Set-Cookie: a=b\r\n',
-    'X: y\0Set-Cookie: a=b\r\n',
-    'X\rSet-Cookie: a=b\r\n',
-  ])('by an upstream that sends %j', async (lines) => {
+    'OK\r\nX: y\rSet-Cookie: a=b\r\n',
+    'OK\r\nX: y\nSet-Cookie: a=b\r\n',
+    'OK\r\nX: y\r\n Set-Cookie: a=b\r\n',
+    'OK\r\nX: y\0Set-Cookie: a=b\r\n',
+    'OK\r\nX\rSet-Cookie: a=b\r\n',
+    'OK\rSet-Cookie: a=b\r\n',
+  ])('by an upstream that sends %j', async (reasonAndLines) => {
     upstream = await startRawUpstream((socket) => {
-      socket.end(`HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`, 'latin1')
+      socket.end(`HTTP/1.1 200 ${reasonAndLines}Content-Length: 2\r\n\r\nok`, 'latin1')
     })
     gateway = await startGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
     const { answers, rest } = await attack(gateway.url, get('/checkouts/x'))
@@ -35,26 +36,14 @@ describe('an answer cannot be split', () => {
     if (answers[0]?.status !== 200) expectProblem(answers[0], 502, 'upstream-invalid')
   })
 
-  it('by a reason phrase', async () => {
-    upstream = await startRawUpstream((socket) => {
-      socket.end('HTTP/1.1 200 OK\rSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok')
-    })
-    gateway = await startGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
-    const { answers, rest } = await attack(gateway.url, get('/checkouts/x'))
-    expect(answers.length).toBe(1)
-    expect(rest).toBe('')
-    expect(answers[0]?.headers.has('set-cookie')).toBe(false)
-  })
-
   // The one value of a request that is shown in answers is the request id.
-  it.each(['a b', 'a"b', 'a\x80b', 'a'.repeat(200), '<script>', 'a,b'])(
-    'by a request id such as %j, which is replaced',
-    async (id) => {
-      const attacked = await startAttackedGateway()
+  it('by a request id, which is replaced unless it is a plain word', async () => {
+    const attacked = await startAttackedGateway()
+    for (const id of ['a b', 'a"b', 'a\x80b', 'a'.repeat(200), '<script>', 'a,b']) {
       const { answers } = await attack(attacked.url, get('/nope', `X-Request-Id: ${id}\r\n`))
-      await attacked.close()
       expectProblem(answers[0], 404, 'not-found')
       expect(answers[0]?.headers.get('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
-    },
-  )
+    }
+    await attacked.close()
+  })
 })

@@ -24,149 +24,69 @@ describe('replicas', { tags: ['redis-server'] }, () => {
     })
   })
 
-  // It had seen no answer of the provider and judged by its own clock: 409 for a quote with 11 s left.
-  it("a replica whose clock is a minute ahead refuses no live order before the provider's first answer", async () => {
+  // It had no answer of the provider yet, and judged by its own clock alone, or knew of no difference beside a clock as
+  // slow as the provider's: 409 for a quote with 10 s left. By our clock every quote of a provider that is behind is over.
+  it.each([
+    ['live, where its own clock is a minute ahead', 0, 60_000, 0, 20_000, 0, 201],
+    ['live, beside a clock as slow as the provider', -20_000, 0, -20_000, 10_000, 0, 201],
+    ['live, of a provider three minutes behind', 0, 0, -180_000, 60_000, 0, 201],
+    // The Date of its answer is cut to seconds.
+    ['expired, of a provider three minutes behind', 0, 0, -180_000, 100, 1_200, 409],
+  ])('a new replica judges a quote that is %s', async (...row) => {
+    const [, hereAheadMs, thereAheadMs, providerAheadMs, leftMs, waitMs, status] = row
     const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
-      clock: { nowMs: () => Date.now() + index * 60_000 },
+      clock: { nowMs: () => Date.now() + (index === 0 ? hereAheadMs : thereAheadMs) },
     }))
     upstream.answer(({ method }, response) => {
-      if (method === 'GET') giveQuote(response)
-      else response.writeHead(201).end('{}')
+      const providerMs = Date.now() + providerAheadMs
+      const date = ['Date', new Date(providerMs).toUTCString()]
+      if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }), date)
+      else response.writeHead(201, date).end('{}')
     })
     await ask(here.url)
-    expect((await order(there.url, terms)).status).toBe(201)
-  })
-
-  // Beside one whose clock was as slow as the provider's it knew of no difference: 409 for a quote with 10 s left.
-  it("a new replica refuses no live order if the other replica's clock is as slow as the provider's", async () => {
-    const slowNow = () => Date.now() - 20_000
-    const { upstream, here, there } = await replicaStage(2, {}, (index) =>
-      index === 0 ? { clock: { nowMs: slowNow } } : {},
-    )
-    upstream.answer(({ method }, response) => {
-      const date = new Date(slowNow()).toUTCString()
-      if (method === 'GET') giveQuote(response, quoteBody({ expiry: slowNow() + 10_000 }), ['Date', date])
-      else response.writeHead(201).end('{}')
-    })
-    await ask(here.url)
-    expect((await order(there.url, terms)).status).toBe(201)
-  })
-
-  /** The provider gives everybody the one quote that an order here has used; `other` is a client without it. */
-  async function afterAnOrder() {
-    const stage = await replicaStage(2, { QUOTE_PARTITION: 'none' })
-    const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
-    stage.upstream.answer(({ method }, response) => {
-      if (method === 'GET') giveQuote(response, body)
-      else response.writeHead(201).end('{}')
-    })
-    await ask(stage.here.url)
-    expect((await order(stage.here.url, { quoteId: 'used' })).status).toBe(201)
-    return { ...stage, other: { headers: ['App-Name', 'shop'] } }
-  }
-
-  // Kept out of memory it was still put into the store, and found there by the next request.
-  it.each([
-    ['where it was ordered', 0],
-    ['at another replica', 1],
-  ])(
-    'a used quote that the provider gives to another client, requested %s, is not served again',
-    async (_where, asked) => {
-      const { replicas, here, other } = await afterAnOrder()
-      const first = replicas[asked] ?? here
-      expect(cacheStatusOf(await ask(first.url, other))).not.toContain('hit')
-      expect(cacheStatusOf(await ask(here.url, other))).not.toContain('hit')
-      // What it found in the store it has told the others of.
-      await eventually('it to be gone from both', async () => {
-        const answers = [await ask(here.url, other), await ask(replicas[1]?.url ?? '', other)]
-        return answers.every((answer) => !cacheStatusOf(answer).includes('hit'))
-      })
-    },
-  )
-
-  it('a used quote that the provider gives to another client is not served by another replica', async () => {
-    const { here, there, other } = await afterAnOrder()
-    await ask(here.url, other)
-    // The replica that fetched it knows of the order, the one that is asked now does not.
-    await pause(200)
-    expect(cacheStatusOf(await ask(there.url, other))).not.toContain('hit')
+    await pause(waitMs)
+    // For two seconds after a start no order is refused by its terms.
+    const answer = async () => (await order(there.url, terms)).status
+    if (status === 201) expect(await answer()).toBe(201)
+    else await eventually('the order to be refused', async () => (await answer()) === status)
   })
 
   // The store knew what was used by its id alone, for as long as the key was busy: nothing was kept there any more.
-  it.each([1, 2])(
-    'a new quote under a used id is kept by all replicas after %d orders for the old quote',
-    async (orders) => {
-      const { upstream, here, there } = await replicaStage(2)
-      let expiry = Date.now() + 60_000
-      upstream.answer(({ method }, response) => {
-        if (method === 'GET') giveQuote(response, quoteBody({ id: 'the price of ETH', expiry }))
-        else response.writeHead(201).end('{}')
+  it('a new quote under a used id is kept by all replicas after two orders for the old quote', async () => {
+    const { upstream, here, there } = await replicaStage(2)
+    let expiry = Date.now() + 60_000
+    upstream.answer(({ method }, response) => {
+      if (method === 'GET') giveQuote(response, quoteBody({ id: 'the price of ETH', expiry }))
+      else response.writeHead(201).end('{}')
+    })
+    await ask(here.url)
+    for (let ordered = 1; ordered <= 2; ordered += 1) {
+      expect((await order(here.url, { quoteId: 'the price of ETH' })).status).toBe(201)
+      // The second order changes nothing more.
+      await untilCounted(here, stored('quote-forget'), 1)
+    }
+    // The old one still goes nowhere.
+    await ask(there.url)
+    expect(cacheStatusOf(await ask(here.url))).not.toContain('hit')
+    expiry += 1_000
+    for (const { url } of [here, there]) {
+      await eventually('the new one to be kept', async () => {
+        const answer = await ask(url)
+        return JSON.parse(answer.body).expiry === expiry && cacheStatusOf(answer).includes('hit')
       })
-      await ask(here.url)
-      for (let ordered = 1; ordered <= orders; ordered += 1) {
-        expect((await order(here.url, { quoteId: 'the price of ETH' })).status).toBe(201)
-        // The second order changes nothing more.
-        await untilCounted(here, stored('quote-forget'), 1)
-      }
-      // The old one still goes nowhere.
-      await ask(there.url)
-      expect(cacheStatusOf(await ask(here.url))).not.toContain('hit')
-      expiry += 1_000
-      for (const { url } of [here, there]) {
-        await eventually('the new one to be kept', async () => {
-          const answer = await ask(url)
-          return JSON.parse(answer.body).expiry === expiry && cacheStatusOf(answer).includes('hit')
-        })
-      }
-    },
-  )
-
-  // By our clock every quote of such a provider has long expired, so the life that its answer states decides alone.
-  it.each([
-    ['live', 60_000, 0, 201],
-    // The Date of its answer is cut to seconds.
-    ['expired', 100, 1_200, 409],
-  ])(
-    'a new replica judges a quote that is %s, of a provider three minutes behind',
-    async (_state, leftMs, waitMs, status) => {
-      const { upstream, here, there } = await replicaStage(2)
-      upstream.answer(({ method }, response) => {
-        const providerMs = Date.now() - 180_000
-        response.setHeader('Date', new Date(providerMs).toUTCString())
-        if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }))
-        else response.writeHead(201).end('{}')
-      })
-      await ask(here.url)
-      await pause(waitMs)
-      // For two seconds after a start no order is refused by its terms.
-      const answer = async () => (await order(there.url, terms)).status
-      if (status === 201) expect(await answer()).toBe(201)
-      else await eventually('the order to be refused', async () => (await answer()) === status)
-    },
-  )
+    }
+  })
 })
 
 // A provider that gives one quote to all who ask the same: only the last place of it was remembered.
-it('a quote that an order used is removed from every cache key', async () => {
-  const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
-  provider.quote = { id: 'one for all' }
-  const from = (client: number) =>
-    quote('0.1', { headers: ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`] })
-  const given = await from(1)
-  await from(2)
-  expect((await order(termsOf(given))).status).toBe(201)
-  provider.quote = {}
-  expect((await from(1)).id).not.toBe(given.id)
-  expect((await from(2)).id).not.toBe(given.id)
-})
-
 it.each([
-  ['two applications', ['0.1', 'wallet'], ['0.1', 'shop']],
-  ['two amounts that the provider rounds to one', ['0.1', 'wallet'], ['0.100000001', 'wallet']],
-] as const)('a quote for %s is removed for both when an order has used it', async (_whom, first, second) => {
-  const { order, provider, quote } = await orderStage()
-  const get = ([amount, application]: readonly [string, string]) =>
-    quote(amount, { headers: ['App-Name', application] })
+  ['two addresses', ['0.1', 'Forwarded', 'for=198.51.100.1'], ['0.1', 'Forwarded', 'for=198.51.100.2']],
+  ['two applications', ['0.1', 'App-Version', '1'], ['0.1', 'App-Version', '2']],
+  ['two amounts that the provider rounds to one', ['0.1'], ['0.100000001']],
+])('a quote for %s is removed for both when an order has used it', async (_whom, first, second) => {
+  const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
+  const get = ([amount, ...headers]: string[]) =>
+    quote(amount, { headers: ['App-Name', 'wallet', ...headers] })
   provider.quote = { id: 'one for both', fromAmount: { assetId: 'ETH', value: '0.1' } }
   const given = await get(first)
   await get(second)
@@ -233,39 +153,6 @@ it('SWAP_AUTHORIZATION and SWAP_APP_VERSION are sent on quotes whatever QUOTE_KE
   await quote()
   expect(upstream.requests[0]?.rawHeaders).toContain('Bearer team')
 })
-
-it("a quote has only the gateway's own cache headers", async () => {
-  const { provider, gateway } = await orderStage()
-  provider.quoteHeaders = [
-    'CDN-Cache-Control',
-    'max-age=600',
-    'Surrogate-Control',
-    'max-age=600',
-    'X-Accel-Expires',
-    '30',
-  ]
-  for (const how of ['miss', 'hit']) {
-    const { headers } = await ask(gateway.url)
-    expect(headers['cache-status']).toContain(how)
-    expect(Object.keys(headers).filter((name) => /cache-control|surrogate|accel/.test(name))).toEqual([
-      'cache-control',
-    ])
-  }
-})
-
-it.each(['/V3/orders/float', '//v3/orders/float', '/v3%2Forders/float', '/%763/orders/float'])(
-  '%s is judged if PAYMENTS_PATHS is / and both upstreams are the same',
-  async (path) => {
-    const { arrived, clock, order, quote, upstream } = await orderStage({
-      PAYMENTS_PATHS: '/',
-      PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
-    })
-    const given = await quote()
-    clock.set(given.expiry)
-    expectProblem(await order(termsOf(given), { path }), 409, 'quote-expired')
-    expect([arrived(), upstream.requests.length]).toEqual([[], 1])
-  },
-)
 
 // NTP sets the clock of a machine that has just started.
 it('a clock that is set ahead refuses no live order before the provider has answered again', async () => {

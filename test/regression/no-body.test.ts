@@ -56,13 +56,13 @@ describe.each(['the traffic server', 'a server that the gateway is mounted in'])
       connection.write(`${method} ${target} HTTP/1.1\r\n${headers}\r\n`)
       return connection.answer()
     }
-    for (let times = 0; times < 2; times += 1) {
+    for (const afterMs of [0, 2_200]) {
+      // A body that is not read may pause for two seconds.
+      await pause(afterMs)
       expect((await ask('GET', '/nothing')).status).toBe(404)
       expect((await ask('OPTIONS', '/v3/pairs')).status).toBe(204)
       for (let hits = 0; hits < 2; hits += 1)
         expect((await ask('GET', '/v3/pairs/ETH_USDC/quotes?amount=1')).status).toBe(200)
-      // A body that is not read may pause for two seconds.
-      await pause(2_200)
     }
   })
 })

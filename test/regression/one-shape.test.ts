@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { expect, onTestFinished, test } from 'vitest'
+import { ask, keepAliveAgent } from '../support/clients/quotes.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
 setFlagsFromString('--allow-natives-syntax')
@@ -30,18 +31,17 @@ test('connections and their answers have one hidden class, whatever the first re
     unsubscribe('http.server.request.start', note)
     await gateway.close()
   })
-  const asked: readonly [path: string, method: string, body?: string][] = [
+  const asked: readonly [path: string, method: string, body?: { body: string }][] = [
     ['/v3/pairs/ETH_USDC/quotes?amount=0.1', 'GET'],
     ['/v3/pairs/ETH_USDC/quotes?amount=0.1', 'GET'],
     ['/v3/assets', 'GET'],
     ['/checkouts/co_1', 'GET'],
-    ['/checkouts', 'POST', '{"amount":"10.00"}'],
+    ['/checkouts', 'POST', { body: '{"amount":"10.00"}' }],
   ]
   for (const [path, method, body] of asked) {
-    const agent = new Agent({ keepAlive: true })
-    onTestFinished(() => agent.destroy())
+    const agent = keepAliveAgent(1)
     // Twice on each, since Node notes some things with the first answer.
-    for (let time = 0; time < 2; time += 1) await answered({ port, path, method, agent }, body)
+    for (let time = 0; time < 2; time += 1) await ask(gateway.url, { path, method, agent, ...body })
   }
   expect(seen).toHaveLength(asked.length * 2)
   const [first] = seen
@@ -51,18 +51,3 @@ test('connections and their answers have one hidden class, whatever the first re
     expect([path, haveSameShape(response, first?.response ?? {})]).toEqual([path, true])
   }
 })
-
-function answered(
-  options: { port: string; path: string; method: string; agent: Agent },
-  body: string | undefined,
-): Promise<void> {
-  const headers = { 'App-Name': 'test', ...(body === undefined ? {} : { 'Content-Length': body.length }) }
-  return new Promise((resolve, reject) => {
-    const asking = request({ ...options, host: '127.0.0.1', headers }, (answer) => {
-      answer.resume()
-      answer.on('end', resolve)
-    })
-    asking.on('error', reject)
-    asking.end(body)
-  })
-}

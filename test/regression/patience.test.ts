@@ -8,11 +8,11 @@ import {
   startAttackedGateway,
 } from '../support/clients/attack.ts'
 
-const headTimeoutMs = 400
+const headTimeoutMs = 1_000
 
 let gateway: AttackedGateway
 beforeAll(async () => {
-  gateway = await startAttackedGateway({ headTimeoutMs: headTimeoutMs })
+  gateway = await startAttackedGateway({ headTimeoutMs })
 })
 afterAll(() => gateway.close())
 
@@ -27,7 +27,6 @@ describe.concurrent('a request head that trickles in', () => {
     ['nothing at all', []],
     ['an endless target', ['GET /checkouts/', ...trickle('a')]],
     ['endless headers', ['GET /checkouts HTTP/1.1\r\nHost: a\r\n', ...trickle('X-A: b\r\n')]],
-    ['a head without its end', ['GET /checkouts HTTP/1.1\r\nHost: a\r\n']],
     ['empty lines', trickle('\r\n')],
   ])('is answered with 408 at its deadline: %s', async (_name, steps) => {
     const startedAtMs = performance.now()
@@ -57,31 +56,25 @@ describe.concurrent('a request head that trickles in', () => {
   })
 })
 
-// The deadline is for the head alone: an answer that takes longer is the upstream's matter.
-it.concurrent('an answer may take longer than the deadline of a request head', async () => {
-  const { answers } = await attack(gateway.url, get('/checkouts/1?delay=1200', 'Connection: close\r\n'))
-  expect(answers.map((answer) => answer.status)).toEqual([200])
-})
-
 // A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
 // keep it forever.
 describe.concurrent('the body of an answered request does not hold its connection forever', () => {
+  let patient: AttackedGateway
+  beforeAll(async () => {
+    patient = await startAttackedGateway()
+  })
+  afterAll(() => patient.close())
+
   it.each([
     ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],
-    ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 400],
     [
       'a bad host',
       'POST /checkouts HTTP/1.1\r\nHost: a/b\r\nTransfer-Encoding: chunked\r\n\r\n60000\r\n',
       400,
     ],
-    [
-      'OPTIONS answered here',
-      'OPTIONS /checkouts HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\nContent-Length: 60000\r\n\r\n',
-      204,
-    ],
     ['OPTIONS of everything', 'OPTIONS * HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 204],
   ])('%s', async (_name, head, status) => {
-    const outcome = await attack(gateway.url, [head, ...trickle('a')])
+    const outcome = await attack(patient.url, [head, ...trickle('a')])
     expect(outcome.answers.map((answer) => answer.status)).toEqual([status])
   })
 })

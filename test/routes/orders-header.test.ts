@@ -70,20 +70,16 @@ describe('a float order with Quotegate-Quote', () => {
   it('and with a field that names a quote: one live quote of the two is enough, and one known quote decides', async () => {
     const { arrived, clock, first, order, second } = await twoQuotes()
     clock.set(first.expiry)
-    for (const [header, field] of [
-      [first.id, second.id],
-      [second.id, first.id],
-      ['unknown', second.id],
-      [second.id, 'unknown'],
-    ])
-      expect((await order({ quoteId: field }, { headers: naming(header ?? '') })).status).toBe(201)
-    for (const [header, field] of [
-      [first.id, 'unknown'],
-      ['unknown', first.id],
-    ]) {
-      const refused = await order({ ...termsOf(first), quoteId: field }, { headers: naming(header ?? '') })
-      expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(first.id)
+    const { id: old } = first
+    const { id: live } = second
+    const send = (headerAndField: string) => {
+      const [header = '', quoteId] = headerAndField.split(' ')
+      return order({ ...termsOf(first), quoteId }, { headers: naming(header) })
     }
+    for (const pair of [`${old} ${live}`, `${live} ${old}`, `unknown ${live}`, `${live} unknown`])
+      expect((await send(pair)).status).toBe(201)
+    for (const pair of [`${old} unknown`, `unknown ${old}`])
+      expect(expectProblem(await send(pair), 409, 'quote-expired').quoteId).toBe(old)
     expect(arrived()).toHaveLength(4)
   })
 
@@ -121,67 +117,45 @@ describe('a float order with Quotegate-Quote', () => {
     const refused = await order(otherTerms, { headers: naming(id) })
     expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(id)
   })
-
-  it('uses that quote up', async () => {
-    const { order, quote } = await orderStage()
-    const { id } = await quote()
-    expect((await order(otherTerms, { headers: naming(id) })).status).toBe(201)
-    expect((await quote()).id).not.toBe(id)
-  })
 })
 
-describe('Quotegate-Quote is not sent on', () => {
-  it('with a float order or any other request to the swap API', async () => {
-    const { arrived, gateway, order, quote, upstream } = await orderStage()
-    const { id } = await quote()
-    expect((await order(otherTerms, { headers: [...naming(id), 'X-Mine: 1'] })).status).toBe(201)
-    const fixed = { path: plainPath, headers: [...naming('unknown'), 'X-Mine: 1'] }
-    expect((await order({}, fixed)).status).toBe(201)
-    await ask(gateway.url, { path: '/v3/assets', headers: ['Quotegate-Quote', id, 'X-Mine', '1'] })
-    const asset = upstream.requests.filter(({ target }) => target === '/v3/assets')
-    for (const request of [...arrived(), ...asset]) {
-      expect(namesOf(request)).toContain('x-mine')
-      expect(namesOf(request)).not.toContain('quotegate-quote')
+it('Quotegate-Quote is not sent on with a float order or any other request to the swap API', async () => {
+  const { arrived, gateway, order, quote, upstream } = await orderStage()
+  const { id } = await quote()
+  expect((await order(otherTerms, { headers: [...naming(id), 'X-Mine: 1'] })).status).toBe(201)
+  const fixed = { path: plainPath, headers: [...naming('unknown'), 'X-Mine: 1'] }
+  expect((await order({}, fixed)).status).toBe(201)
+  await ask(gateway.url, { path: '/v3/assets', headers: ['Quotegate-Quote', id, 'X-Mine', '1'] })
+  const sent = [...arrived(), ...upstream.requests.filter(({ target }) => target === '/v3/assets')]
+  expect(sent).toHaveLength(3)
+  for (const request of sent) {
+    expect(namesOf(request)).toContain('x-mine')
+    expect(namesOf(request)).not.toContain('quotegate-quote')
+  }
+})
+
+it.each<[string, string | Buffer, string[]]>([
+  ['that names an unknown quote', '{"quoteId":"unknown"}', []],
+  ['that is malformed', '{"quoteId":', []],
+  ['that is coded', gzipSync('{}'), ['Content-Encoding: gzip']],
+  ['of 3 MB', '{}'.padEnd(3_000_000), []],
+])(
+  'POST /v3/orders with Quotegate-Quote is judged by it, or passes byte for byte, with a body %s',
+  async (_what, body, more) => {
+    const { arrived, clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { id, expiry } = await quote()
+    const sent = (...names: string[]) =>
+      order(body, { path: plainPath, headers: [...naming(...names), ...more] })
+    for (const nowMs of [expiry - 1, expiry]) {
+      clock.set(nowMs)
+      const refused = expectProblem(await sent(id), 409, 'float-order-required')
+      expect(refused).toMatchObject({ quoteId: id, use: '/v3/orders/float' })
     }
-    expect([...arrived(), ...asset]).toHaveLength(3)
-  })
-})
-
-describe('POST /v3/orders with Quotegate-Quote', () => {
-  const bodies: [string, string | Buffer, string[]][] = [
-    ['that names an unknown quote', '{"quoteId":"unknown"}', []],
-    ['that is malformed', '{"quoteId":', []],
-    ['that is coded', gzipSync('{}'), ['Content-Encoding: gzip']],
-    ['of 3 MB', '{}'.padEnd(3_000_000), []],
-  ]
-
-  it.each(bodies)(
-    'of a known quote is float-order-required, of an unknown one passes byte for byte, two are 400, with a body %s',
-    async (_what, body, more) => {
-      const { arrived, clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
-      const { id, expiry } = await quote()
-      const sent = (names: string[]) =>
-        order(body, { path: plainPath, headers: [...naming(...names), ...more] })
-      for (const nowMs of [expiry - 1, expiry]) {
-        clock.set(nowMs)
-        expect(expectProblem(await sent([id]), 409, 'float-order-required')).toMatchObject({
-          quoteId: id,
-          use: '/v3/orders/float',
-        })
-      }
-      for (const ids of [['unknown', 'other'], ['unknown,other']])
-        expectProblem(await sent(ids), 400, 'bad-order')
-      expect(arrived()).toHaveLength(0)
-      expect((await sent(['unknown'])).status).toBe(201)
-      expect(arrived()[0]?.body.equals(Buffer.from(body))).toBe(true)
-    },
-  )
-
-  it('of an unknown quote does not hide a known one in the body', async () => {
-    const { arrived, order, quote } = await orderStage()
-    const { id } = await quote()
-    const refused = await order({ quoteId: id }, { path: plainPath, headers: naming('unknown') })
-    expect(expectProblem(refused, 409, 'float-order-required').quoteId).toBe(id)
+    expectProblem(await sent('unknown', 'other'), 400, 'bad-order')
     expect(arrived()).toHaveLength(0)
-  })
-})
+    expect((await sent('unknown')).status).toBe(201)
+    expect(arrived()[0]?.body.equals(Buffer.from(body))).toBe(true)
+    const named = await order({ quoteId: id }, { path: plainPath, headers: naming('unknown') })
+    expect(expectProblem(named, 409, 'float-order-required').quoteId).toBe(id)
+  },
+)

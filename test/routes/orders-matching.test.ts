@@ -30,12 +30,9 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645}',
     '{"\\u0070airId":"ETH\\u005fUSDC","from\\u0041mount":"\\u0030.1"}',
     '{"pairId":"ETH_USDC","fromAmount":" 0.1","toAmount":"+289.645 "}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"id":"mine"}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":null,"quote":"q","id":["<id>"]}',
     '{"quote":{"id":"<id>"}}',
-    '{"id":"mine","quoteId":"<id>"}',
     '{"quoteId":"mine","id":"<id>"}',
     '{"quoteId":"<id>","pairId":"OTHER_PAIR","fromAmount":7,"toAmount":"?"}',
   ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
@@ -44,7 +41,6 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     '{"pairId":"ETH_USDC","fromAmount":0.2,"toAmount":289.645}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
     '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
-    '{"pairId":"ETH_EURC","fromAmount":0.1}',
     '{"fromAmount":0.1,"toAmount":289.645}',
     '{"__proto__":{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"<id>"}}',
     '{"QuoteId":"<id>","quote.id":"<id>","quote":["<id>"]}',
@@ -54,12 +50,6 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     const settings = { ORDER_QUOTE_ID_FIELDS: 'offer.ref' }
     expect(await isFor('{"offer":{"ref":"<id>"}}', settings)).toBe(true)
     expect(await isFor('{"quoteId":"<id>","id":"<id>","quote":{"id":"<id>"}}', settings)).toBe(false)
-  })
-
-  it("is not found in an object's inherited properties", async () => {
-    const settings = { ORDER_QUOTE_ID_FIELDS: 'constructor.name' }
-    expect(await isFor('{"pairId":"X"}', settings, { quote: { id: 'Object' } })).toBe(false)
-    expect(await isFor('{"constructor":{"name":"<id>"}}', settings)).toBe(true)
   })
 })
 
@@ -72,7 +62,6 @@ describe('amounts', () => {
     ['the number that a browser makes of it', '123456789.12345679', true],
     ['a string with all its digits', `"${long}"`, true],
     ['a string that is only near it', '"123456789.12345679"', false],
-    ['a number with other digits', '123456789.123456788', false],
   ])('too long for a double are recognised in %s', async (_what, amount, recognised) => {
     expect(await isFor(`{"pairId":"ETH_USDC","fromAmount":${amount}}`, {}, ofLong)).toBe(recognised)
   })
@@ -98,22 +87,5 @@ describe('amounts', () => {
     clock.set(expiry)
     expectProblem(await order(body), 409, 'quote-expired')
     expect(arrived().map((request) => request.body.toString())).toEqual([body])
-  })
-
-  // All of these share a double with 0.1, and so a place in the index.
-  it('are not pushed out by another client’s longer spellings of the same double', async () => {
-    const { order, provider, quote } = await orderStage({
-      ORDER_UNKNOWN_QUOTE: 'refuse',
-      TRUST_PROXY: 'loopback',
-    })
-    const ofAmount = (value: string, client: string) => {
-      provider.quote = { id: `quote of ${value}`, fromAmount: { assetId: 'ETH', value } }
-      return quote(value, { headers: ['App-Name', 'wallet', 'Forwarded', client] })
-    }
-    await ofAmount('0.1', 'for=192.0.2.1')
-    for (let index = 0; index < 70; index += 1)
-      await ofAmount(`0.100000000000000001${10 + index}`, 'for=192.0.2.2')
-    const headers = ['App-Name: wallet', 'Forwarded: for=192.0.2.1']
-    expect((await order({ pairId: 'ETH_USDC', fromAmount: '0.1' }, { headers })).status).toBe(201)
   })
 })

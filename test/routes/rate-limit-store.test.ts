@@ -68,6 +68,9 @@ async function slowlyLimited(settings: Record<string, string> = {}, clock?: Cloc
   return { ...slow, upstream, gateway, quoteFor }
 }
 
+const aborted = (route: string, method: string) =>
+  `quotegate_http_requests_total{route="${route}",method="${method}",status_class="aborted"}`
+
 describe('while a slow store counts', () => {
   it("the first request's refusal does not refuse the others: the next allowed request starts the call", async () => {
     const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
@@ -102,40 +105,32 @@ describe('while a slow store counts', () => {
     await untilCounted(gateway, lookups('collapsed'), 1)
     leaving.abort()
     await Promise.allSettled(crowd)
-    const aborted = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
-    await untilCounted(gateway, aborted, 2)
-    const first = await counting(0)
-    first.allow()
+    await untilCounted(gateway, aborted('quote', 'GET'), 2)
+    ;(await counting(0)).allow()
     await pause(100)
     expect(upstream.requests).toHaveLength(0)
     expect(unhandled).toEqual([])
   })
 
-  it('an upload breaks off, nothing is sent and nothing is thrown', async () => {
+  // Of an order the stream of the rest is open while it is counted. Neither is so large that its socket is paused, which
+  // would not tell that the client has left.
+  it.each([
+    ['/v3/anything', 100, 'swap'],
+    ['/v3/orders', 70_000, 'order'],
+  ])('an upload to %s breaks off, nothing is sent and nothing is thrown', async (path, bytes, route) => {
     const unhandled = watchForUnhandled()
     const { counting, gateway, upstream } = await slowlyLimited()
-    // The order has been read as far as it is looked at, so that the stream of its rest is open while it is
-    // counted. Neither is so large that its socket is paused, which would not tell that the client has left.
-    const uploads = [
-      { path: '/v3/anything', bytes: 100 },
-      { path: '/v3/orders', bytes: 70_000 },
-    ]
-    for (const [index, { path, bytes }] of uploads.entries()) {
-      const { hostname, port } = new URL(gateway.url)
-      const upload = request({ hostname, port, path, method: 'POST', agent: false })
-      upload.on('error', () => {})
-      upload.setHeader('Content-Length', 1_000_000)
-      upload.write('n'.repeat(bytes))
-      const { allow } = await counting(index)
-      upload.socket?.resetAndDestroy()
-      const route = path === '/v3/orders' ? 'order' : 'swap'
-      const aborted = `quotegate_http_requests_total{route="${route}",method="POST",status_class="aborted"}`
-      await untilCounted(gateway, aborted, 1)
-      allow()
-    }
+    const { hostname, port } = new URL(gateway.url)
+    const upload = request({ hostname, port, path, method: 'POST', agent: false })
+    upload.on('error', () => {})
+    upload.setHeader('Content-Length', 1_000_000)
+    upload.write('n'.repeat(bytes))
+    const { allow } = await counting(0)
+    upload.socket?.resetAndDestroy()
+    await untilCounted(gateway, aborted(route, 'POST'), 1)
+    allow()
     const after = asking(gateway.url, '1')
-    const third = await counting(uploads.length)
-    third.allow()
+    ;(await counting(1)).allow()
     expect((await after).status).toBe(200)
     expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
     expect(unhandled).toEqual([])

@@ -1,18 +1,28 @@
 import { once } from 'node:events'
-import { createServer, get } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Answered, ask, asking, counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
+import { request, type ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import {
+  type Answered,
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  lookups,
+  quoteBody,
+  quotePath,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 
 /** Quotes where they are asked for, else a short answer. */
-async function limited(settings: Record<string, string | number> = {}) {
+async function limited(perMinute?: number, settings: Record<string, string | number> = {}) {
   const upstream = await recordingUpstream(({ target }, response) => {
     if (target.includes('/quotes')) giveQuote(response)
     else response.end('ok')
   })
   const gateway = await gatewayTo(upstream.url, {
+    RATE_LIMIT_PER_MINUTE: perMinute,
     WEBHOOKS_BASE_URL: upstream.url,
     TRUST_PROXY: 'loopback',
     ...settings,
@@ -22,7 +32,11 @@ async function limited(settings: Record<string, string | number> = {}) {
 
 const passing = (url: string, headers?: readonly string[]) =>
   ask(url, { path: '/v3/assets', ...(headers ? { headers } : {}) })
+const ordering = (url: string, body: string, path = '/v3/orders/float') =>
+  ask(url, { path, method: 'POST', body })
 const statuses = (answers: Answered[]) => answers.map(({ status }) => status)
+/** How much is left, if the answer says so. */
+const left = ({ headers }: Answered) => /r=(\d+)/.exec(String(headers.ratelimit))?.[1]
 
 /** Each after the answer of the one before. */
 async function inTurn(requests: (() => Promise<Answered>)[]): Promise<Answered[]> {
@@ -31,12 +45,9 @@ async function inTurn(requests: (() => Promise<Answered>)[]): Promise<Answered[]
   return answers
 }
 
-const times = (count: number, request: () => Promise<Answered>) =>
-  inTurn(Array.from({ length: count }, () => request))
-
 describe('what a client is answered', () => {
   it('on every counted answer: the policy, and how much is left for how long', async () => {
-    const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 100 })
+    const { gateway } = await limited(100)
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
     for (const [index, { headers }] of answers.entries()) {
       expect(headers['ratelimit-policy']).toBe('"default";q=100;w=60')
@@ -48,7 +59,7 @@ describe('what a client is answered', () => {
   })
 
   it('at the limit: 429 with Retry-After, and retryable; it is counted by its route', async () => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    const { gateway, upstream } = await limited(1)
     await passing(gateway.url)
     const refused = await passing(gateway.url)
     expect(refused.status).toBe(429)
@@ -72,29 +83,23 @@ describe('what a client is answered', () => {
   })
 
   it('if the upstream fails: how much is left, too', async () => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    const { gateway, upstream } = await limited(5)
     upstream.answer((_request, response) => response.socket?.resetAndDestroy())
-    const answers = [
-      await ask(gateway.url, { path: '/v3/orders/1', method: 'DELETE' }),
-      await asking(gateway.url, '1'),
-    ]
-    expect(answers.map(({ status, headers }) => [status, headers['ratelimit-policy']])).toEqual([
-      [502, '"default";q=5;w=60'],
-      [502, '"default";q=5;w=60'],
-    ])
+    const float = { path: '/v3/orders/float', method: 'POST', body: '{}' }
+    for (const request of [{ path: '/v3/orders/1', method: 'DELETE' }, float, {}]) {
+      const { status, headers } = await ask(gateway.url, request)
+      expect([status, headers['ratelimit-policy']]).toEqual([502, '"default";q=5;w=60'])
+    }
   })
 
   it.each([
     ['RateLimit', '"theirs";r=7;t=3'],
     ['RateLimit-Policy', '"theirs";q=9;w=30'],
   ])("if the upstream sends %s itself: the upstream's fields only, unchanged", async (name, value) => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    const { gateway, upstream } = await limited(5)
     upstream.answer((_request, response) => giveQuote(response, undefined, [name, value]))
-    const order = await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{"id":"none"}' })
-    expect([...order.headers].filter(([field]) => field.startsWith('ratelimit'))).toEqual([
-      [name.toLowerCase(), value],
-    ])
-    for (const answer of [await passing(gateway.url), await asking(gateway.url, '1')]) {
+    const { url } = gateway
+    for (const answer of [await passing(url), await asking(url, '1'), await ordering(url, '{"id":"none"}')]) {
       const said = answer.rawHeaders.filter((part) => /^ratelimit/i.test(part))
       expect(said).toEqual([name])
       expect(answer.headers[name.toLowerCase()]).toBe(value)
@@ -102,17 +107,12 @@ describe('what a client is answered', () => {
   })
 
   it('if the upstream refuses with the older fields: both, each under its own name', async () => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    const { gateway, upstream } = await limited(5)
     upstream.answer((_request, response) =>
       response.writeHead(429, { 'Retry-After': '9', 'X-RateLimit-Remaining': '0' }).end('slow down'),
     )
     const { body, headers, status } = await passing(gateway.url)
-    expect([status, body, headers['retry-after'], headers['x-ratelimit-remaining']]).toEqual([
-      429,
-      'slow down',
-      '9',
-      '0',
-    ])
+    expect([status, body, headers['x-ratelimit-remaining']]).toEqual([429, 'slow down', '0'])
     expect(headers.ratelimit).toMatch(/^"default";r=4;/)
   })
 
@@ -124,81 +124,50 @@ describe('what a client is answered', () => {
 })
 
 describe('what counts as one client', () => {
-  const one = { RATE_LIMIT_PER_MINUTE: 1 }
-
-  const app = (name: string, address?: string) =>
-    address === undefined ? ['App-Name', name] : ['App-Name', name, 'Forwarded', `for="${address}"`]
+  const app = (name: string, client = 7) => ['App-Name', name, 'Forwarded', `for=203.0.113.${client}`]
+  const ipv6 = (text: string) => ['App-Name', text, 'Forwarded', `for="[${text}]"`]
   const long = 'n'.repeat(4_000)
-  const byAddress = { RATE_LIMIT_BY: 'client-ip' }
+  const byIp = { RATE_LIMIT_BY: 'client-ip' }
+  const both = { RATE_LIMIT_BY: 'both' }
+  const untrusting = { ...byIp, TRUST_PROXY: '192.0.2.1' }
 
   it.each<[string, Record<string, string>, string[][], number[]]>([
-    [
-      'by default an App-Name, from any address',
-      {},
-      [app('a', '203.0.113.7'), app('a', '203.0.113.8')],
-      [200, 429],
-    ],
-    ['by default not another App-Name', {}, [app('a', '203.0.113.7'), app('b', '203.0.113.7')], [200, 200]],
+    ['by default an App-Name, from any address', {}, [app('a', 7), app('a', 8)], [200, 429]],
+    ['by default not another App-Name', {}, [app('a'), app('b')], [200, 200]],
     ['SWAP_APP_NAME without one', { SWAP_APP_NAME: 'house' }, [[], app('house'), app('a')], [200, 429, 200]],
     ['all of a long App-Name', {}, [app(`${long}a`), app(`${long}b`), app(`${long}a`)], [200, 200, 429]],
-    [
-      'by client-ip an address, in any spelling and with any App-Name',
-      byAddress,
-      [app('a', '[2001:db8::1]'), app('b', '[2001:DB8:0::1]'), app('a', '203.0.113.7')],
-      [200, 429, 200],
-    ],
-    [
-      'by client-ip an address that an untrusted header cannot change',
-      { ...byAddress, TRUST_PROXY: '192.0.2.1' },
-      [app('a', '203.0.113.7'), app('a', '203.0.113.8')],
-      [200, 429],
-    ],
-    [
-      'by both an App-Name at an address',
-      { RATE_LIMIT_BY: 'both' },
-      [app('a', '203.0.113.7'), app('b', '203.0.113.7'), app('a', '203.0.113.8'), app('a', '203.0.113.7')],
-      [200, 200, 200, 429],
-    ],
+    ['by client-ip an address, with any App-Name', byIp, [app('a'), app('b'), app('a', 8)], [200, 429, 200]],
+    ['by client-ip an address in any spelling', byIp, [ipv6('::2'), ipv6('0:0::2')], [200, 429]],
+    ['by client-ip not what a stranger says', untrusting, [app('a', 7), app('a', 8)], [200, 429]],
+    ['by both an App-Name at an address', both, [app('a'), app('b'), app('a', 8)], [200, 200, 200]],
   ])('is %s', async (_who, settings, requests, expected) => {
-    const { gateway } = await limited({ ...one, ...settings })
+    const { gateway } = await limited(1, settings)
     const answers = await inTurn(requests.map((headers) => () => passing(gateway.url, headers)))
     expect(statuses(answers)).toEqual(expected)
   })
 
   it('by client-ip all clients with unknown addresses, together', async () => {
-    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
-    const path = join(tmpdir(), `quotegate-${process.pid}-${Date.now()}.sock`)
-    const server = createServer(gateway.listener).listen(path)
-    onTestFinished(() => {
-      server.close()
-    })
-    await once(server, 'listening')
-    const overSocket = (name: string) =>
-      new Promise((resolve, reject) => {
-        const options = { socketPath: path, path: '/v3/assets', headers: { 'App-Name': name }, agent: false }
-        get(options, (response) => {
-          response.resume().on('end', () => resolve(response.statusCode))
-        }).on('error', reject)
-      })
-    expect([await overSocket('a'), await overSocket('b')]).toEqual([200, 429])
+    const { gateway } = await limited(1, byIp)
+    const unknown = (name: string) => passing(gateway.url, ['App-Name', name, 'Forwarded', 'for=unknown'])
+    expect([(await unknown('a')).status, (await unknown('b')).status]).toEqual([200, 429])
   })
 })
 
 describe('what is not limited', () => {
   it('payments and webhooks, whose answers have no rate-limit fields either', async () => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    const { gateway, upstream } = await limited(1)
     await passing(gateway.url)
-    for (const path of ['/checkouts', '/subscriptions/1', '/webhooks/in']) {
-      const answers = await times(3, () => ask(gateway.url, { path, method: 'POST' }))
-      expect(statuses(answers)).toEqual([200, 200, 200])
+    for (const path of ['/checkouts', '/webhooks/in']) {
+      const answers = await inTurn([1, 2].map(() => () => ask(gateway.url, { path, method: 'POST' })))
+      expect(statuses(answers)).toEqual([200, 200])
       for (const { rawHeaders } of answers) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
     }
-    expect(upstream.requests).toHaveLength(10)
+    expect(upstream.requests).toHaveLength(5)
     expect((await passing(gateway.url)).status).toBe(429)
   })
 
   it('a request that is refused before it reaches an upstream', async () => {
-    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    const { gateway, upstream } = await limited(1)
     const refused = await inTurn([
       () => asking(gateway.url, 'nonsense'),
       () => asking(gateway.url, '1', []),
@@ -214,7 +183,7 @@ describe('what is not limited', () => {
 })
 
 it('a request counts, even if its client left before it was sent', async () => {
-  const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 10, UPSTREAM_CONNECTIONS: 1 })
+  const { gateway, upstream } = await limited(10, { UPSTREAM_CONNECTIONS: 1 })
   let finish = () => {}
   upstream.answer((_request, response) => {
     finish = () => response.end('ok')
@@ -238,4 +207,102 @@ it('a request counts, even if its client left before it was sent', async () => {
   await busy
   expect((await passing(gateway.url)).headers.ratelimit).toContain('r=7;')
   expect(upstream.requests).toHaveLength(2)
+})
+
+describe('quotes under a rate limit', () => {
+  it('count if the upstream is called, and not if they are cached, even for a client at its limit', async () => {
+    const { gateway, upstream } = await limited(2)
+    expect(left(await asking(gateway.url, '1'))).toBe('1')
+    const hit = await asking(gateway.url, '1.0')
+    expect([hit.status, left(hit)]).toEqual([200, undefined])
+    expect(left(await asking(gateway.url, '2'))).toBe('0')
+    expect((await asking(gateway.url, '3')).status).toBe(429)
+    const head = await ask(gateway.url, { path: `${quotePath}?amount=4`, method: 'HEAD' })
+    expect([head.status, head.body, left(head)]).toEqual([429, '', '0'])
+    expect((await asking(gateway.url, '1')).status).toBe(200)
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('that cannot be shared count for each request', async () => {
+    const { gateway, upstream } = await limited(2)
+    const waiting: ServerResponse[] = []
+    upstream.answer((_request, response) => waiting.push(response))
+    const crowd = Array.from({ length: 3 }, () => asking(gateway.url, '1'))
+    await untilCounted(gateway, lookups('collapsed'), 2)
+    await until(() => waiting.length > 0, 'the upstream call')
+    upstream.answer((_request, response) => giveQuote(response, quoteBody(), ['Vary', '*']))
+    giveQuote(waiting[0] as ServerResponse, quoteBody(), ['Vary', '*'])
+    expect(statuses(await Promise.all(crowd)).sort()).toEqual([200, 200, 429])
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('that are fetched in the background are not charged to any client', async () => {
+    const { gateway, upstream } = await limited(1, { QUOTE_REFRESH_AHEAD_MS: 60_000 })
+    await asking(gateway.url, '1')
+    expect((await asking(gateway.url, '1')).status).toBe(200)
+    await until(() => upstream.requests.length === 2, 'the refresh')
+  })
+})
+
+describe('orders under a rate limit', () => {
+  it('count, both float and other orders, and are not sent beyond the limit', async () => {
+    const { gateway, upstream } = await limited(2)
+    const both = ['/v3/orders/float', '/v3/orders']
+    const answers = await inTurn([...both, ...both].map((path) => () => ordering(gateway.url, '{}', path)))
+    expect(answers.map((answer) => [answer.status, left(answer)])).toEqual([
+      [200, '1'],
+      [200, '0'],
+      [429, '0'],
+      [429, '0'],
+    ])
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('are not counted if the gateway refuses them: late, unknown, unreadable, or at the wrong path', async () => {
+    const { gateway, upstream } = await limited(3, { ORDER_UNKNOWN_QUOTE: 'refuse' })
+    for (const [amount, id, lifeMs] of [
+      ['1', 'late', -1],
+      ['2', 'live', 30_000],
+    ] as const) {
+      upstream.answer((_request, response) =>
+        giveQuote(response, quoteBody({ id, expiry: Date.now() + lifeMs })),
+      )
+      await asking(gateway.url, amount)
+    }
+    const refused = await inTurn([
+      () => ordering(gateway.url, '{"quoteId":"late"}'),
+      () => ordering(gateway.url, '{"quoteId":"never seen"}'),
+      () => ordering(gateway.url, '{"id":'),
+      () => ordering(gateway.url, '{"quoteId":"live"}', '/v3/orders'),
+    ])
+    expect(refused.map((answer) => [answer.status, left(answer)])).toEqual(
+      [409, 409, 400, 409].map((status) => [status, undefined]),
+    )
+    expect(left(await ordering(gateway.url, '{"quoteId":"live"}'))).toBe('0')
+    expect(upstream.requests).toHaveLength(3)
+    // That their quote has expired they are told at the limit too.
+    expect((await ordering(gateway.url, '{"quoteId":"late"}')).body).toContain(':quote-expired')
+  })
+
+  // What is larger than what is looked at is passed on while it still comes in. Many clients read the answer
+  // only when all is sent: a refusal that leaves the rest unread is never read itself.
+  it('are read to their end when they are refused, however large', async () => {
+    const { gateway, upstream } = await limited(1)
+    const large = JSON.stringify({ note: 'n'.repeat(16_000_000) })
+    expect((await ordering(gateway.url, large, '/v3/orders')).status).toBe(200)
+    const { hostname, port } = new URL(gateway.url)
+    const options = { hostname, port, path: '/v3/orders', method: 'POST', agent: false }
+    const refused = request({ ...options, headers: { 'App-Name': 'wallet' } })
+    const broken: Error[] = []
+    refused.on('error', (error) => broken.push(error))
+    const answered = once(refused, 'response')
+    const closed = once(refused, 'close')
+    refused.setHeader('Content-Length', large.length)
+    refused.end(large)
+    const [response] = await answered
+    expect(await json(response)).toMatchObject({ type: 'urn:quotegate:problem:rate-limited', status: 429 })
+    await closed
+    expect(broken).toEqual([])
+    expect(upstream.requests.map(({ body }) => body.length)).toEqual([large.length])
+  })
 })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { maxListenBacklog } from '../../src/server/connection-limits.ts'
 import { until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
@@ -35,14 +35,9 @@ describe.skipIf(longest < clients)('the listen backlog', () => {
 })
 
 describe.skipIf(longest === 0)('a start', () => {
-  const gateways: { close(): Promise<void> }[] = []
-  afterEach(async () => {
-    for (const gateway of gateways.splice(0)) await gateway.close()
-  })
-
   async function warningsAtStart(connections: number): Promise<string[]> {
     const log = await keptLog('trace')
-    gateways.push(await startGateway({ CLIENT_CONNECTIONS: connections }, { logger: log.logger }))
+    await using _gateway = await startGateway({ CLIENT_CONNECTIONS: connections }, { logger: log.logger })
     const warnings = log.lines().filter(({ level }) => level === levels.warn)
     return warnings.map(({ msg }) => msg).filter((msg) => !msg.includes('file descriptors'))
   }
