@@ -144,7 +144,7 @@ describe('is set aside with a line', () => {
     expect(third.journal.facts.setAside).toBe(1)
   })
 
-  test('what is no file, of another folder (the salt of the newest one counts), and of another layout', async () => {
+  test('what cannot be read, is of another folder (the salt of the newest one counts), or of another layout', async () => {
     const [folder, other] = [await filled(), await filled()]
     rmSync(join(folder, 'journal-1.ndjson'))
     mkdirSync(join(folder, 'journal-1.ndjson'))

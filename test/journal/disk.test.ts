@@ -38,7 +38,7 @@ async function killedWith(...records: Parameters<typeof appendAll>[1]): Promise<
 
 test('after a clean end records are restored in order, nothing is doubted, and the folder stays as it is', async () => {
   const unreadable = noted(9, { id: '', toValue: '', partition: undefined })
-  // Half of a surrogate pair is no valid UTF-8.
+  // Half of a surrogate pair is not valid UTF-8.
   const odd = noted(3, { pairId: 'ETH_\ud83d', id: 'ünïcödé "\\\u0000\n\u2028' })
   const records = [noted(1), used('quote-1'), unreadable, odd, noted(2), used('used')]
   const folder = await folderWith(...records)

@@ -61,7 +61,7 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
-test('what is no folder refuses the start', async () => {
+test('a path below a file refuses the start', async () => {
   const file = join(newFolder(), 'a-file')
   writeFileSync(file, '')
   const refused = opened(join(file, 'below'))
