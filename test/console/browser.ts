@@ -6,8 +6,8 @@ import { findBrowser } from '../support/machine/browser.ts'
 
 /** Tests in a real browser. */
 export function describeInBrowser(name: string, tests: () => void): void {
-  // A page takes seconds to load on a machine that is busy.
-  describe(name, { tags: ['chromium'], timeout: 90_000 }, tests)
+  // A page takes seconds to load on a machine that is busy, and axe-core takes seconds for each look.
+  describe(name, { tags: ['chromium'], timeout: 300_000 }, tests)
 }
 
 let browser: Browser | undefined

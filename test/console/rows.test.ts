@@ -200,7 +200,7 @@ describeInBrowser('the console', () => {
     await page
       .locator('#orders .detail', { hasText: 'reported only: ORDER_EXPIRED_QUOTE is report' })
       .waitFor()
-    await expectAccessible(page)
+    await expectAccessible(page, [1280])
   })
 
   test('has no accessibility violation with rows open', async () => {

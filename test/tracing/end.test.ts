@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { OtlpTracing } from '../../src/tracing/otlp.ts'
 import { inEnvironment, startCollector } from '../support/observing/collector.ts'
 
-const batch = 512
+/** Few, so that a busy machine sends each at once. */
+const batch = 8
 
 async function tracingTo(answer: (response: ServerResponse, number: number) => void) {
   let requests = 0
@@ -12,7 +13,7 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
     answer(response, requests)
   })
   let dropped = 0
-  inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '60000' })
+  inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '60000', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: String(batch) })
   const tracing = new OtlpTracing({
     endpoint: collector.url,
     protocol: 'http/protobuf',

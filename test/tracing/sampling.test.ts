@@ -40,7 +40,7 @@ describe('a traceparent', () => {
     ['of version ff', ['traceparent', traceparent('01').replace('00-', 'ff-')]],
     ['that came twice', ['traceparent', traceparent('01'), 'Traceparent', traceparent('01')]],
     ['of a later version, twice', ['traceparent', later('-x'), 'traceparent', 'x']],
-  ])('%s is none', (_what, lines) => {
+  ])('%s is not read', (_what, lines) => {
     expect(readTraceparent(lines)).toBeUndefined()
   })
 
