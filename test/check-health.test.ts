@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { healthUrl } from '../src/process/check-health.ts'
 import { killPrograms, startProgram } from './support/gateways/program.ts'
 
 afterEach(killPrograms)
@@ -18,37 +19,37 @@ async function startGateway(settings: Record<string, string>): Promise<string> {
   return new URL(url).port
 }
 
-async function startServer(answer: RequestListener, host = '127.0.0.1'): Promise<number> {
+async function startServer(answer: RequestListener): Promise<string> {
   const server = createServer(answer)
-  await once(server.listen(0, host), 'listening')
+  await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {
     server.closeAllConnections()
     server.close()
   })
-  return (server.address() as AddressInfo).port
+  return String((server.address() as AddressInfo).port)
 }
 
 describe('--check-health', () => {
-  test('exits 0 and prints nothing if the gateway answers', async () => {
-    expect(await checkHealth({ ADMIN_PORT: await startGateway({}) })).toEqual(healthy)
-  })
-
-  test('asks the address in ADMIN_HOST, or else the one in HOST', async () => {
+  test('asks the address in ADMIN_HOST, or else the one in HOST, and prints nothing if the gateway answers', async () => {
     // At the address asked without ADMIN_HOST, something else says that it is not well.
-    const ADMIN_PORT = String(await startServer((_, response) => response.writeHead(503).end()))
+    const ADMIN_PORT = await startServer((_, response) => response.writeHead(503).end())
     await startGateway({ ADMIN_HOST: '127.0.0.2', ADMIN_PORT })
     expect(await checkHealth({ ADMIN_HOST: '127.0.0.2', ADMIN_PORT })).toEqual(healthy)
     expect(await checkHealth({ HOST: '127.0.0.2', ADMIN_PORT })).toEqual(healthy)
-    expect(await checkHealth({ ADMIN_PORT })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `http://127.0.0.1:${ADMIN_PORT}/healthz answered 503\n`,
-    })
+    const stderr = `http://127.0.0.1:${ADMIN_PORT}/healthz answered 503\n`
+    expect(await checkHealth({ ADMIN_PORT })).toEqual({ code: 1, stdout: '', stderr })
   })
 
-  test.each(['0.0.0.0', '::', '::1', '[::1]'])('finds a gateway whose HOST is %s', async (HOST) => {
-    const ADMIN_PORT = await startGateway({ HOST })
-    expect(await checkHealth({ HOST, ADMIN_PORT })).toEqual(healthy)
+  test.each([
+    [{ HOST: '0.0.0.0' }, '0.0.0.0:8081'],
+    [{ HOST: '::', ADMIN_PORT: '9' }, '[::]:9'],
+    [{ HOST: '10.0.0.1', ADMIN_HOST: '[::1]' }, '[::1]:8081'],
+    [{ HOST: '', ADMIN_PORT: '' }, '127.0.0.1:8081'],
+  ])('with %j asks %s', (settings, host) => expect(healthUrl(settings)).toBe(`http://${host}/healthz`))
+
+  test('finds a gateway that listens at every address', async () => {
+    const ADMIN_PORT = await startGateway({ HOST: '::' })
+    expect(await checkHealth({ HOST: '::', ADMIN_PORT })).toEqual(healthy)
   })
 
   test('asks the URL that it is given', async () => {
@@ -59,32 +60,20 @@ describe('--check-health', () => {
     expect((await checkHealth({}, `http://127.0.0.1:${port}/`)).code).toBe(1)
   })
 
-  test('exits 1 and prints why if nothing listens', async () => {
-    const { code, stderr } = await checkHealth({ ADMIN_PORT: '1' })
+  test.each([
+    [['--check-health', 'http://127.0.0.1:1/healthz'], /^http:\S+:1\/healthz: .*ECONNREFUSED.*\n$/],
+    [['--check-health', 'nonsense'], /^nonsense: .+\n$/],
+    [['--check-health', 'https://127.0.0.1/'], /^https:\/\/127\.0\.0\.1\/: .+\n$/],
+    [['--check-config', '--check-health'], /^--check-health cannot be combined with other flags/],
+  ])('exits 1 with a URL that it cannot ask, and beside other flags: %j', async (flags, reason) => {
+    const { code, stderr } = await startProgram(flags).exit
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED.*\n$/)
+    expect(stderr).toMatch(reason)
   })
 
   test('exits 1 if no answer comes', async () => {
-    const port = await startServer(() => {})
-    const { code, stderr } = await checkHealth({ ADMIN_PORT: String(port) })
-    expect([code, stderr]).toEqual([1, `http://127.0.0.1:${port}/healthz: no answer within 2500 ms\n`])
-  })
-
-  test.each([['nonsense'], ['https://127.0.0.1/']])(
-    'exits 1 with a URL that it cannot ask: %s',
-    async (url) => {
-      const { code, stderr } = await checkHealth({}, url)
-      expect(code).toBe(1)
-      expect(stderr).toMatch(new RegExp(`^${url}: .+\n$`))
-    },
-  )
-
-  test('cannot be combined with other flags', async () => {
-    const { code, stderr } = await startProgram(['--check-config', '--check-health']).exit
-    expect([code, stderr.split('\n')[0]]).toEqual([
-      1,
-      '--check-health cannot be combined with other flags: --check-health [url]',
-    ])
+    const ADMIN_PORT = await startServer(() => {})
+    const { code, stderr } = await checkHealth({ ADMIN_PORT })
+    expect([code, stderr]).toEqual([1, `http://127.0.0.1:${ADMIN_PORT}/healthz: no answer within 2500 ms\n`])
   })
 })

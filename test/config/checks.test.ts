@@ -60,7 +60,9 @@ describe('settings that are refused together', () => {
     [{ SWAP_BASE_URL: 'http://10.0.0.5:8080', HOST: '0.0.0.0' }],
   ])('%j: %s', (given, ...refused) => expect(namesOf(given)).toEqual(refused))
 
-  test('name a taken port with where the other one comes from', () => {
+  test('are said with what would be right, of each setting what was found first', () => {
+    const nonsense = errorOf(inProduction({ SWAP_BASE_URL: 'nonsense' }))
+    expect(nonsense?.message).toContain('expected: an http or https URL such as')
     expect(errorOf({ PORT: '8081' })?.message).toContain("from ADMIN_PORT (8081, that setting's default)")
     expect(errorOf({ PORT: '9000', ADMIN_PORT: '9000' })?.message).toMatch(/from PORT \(9000\)$/)
   })
@@ -110,15 +112,9 @@ describe('a start warns of', () => {
     [{ ...production, PAYMENTS_BASE_URL: 'http://a.example' }, 'PAYMENTS_BASE_URL=http://a.example is not'],
     [{ ...production, SWAP_BASE_URL: 'http://127.0.0.1:9000' }],
     [{ SWAP_BASE_URL: 'http://a.example' }],
-    [
-      { ...proxied, WEBHOOKS_BASE_URL: 'http://a.example' },
-      'is connected to directly, not through UPSTREAM_PROXY',
-    ],
+    [{ ...proxied, WEBHOOKS_BASE_URL: 'http://a.example' }, 'is connected to directly, not through'],
     [{ ...proxied, WEBHOOKS_BASE_URL: 'http://localhost:9000' }],
-    [
-      { SWAP_BASE_URL: swap, HTTPS_PROXY: 'http://me:hidden@a' },
-      'HTTPS_PROXY is set, and quotegate does not',
-    ],
+    [{ SWAP_BASE_URL: swap, HTTPS_PROXY: 'http://me:hidden@a' }, 'HTTPS_PROXY is set, and'],
     [{ SWAP_BASE_URL: swap, https_proxy: 'http://a' }, 'https_proxy is set, and quotegate does not read it'],
     [{ ...proxied, HTTPS_PROXY: 'http://proxy.example' }],
 
@@ -130,10 +126,7 @@ describe('a start warns of', () => {
     [trusts('::ffff:0.0.0.0/96'), everyAddress],
     [trusts('10.0.0.1,::/0'), everyAddress],
     ...['0.0.0.0/1', 'loopback', '::ffff:10.0.0.0/104', '::'].map((all): [Texts] => [trusts(all)]),
-    [
-      { TRUST_PROXY: 'loopback' },
-      'TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded',
-    ],
+    [{ TRUST_PROXY: 'loopback' }, 'only the header Forwarded of these proxies is read'],
     [{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: '' }, 'TRUST_PROXY is set and CLIENT_IP_HEADER is not'],
     [onLoopback('10.0.0.0/8'), otherMachines],
     [onLoopback('uniquelocal,linklocal'), otherMachines],
@@ -147,15 +140,12 @@ describe('a start warns of', () => {
     ]),
     ...['::1', '::ffff:127.0.0.0/104', '0.0.0.0/1', '::/8'].map((all): [Texts] => [onLoopback(all)]),
 
-    [
-      payments,
-      `SWAP_BASE_URL is not set, or empty, so ${invented}PAYMENTS_BASE_URL=https://pay.example is not. `,
-    ],
+    [payments, `SWAP_BASE_URL is not set, or empty, so ${invented}PAYMENTS_BASE_URL=https://`],
     [{ ...payments, SWAP_BASE_URL: '' }, `${invented}PAYMENTS_BASE_URL`],
     [{ ...staging, SWAP_BASE_URL: ' ', HOST: '0.0.0.0' }, `${invented}HOST=0.0.0.0 is reachable`],
     [
       { ...staging, ...payments, HOST: '::' },
-      `${invented}PAYMENTS_BASE_URL=https://pay.example is not, and HOST=::`,
+      `${invented}PAYMENTS_BASE_URL=https://pay.example is not, and HOST`,
     ],
     [{ ...payments, SWAP_BASE_URL: 'sandbox' }],
     [{ PAYMENTS_BASE_URL: 'sandbox' }],
@@ -163,16 +153,13 @@ describe('a start warns of', () => {
     [{ HOST: '::1' }],
     [
       { SWAP_BASE_URL: swap, HOST: '0.0.0.0' },
-      'HOST=0.0.0.0 is reachable from other machines and ADMIN_TOKEN is',
+      'HOST=0.0.0.0 is reachable from other machines and ADMIN_TOKEN',
     ],
     [{ SWAP_BASE_URL: swap, ADMIN_HOST: '10.0.0.1' }, 'ADMIN_HOST=10.0.0.1 is reachable'],
     [{ ...token, HOST: '0.0.0.0' }],
     [{ ...token, ADMIN_HOST: '10.0.0.1' }],
     [{ SWAP_BASE_URL: swap, HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1' }],
-    [
-      { ...key, HOST: '0.0.0.0' },
-      'HOST=0.0.0.0 is reachable from other machines and SWAP_AUTHORIZATION is set',
-    ],
+    [{ ...key, HOST: '0.0.0.0' }, 'reachable from other machines and SWAP_AUTHORIZATION is'],
     [{ ...key, HOST: 'localhost' }],
     [{ NODE_ENV: 'prod' }, 'NODE_ENV=production'],
     [{ NODE_ENV: 'test' }],
@@ -207,10 +194,7 @@ describe('a start warns of', () => {
     [traced('http://localhost:4318', collectorKey)],
     [traced('http://a.example:4318', collectorKey), 'not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set'],
     [traced('http://a.example:4318')],
-    [
-      traced('http://localhost', { OTEL_TRACES_SAMPLER: 'always_on', ...share }),
-      'OTEL_TRACES_SAMPLER is always_on',
-    ],
+    [traced('http://localhost', { OTEL_TRACES_SAMPLER: 'always_on', ...share }), 'SAMPLER is always_on'],
     [traced('http://localhost', { OTEL_TRACES_SAMPLER: 'traceidratio', ...share })],
   ])('%j: %s', (given, warning) => {
     const warnings = warningsOf(given)

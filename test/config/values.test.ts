@@ -91,7 +91,7 @@ const refused: [name: string, expected: string, ...values: SettingValue[]][] = [
     'redis://:0',
     'redis://999.1.1.1',
     'redis://[::1',
-    'redis+cluster://a,,b',
+    'redis+cluster://a,',
   ],
   ['VALKEY_URL', 'a port is a number from 1', 'redis://a:0', 'redis://a:65536', 'redis+cluster://a,b:0'],
   ['VALKEY_URL', 'several hosts need +sentinel or +cluster', 'redis://a,b'],

@@ -2,33 +2,29 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 
 /** A JSON object of the document, as far as these tests read it. */
-export interface Node {
+interface Node {
   readonly [name: string]: unknown
 }
 
-interface Example {
-  readonly value: Record<string, unknown>
-}
+type Of<Value> = Readonly<Record<string, Value>>
 
-export interface Content {
+interface Content {
   readonly schema?: Node
-  readonly example?: Record<string, unknown>
-  readonly examples?: Readonly<Record<string, Example>>
+  readonly example?: Of<unknown>
+  readonly examples?: Of<{ readonly value: Record<string, unknown> }>
 }
 
 export interface DocumentedResponse {
-  readonly description: string
-  readonly headers?: Readonly<Record<string, Node>>
-  readonly content?: Readonly<Record<string, Content>>
+  readonly headers?: Of<Node>
+  readonly content?: Of<Content>
 }
 
 interface Parameter {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
-  readonly required?: boolean
   readonly example?: string
   /** Of a path that stands for many. */
-  readonly examples?: Readonly<Record<string, { readonly value: string }>>
+  readonly examples?: Of<{ readonly value: string }>
 }
 
 interface Operation {
@@ -37,7 +33,7 @@ interface Operation {
   readonly tags: readonly string[]
   readonly parameters?: readonly Node[]
   readonly requestBody?: { readonly content: { readonly 'application/json': Content } }
-  readonly responses: Readonly<Record<string, Node>>
+  readonly responses: Of<Node>
   readonly security?: readonly Node[]
 }
 
@@ -46,18 +42,14 @@ export interface Documented {
   readonly method: string
   readonly operation: Operation
   /** By status, with what it refers to. */
-  readonly responses: Readonly<Record<string, DocumentedResponse>>
+  readonly responses: Of<DocumentedResponse>
 }
 
 interface OpenApi {
   readonly info: { readonly version: string }
-  readonly servers: readonly Server[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: Readonly<Record<string, Readonly<Record<string, Node>>>>
-}
-
-interface Server {
-  readonly variables: Readonly<Record<string, { readonly default: string }>>
+  readonly servers: readonly { readonly variables: Of<{ readonly default: string }> }[]
+  readonly paths: Of<Of<Operation>>
+  readonly components: Of<Of<Node>>
 }
 
 export const documentText = readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLogOutput } from '../../src/process/log-output.ts'
 
 /** An output whose disk is full or not, as the test says; it takes at most this many bytes at once. */
@@ -41,10 +41,18 @@ test('while it cannot write it keeps 1 MiB, counts the lines lost beyond that, a
   expect(state.text.length).toBe(1_048_576)
 })
 
-// A reader that has gone does not come back.
-test.each(['ENOSPC', 'EPIPE'])('after %s it does not try again for every line', (fault) => {
+test.each([
+  ['ENOSPC', true],
+  // A reader that has gone does not come back.
+  ['EPIPE', false],
+])('after %s it does not try again for every line, but a little later: %s', (fault, triesAgain) => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
   const { write, state } = createOutput()
   state.fault = fault
   for (let count = 0; count < 1_000; count += 1) write('line\n')
   expect(state.calls).toBe(1)
+  state.fault = undefined
+  vi.advanceTimersByTime(250)
+  expect(state.text !== '').toBe(triesAgain)
 })

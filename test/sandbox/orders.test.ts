@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { SandboxFaults } from '../../src/sandbox/sandbox.ts'
-import { type Answer, isoAfter, stage } from './support.ts'
+import { type Answer, isoAfter, none, type Step, stage, tell } from './support.ts'
 
 const addresses = { fromAddress: '0xfrom', toAddress: '0xto' }
 const fixed = { prices: { ETH_USDC: 2896.45 } }
@@ -134,96 +134,78 @@ describe('orders of both kinds', () => {
   })
 })
 
-async function placed(faults: Partial<SandboxFaults> = {}) {
-  const { ask, clock, get, order, sandbox } = await stage({ faults })
-  const place = async () => (await order({ ...terms, toAmount: undefined }, '/v3/orders')).body.id as string
-  const id = await place()
-  const state = async () => (await get(`/v3/orders/${id}`)).body
-  const note = (body: unknown, ofOrder = id) => ask('PATCH', `/v3/orders/${ofOrder}`, {}, body)
-  return { clock, get, note, place, sandbox, state }
-}
-
 describe('an order', () => {
-  test('is awaiting, then inProgress, then complete, five seconds each, whatever the clock offset does', async () => {
-    const { clock, sandbox, state } = await placed()
-    sandbox.faults({ clockOffsetMs: -60_000 })
-    const seen: string[] = []
-    for (const stepMs of [0, 4_999, 1, 4_999, 1, 3_600_000]) {
-      clock.ms += stepMs
-      const { status, updatedAt } = await state()
-      seen.push(`${status} ${updatedAt}`)
-    }
-    expect(seen).toEqual([
-      `awaiting ${isoAfter(0)}`,
-      `awaiting ${isoAfter(0)}`,
-      `inProgress ${isoAfter(5_000)}`,
-      `inProgress ${isoAfter(5_000)}`,
-      `complete ${isoAfter(10_000)}`,
-      `complete ${isoAfter(10_000)}`,
+  const fixedOrder = { ...terms, toAmount: none }
+  const place = (name: string): Step => ['POST /v3/orders', fixedOrder, 201, { status: 'awaiting' }, name]
+  const faults = (next: Partial<SandboxFaults>): Step => ['PUT /sandbox/faults', next, 200]
+  /** Of `$order`, and since when. */
+  const state = (status: string, afterMs: number, more = {}): Step => {
+    return ['GET /v3/orders/$order', none, 200, { status, updatedAt: isoAfter(afterMs), ...more }]
+  }
+  const note = (body: unknown, status: number, answer: object | string, of = 'order'): Step => {
+    return [`PATCH /v3/orders/$${of}`, body, status, answer]
+  }
+  const known = 'PRECONDITION_FAILED'
+  const notThere = { code: 'NOT_FOUND', message: 'Order not found' }
+
+  test.each<[what: string, ...steps: Step[]]>([
+    [
+      'is awaiting, then inProgress, then complete, five seconds each, whatever the clock offset does',
+      ...[place('order'), faults({ clockOffsetMs: -60_000 }), 4_999, state('awaiting', 0)],
+      ...[1, state('inProgress', 5_000), 4_999, state('inProgress', 5_000)],
+      ...[1, state('complete', 10_000), 3_600_000, state('complete', 10_000)],
+    ],
+    [
+      'is in progress as soon as its transaction is noted, under either name',
+      ...[place('order'), place('other'), 1_000],
+      note({ fromTransactionId: '0xabc' }, 200, { status: 'inProgress', fromTransactionId: '0xabc' }),
+      note({ transactionId: '0xdef' }, 200, { fromTransactionId: '0xdef' }, 'other'),
+      ...[state('inProgress', 1_000), 5_000, state('complete', 6_000)],
+    ],
+    [
+      'ends as it was to end when it was placed',
+      ...[faults({ orderOutcome: 'failed' }), place('order'), faults({ orderOutcome: 'complete' })],
+      ...[9_999, state('inProgress', 5_000), 1, state('failed', 10_000)],
+      ...[faults({ orderOutcome: 'refunded' }), place('order'), 10_000, state('refunded', 20_000)],
+    ],
+    [
+      'expires without a deposit, and is complete if one is noted in time',
+      ...[faults({ orderOutcome: 'expired' }), place('other'), place('order'), 9_999, state('awaiting', 0)],
+      note({ transactionId: '0xabc' }, 200, { status: 'inProgress' }, 'other'),
+      ...[1, state('expired', 10_000), note({ transactionId: '0xlate' }, 200, { status: 'expired' }), 5_000],
+      ['GET /v3/orders/$other', none, 200, { status: 'complete' }],
+    ],
+    [
+      'notes one transaction, once for all orders',
+      ...[place('order'), place('other'), note({ transactionId: '0x1' }, 200, {})],
+      ...[note({ transactionId: '0x1' }, 412, known), note({ fromTransactionId: '0x2' }, 412, known)],
+      ...[
+        note({ transactionId: '0x1' }, 412, known, 'other'),
+        state('inProgress', 0, { fromTransactionId: '0x1' }),
+      ],
+      note({ fromTransactionId: '0x2' }, 200, {}, 'other'),
+    ],
+    [
+      'notes nothing that is no transaction',
+      place('order'),
+      ...[{}, { transactionId: '' }, { transactionId: 1 }, [], '{'].map((body) => note(body, 400, {})),
+    ],
+    [
+      'that does not exist is a 404',
+      ['GET /v3/orders/none', none, 404, notThere],
+      ['PATCH /v3/orders/none', { transactionId: '0x1' }, 404, notThere],
+    ],
+  ])('%s', (_what, ...steps) => tell(steps))
+
+  test('has a message in each state, and a transaction once it is complete', async () => {
+    const { clock, get, order } = await stage()
+    const { body } = await order({ ...terms, toAmount: none }, '/v3/orders')
+    expect([body.message, body.toTransactionId]).toEqual(['The sandbox waits for the deposit.', none])
+    clock.ms += 10_000
+    const { message, toTransactionId } = (await get(`/v3/orders/${body.id}`)).body
+    expect([message, toTransactionId]).toEqual([
+      'The sandbox has paid out.',
+      expect.stringMatching(/^sandbox-/),
     ])
-    expect(await state()).toMatchObject({ toTransactionId: expect.stringMatching(/^sandbox-/) })
-  })
-
-  test('is in progress as soon as its transaction is noted', async () => {
-    const { clock, state, note } = await placed()
-    clock.ms += 1_000
-    const { status, body } = await note({ fromTransactionId: '0xabc' })
-    expect(status).toBe(200)
-    const noted = { status: 'inProgress', fromTransactionId: '0xabc', updatedAt: isoAfter(1_000) }
-    expect(body).toMatchObject(noted)
-    clock.ms += 5_000
-    expect(await state()).toMatchObject({ status: 'complete', updatedAt: isoAfter(6_000) })
-  })
-
-  test.each(['failed', 'refunded'] as const)('ends as %s if it was placed so', async (orderOutcome) => {
-    const { clock, sandbox, state } = await placed({ orderOutcome })
-    sandbox.faults({ orderOutcome: 'complete' })
-    clock.ms += 9_999
-    expect((await state()).status).toBe('inProgress')
-    clock.ms += 1
-    const { status, message, toTransactionId } = await state()
-    expect([status, toTransactionId]).toEqual([orderOutcome, undefined])
-    expect(message).toContain('sandbox')
-  })
-
-  test('expires without a deposit, and is complete if one is noted in time', async () => {
-    const { clock, state, note, place, get } = await placed({ orderOutcome: 'expired' })
-    const other = await place()
-    clock.ms += 9_999
-    expect((await state()).status).toBe('awaiting')
-    expect((await note({ transactionId: '0xabc' }, other)).body.status).toBe('inProgress')
-    clock.ms += 1
-    expect(await state()).toMatchObject({ status: 'expired', updatedAt: isoAfter(10_000) })
-    expect((await note({ transactionId: '0xlate' })).body).toMatchObject({ status: 'expired' })
-    clock.ms += 5_000
-    expect((await get(`/v3/orders/${other}`)).body.status).toBe('complete')
-  })
-
-  test('notes a transaction under either name, once for all orders; another is a 412', async () => {
-    const { state, note, place } = await placed()
-    expect((await note({ transactionId: '0x1' })).body.fromTransactionId).toBe('0x1')
-    const other = await place()
-    for (const { status, body } of [
-      await note({ transactionId: '0x1' }),
-      await note({ fromTransactionId: '0x2' }),
-      await note({ transactionId: '0x1' }, other),
-    ])
-      expect([status, body.code]).toEqual([412, 'PRECONDITION_FAILED'])
-    expect((await state()).fromTransactionId).toBe('0x1')
-    expect((await note({ fromTransactionId: '0x2' }, other)).status).toBe(200)
-  })
-
-  test.each([{}, { transactionId: '' }, { transactionId: 1 }, [], '{'])('notes no %j', async (body) => {
-    const { note } = await placed()
-    expect((await note(body)).status).toBe(400)
-  })
-
-  test('that does not exist is a 404', async () => {
-    const { get, note } = await placed()
-    for (const { status, body } of [
-      await get('/v3/orders/none'),
-      await note({ transactionId: '0x1' }, 'none'),
-    ])
-      expect([status, body]).toEqual([404, { code: 'NOT_FOUND', message: 'Order not found' }])
   })
 })

@@ -1,35 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isoAfter, stage } from './support.ts'
-
-/**
- * A request, its body (or undefined) and its answer: the status, and what is in it, or the type of the error. `name`: what
- * the id in it is called from then on, `$name`. A number in place of a request: so many milliseconds pass.
- */
-type Step = number | [request: string, body: unknown, status: number, answer?: object | string, name?: string]
-
-/** Requests have a bearer key, and those that begin with `signed` an `X-Signature` too. */
-async function tell(steps: readonly Step[]): Promise<void> {
-  const { clock, pay, paySigned } = await stage()
-  const ids = new Map<string, string>()
-  const named = <Value>(value: Value): Value =>
-    JSON.parse(JSON.stringify(value).replace(/\$(\w+)/g, (_all, name) => ids.get(name) ?? 'unnamed'))
-  for (const step of steps) {
-    if (typeof step === 'number') {
-      clock.ms += step
-      continue
-    }
-    const [request, body, expected, answer, name] = step
-    const [path = '', method = ''] = named(request).split(' ').reverse()
-    const sent = typeof body === 'object' ? named(body) : body
-    const answered = request.startsWith('signed')
-      ? await paySigned(path, sent)
-      : await pay(method, path, sent)
-    expect(answered.status, request).toBe(expected)
-    if (typeof answer === 'string') expect(answered.body.error.type, request).toBe(answer)
-    else if (answer !== undefined) expect(answered.body, request).toMatchObject(named(answer))
-    if (name !== undefined) ids.set(name, answered.body.id)
-  }
-}
+import { isoAfter, none, type Step, stage, tell } from './support.ts'
 
 describe('every path of the payments API', () => {
   test.each([
@@ -105,7 +75,6 @@ describe('every path of the payments API', () => {
   })
 })
 
-const none = undefined
 const wanted = { destination: '0xabc', deadline: '2026-05-19T13:00:00Z' }
 const oneDayMs = 86_400_000
 const refundPayment = 'signed POST /payments/$payment/refund'
@@ -226,7 +195,12 @@ describe('a charge of a subscription', () => {
   const toSubscribe = (plan: object = {}): Step => ['POST /subscriptions', plan, 201, {}, 'one']
   const subscribe = toSubscribe()
   const quote: Step = ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '9990000' }]
-  const charge = (charge_nonce: unknown, status: number, reason?: string, amount = '9990000'): Step => {
+  const charge = (
+    charge_nonce: unknown,
+    status: number,
+    reason: object | string = {},
+    amount = '9990000',
+  ): Step => {
     return ['signed POST /subscriptions/$one/charge', { amount, charge_nonce }, status, reason]
   }
   const ledger = (...charges: object[]): Step => {
