@@ -34,10 +34,10 @@ const sameFor = (url: string) => [url, url, url] as const
 function ofServer(
   name: string,
   fault: (server: ValkeyServer) => Omit<FleetStore, 'urls'>,
-  { lastsMs = usualMs } = {},
+  { lastsMs = usualMs, config = [] }: { lastsMs?: number; config?: readonly string[] } = {},
 ): FleetFault {
   const set = async () => {
-    const server = await valkey()
+    const server = await valkey({ config })
     return { urls: sameFor(server.url), ...fault(server) }
   }
   return { name, lastsMs, set }
@@ -103,6 +103,12 @@ export const silentStores: readonly FleetFault[] = [
     { lastsMs: 1_500 },
   ),
   ofServer(
+    'killed, back with its data',
+    // Its folder is the same, so that it is not empty this time.
+    (server) => ({ break: () => server.kill(), mend: () => server.restartEmpty() }),
+    { lastsMs: 1_500, config: ['appendonly yes'] },
+  ),
+  ofServer(
     'stopped, replicas killed',
     (server) => ({
       async break(fleet) {
@@ -125,6 +131,7 @@ export const silentStores: readonly FleetFault[] = [
 export const badLines: readonly FleetFault[] = [
   ofLines('every answer 300 ms late', [delayAll(300), delayAll(0)]),
   ofLines('cut off from all', [setAll('cut'), setAll('open')]),
+  ofLines('one replica alone cut off', [setLast('cut'), setLast('open')], { cutsOffOne: true }),
   ofLines('one replica alone in a black hole', [setLast('swallowing'), setLast('open')], {
     cutsOffOne: true,
   }),
@@ -141,6 +148,11 @@ export const losingStores: readonly FleetFault[] = [
     mend: () => ask('REPLICAOF', 'NO', 'ONE'),
   })),
   ofServer('FLUSHALL', ({ ask }) => ({ break: () => ask('FLUSHALL') }), { lastsMs: 0 }),
+  ofServer(
+    'the stream deleted',
+    (server) => ({ break: async () => server.ask('DEL', ...(await keysOf(server, '*journal*'))) }),
+    { lastsMs: 0 },
+  ),
 ]
 
 /** Another server answers than before. */
