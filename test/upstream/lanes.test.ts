@@ -41,6 +41,7 @@ test('no request gets more than its share or waits for what is there, and float 
             const roomForLane = lane !== 'stream' || streams < maxStreams + Math.ceil(queue / 4)
             if (lane === 'float-order' && orders < reserved) expect(takes).toBe(true)
             if (roomForLane && held.length + waiting.length < connections - reserved) expect(takes).toBe(true)
+            if (!roomForLane) expect(takes).toBe(false)
             if (!takes) continue
             const request = { lane }
             waiting.push(request)
@@ -68,12 +69,11 @@ test('no request gets more than its share or waits for what is there, and float 
           expect(of(held, 'stream').length).toBeLessThanOrEqual(maxStreams)
           expect(of(waiting, 'float-order').length).toBeLessThanOrEqual(queue)
           expect(of(waiting, 'other').length).toBeLessThanOrEqual(queue)
-          expect(of(waiting, 'stream').length).toBeLessThanOrEqual(queue + maxStreams)
           // No order waits for a connection that is there for it.
           if (of(waiting, 'float-order').length > 0) expect(held).toHaveLength(connections)
         }
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 400 },
   )
 })
