@@ -168,7 +168,7 @@ describe('a start warns of', () => {
     [places('x-region'), region],
     [places('x-region-code'), region],
     [places('x-city,cloudfront-viewer-country-region-name'), region],
-    // Another one with a region in it is no country.
+    // A second region does not name the country either.
     [places('x-region,cloudfront-viewer-country-region'), region],
     [places('x-vercel-ip-country-region, X-Vercel-IP-Country')],
     [places('x-geo-region,x-geo-country_code')],

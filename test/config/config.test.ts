@@ -151,7 +151,7 @@ describe('problems', () => {
     expect(error?.message).toContain('  SWAP_BASE_URL is not set - expected: ')
   })
 
-  test('are of values that are no string, number, boolean or list of them too: these are not converted', () => {
+  test('name values of other types than string, number, boolean or list too: these are not converted', () => {
     const given = { PORT: { toString: () => '80' }, LOG_LEVEL: [['info']] } as unknown as Given
     expect(namesOf(given)).toEqual(['PORT', 'LOG_LEVEL'])
   })

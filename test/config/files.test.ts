@@ -81,11 +81,11 @@ describe('a file', () => {
     expect(() => readText(path)).toThrow('it has more than 4194304 bytes')
   })
 
-  test.skipIf(!existsSync('/dev/zero'))('is no device that never ends', () => {
+  test.skipIf(!existsSync('/dev/zero'))('cannot be a device that never ends', () => {
     expect(() => readText('/dev/zero')).toThrow(aDevice)
   })
 
-  test.skipIf(process.platform === 'win32')('is no named pipe: no start waits for its writer', () => {
+  test.skipIf(process.platform === 'win32')('cannot be a named pipe: no start waits for its writer', () => {
     const path = join(folder(), 'pipe')
     execFileSync('mkfifo', [path])
     expect(() => readText(path)).toThrow(aDevice)

@@ -80,7 +80,7 @@ const refused: [name: string, expected: string, ...values: SettingValue[]][] = [
   ['UPSTREAM_PROXY', ', without path, query and fragment', 'http://a/b', 'http://a?b', 'http://a#b'],
   ['UPSTREAM_PROXY', 'whose user has no colon', 'http://me%3Ayou:password@a', 'http://me:pass%0d%0aword@a'],
   ['UPSTREAM_PROXY', 'percent-encoded UTF-8', 'http://me:pass%zz@a', 'http://me:%ff@a'],
-  // A / in a password ends the host, which has then a port that is no number.
+  // A / in a password ends the host, and what stands between it and the colon is then not a port.
   ['UPSTREAM_PROXY', proxyHost, 'http://me:pass/word@a'],
 
   ['VALKEY_URL', storeForms, 'a:6379', 'http://a', 'redis://', 'redis://a b', 'redis+ring://a'],

@@ -186,7 +186,7 @@ describe('an order', () => {
       note({ fromTransactionId: '0x2' }, 200, {}, 'other'),
     ],
     [
-      'notes nothing that is no transaction',
+      'notes only what is a transaction',
       place('order'),
       ...[{}, { transactionId: '' }, { transactionId: 1 }, [], '{'].map((body) => note(body, 400, {})),
     ],
