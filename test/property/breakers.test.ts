@@ -91,33 +91,32 @@ class World {
   nowMs = 1_000_000
   underway: Underway[] = []
   readonly breakers
-  readonly connections
-  readonly orders
-  readonly rest
-  readonly pairs
+  readonly models: Record<string, ModelBreaker>
 
   constructor(failures: number) {
-    const create = () => new ModelBreaker(failures)
     const limits = { failures, minFailingMs, openMs, nowMs: () => this.nowMs }
     this.breakers = new Breakers(true, { ...limits, onChange() {} })
-    this.connections = create()
-    this.orders = create()
-    this.rest = create()
-    this.pairs = new Map(pairs.map((pair) => [pair, create()]))
+    const names = ['connections', 'orders', 'rest', ...pairs]
+    this.models = Object.fromEntries(names.map((name) => [name, new ModelBreaker(failures)]))
   }
 
-  modelOf(kind: RequestKind): [string, ModelBreaker] {
-    if (typeof kind === 'object') return ['pair', this.pairs.get(kind.quoteOf) as ModelBreaker]
-    return kind === 'other' ? ['rest', this.rest] : ['orders', this.orders]
+  get connections(): ModelBreaker {
+    return this.models.connections as ModelBreaker
+  }
+
+  modelOf(kind: RequestKind): ModelBreaker {
+    const other = kind === 'other' ? 'rest' : 'orders'
+    return this.models[typeof kind === 'object' ? kind.quoteOf : other] as ModelBreaker
   }
 
   expectedRefusal(kind: RequestKind): string | undefined {
-    const both: [string, ModelBreaker][] = [['connections', this.connections], this.modelOf(kind)]
-    return both.find(([, model]) => !model.admits(this.nowMs))?.[0]
+    if (!this.connections.admits(this.nowMs)) return 'connections'
+    if (this.modelOf(kind).admits(this.nowMs)) return undefined
+    return typeof kind === 'object' ? 'pair' : kind === 'other' ? 'rest' : 'orders'
   }
 
   compare(): void {
-    const refused = pairs.filter((pair) => this.pairs.get(pair)?.admits(this.nowMs) === false)
+    const refused = pairs.filter((pair) => this.models[pair]?.admits(this.nowMs) === false)
     expect({
       refusals: kinds.map((kind) => this.breakers.refusal(kind)?.name),
       refused: refusedPairs(this.breakers).toSorted(),
@@ -128,7 +127,7 @@ class World {
     if (this.breakers.refusal(kind) !== undefined) return
     const permit = this.breakers.admit(kind) as Permit
     const request: Underway = { kind, permit, connecting: undefined, phase: 'waits' }
-    this.modelOf(kind)[1].admit(request, this.nowMs)
+    this.modelOf(kind).admit(request, this.nowMs)
     this.underway.push(request)
   }
 
@@ -151,7 +150,7 @@ class World {
     }
     const ofKind = isConnected ? how : 'neither'
     request.permit[({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]]()
-    this.modelOf(request.kind)[1][ofKind](request, this.nowMs)
+    this.modelOf(request.kind)[ofKind](request, this.nowMs)
   }
 }
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
@@ -10,7 +10,7 @@ import { deferred } from '../support/clients/quotes.ts'
 import { environment } from '../support/machine/environment.ts'
 
 /** `npm run check:long` asks for more. */
-const runs = Number(environment().ORDER_KEY_HISTORIES ?? 500)
+const runs = Number(environment().ORDER_KEY_HISTORIES ?? 300)
 const orderMs = 15_000
 const dayMs = 86_400_000
 
@@ -183,17 +183,16 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
   await Promise.all(clicks)
 }
 
-test.each([
-  'two replicas and a store',
-  'two replicas, each with a folder, and a store',
-  'one process and its folder',
-])(
-  'the provider sees the order of each key once, and what was answered once is answered alike: %s',
-  async (where) => {
-    const history = fc.array(step, { maxLength: 40 })
+describe('the provider sees the order of each key once, and what was answered once is answered alike, at', () => {
+  test.each([
+    'two replicas and a store',
+    'two replicas, each with a folder, and a store',
+    'one process and its folder',
+  ])('%s', async (where) => {
+    const history = fc.array(step, { maxLength: 40, size: 'max' })
     await fc.assert(
       fc.asyncProperty(history, (steps) => play(where, steps)),
       { numRuns: runs },
     )
-  },
-)
+  })
+})

@@ -145,19 +145,10 @@ function checkSlowEnd(fleet: Fleet): string | undefined {
   return fleet.appends === appends ? undefined : 'appends without end while answers are late'
 }
 
-/** So many states are kept as 52 bits of a hash each. */
-class States {
-  readonly #hashes = new Set<number>()
-
-  get size(): number {
-    return this.#hashes.size
-  }
-
-  /** False: it was there. */
-  add(fleet: Fleet): boolean {
-    const { size } = this.#hashes
-    return this.#hashes.add(hashOf(fleet.key())).size > size
-  }
+/** Adds the state to those that were seen, of which there are so many that each is kept as 52 bits of a hash. */
+function isNew(seen: Set<number>, fleet: Fleet): boolean {
+  const { size } = seen
+  return seen.add(hashOf(fleet.key())).size > size
 }
 
 function hashOf(text: string): number {
@@ -187,9 +178,9 @@ interface Searched {
 }
 
 export function search(rules: Rules, maxSteps: number): Searched {
-  const seen = new States()
-  const ends = new States()
-  const slowEnds = new States()
+  const seen = new Set<number>()
+  const ends = new Set<number>()
+  const slowEnds = new Set<number>()
   const excused = new Map<Excuse, Found>()
 
   function problemOf(fleet: Fleet): string | undefined {
@@ -198,17 +189,17 @@ export function search(rules: Rules, maxSteps: number): Searched {
     heal(end)
     const slowEnd = end.copy()
     end.calm(0)
-    const problem = end.broken ?? (ends.add(end) ? checkEnd(end) : undefined)
+    const problem = end.broken ?? (isNew(ends, end) ? checkEnd(end) : undefined)
     for (const excuse of end.excused) fleet.excused.add(excuse)
     if (problem !== undefined) return problem
     answerLate(slowEnd)
-    return slowEnds.add(slowEnd) ? checkSlowEnd(slowEnd) : undefined
+    return isNew(slowEnds, slowEnd) ? checkSlowEnd(slowEnd) : undefined
   }
 
   // States would take too much memory: each history is played again from its start.
   let frontier = Object.entries(starts).map(([name, prepare]) => {
     const start = { name, fleet: prepare(rules) }
-    seen.add(start.fleet)
+    isNew(seen, start.fleet)
     return { start, history: [] as readonly Step[] }
   })
   for (let length = 0; length < maxSteps; length += 1) {
@@ -218,7 +209,7 @@ export function search(rules: Rules, maxSteps: number): Searched {
       for (const step of history) step.play(before)
       for (const step of steps) {
         const fleet = before.copy()
-        if (step.play(fleet) === false || !seen.add(fleet)) continue
+        if (step.play(fleet) === false || !isNew(seen, fleet)) continue
         const problem = problemOf(fleet)
         const steps = [...history, step]
         const found = (what: string): Found => ({

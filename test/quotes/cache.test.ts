@@ -34,10 +34,7 @@ it('a quote is given back with every byte and header', () => {
 })
 
 it.each([
-  ['key', 'Key'],
-  ['a\nb', 'a\n\nb'],
   ['caf\xe9', 'caf\xc3\xa9'],
-  ['', ' '],
   ['__proto__', 'constructor'],
   ['k'.repeat(9_000), 'k'.repeat(9_001)],
 ])('quotes are kept apart under the keys %j and %j', (one, other) => {

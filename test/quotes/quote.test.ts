@@ -36,7 +36,7 @@ it.each([
   ['an empty asset', { ...document, fromAmount: { assetId: '', value: '0.1' } }],
 ])('%s makes no quote', (_what, value) => expect(read(value)).toEqual({ reason: 'not-a-quote' }))
 
-it.each([document.expiry + 0.5, 0, -1, {}])('%j is no expiry', (expiry) =>
+it.each([document.expiry + 0.5, 0, -1, {}])('%j does not count as an expiry', (expiry) =>
   expect(read({ ...document, expiry })).toEqual({ reason: 'no-expiry' }),
 )
 
