@@ -24,7 +24,7 @@ describe('a date of HTTP', () => {
     ...['', ' UTC', ' +00:00', ' +2400', ' +0060', ' GMT '].map((zone) => `Sun, 06 Nov 1994 08:49:37${zone}`),
     // The parts of one form in another.
     ...['Sun, 6 Nov 1994', 'Sunday, 06 Nov 1994', ' Sun, 06 Nov 1994'].map((day) => `${day} 08:49:37 GMT`),
-    // A day or a time that is none.
+    // An invalid day or time.
     ...['Mon, 06 Nov', 'Sun, 06 Nvo', 'Wed, 31 Nov', 'Sun, 00 Nov'].map((day) => `${day} 1994 08:49:37 GMT`),
     ...['24:00:00', '08:60:37', '08:49:60'].map((time) => `Sun, 06 Nov 1994 ${time} GMT`),
     'Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT',

@@ -25,7 +25,7 @@ describe('replicas', { tags: ['redis-server'] }, () => {
   })
 
   // It had no answer of the provider yet, and judged by its own clock alone, or knew of no difference beside a clock as
-  // slow as the provider's: 409 for a quote with 10 s left. By our clock every quote of a provider that is behind is over.
+  // slow as the provider's: 409 for a quote with 10 s left. By our clock each quote of a slow provider is over.
   it.each([
     ['live, where its own clock is a minute ahead', 0, 60_000, 0, 20_000, 0, 201],
     ['live, beside a clock as slow as the provider', -20_000, 0, -20_000, 10_000, 0, 201],

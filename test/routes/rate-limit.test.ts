@@ -138,7 +138,7 @@ describe('what counts as one client', () => {
     ['all of a long App-Name', {}, [app(`${long}a`), app(`${long}b`), app(`${long}a`)], [200, 200, 429]],
     ['by client-ip an address, with any App-Name', byIp, [app('a'), app('b'), app('a', 8)], [200, 429, 200]],
     ['by client-ip an address in any spelling', byIp, [ipv6('::2'), ipv6('0:0::2')], [200, 429]],
-    ['by client-ip not what a stranger says', untrusting, [app('a', 7), app('a', 8)], [200, 429]],
+    ['by client-ip not what a peer claims', untrusting, [app('a', 7), app('a', 8)], [200, 429]],
     ['by both an App-Name at an address', both, [app('a'), app('b'), app('a', 8)], [200, 200, 200]],
   ])('is %s', async (_who, settings, requests, expected) => {
     const { gateway } = await limited(1, settings)
@@ -280,7 +280,7 @@ describe('orders under a rate limit', () => {
     )
     expect(left(await ordering(gateway.url, '{"quoteId":"live"}'))).toBe('0')
     expect(upstream.requests).toHaveLength(3)
-    // That their quote has expired they are told at the limit too.
+    // At the limit too, the answer says that the quote has expired.
     expect((await ordering(gateway.url, '{"quoteId":"late"}')).body).toContain(':quote-expired')
   })
 
