@@ -1,9 +1,11 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { pause } from '../support/gateways/between.ts'
+import { type RunningProgram, watchProgram } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
 import { freePort } from '../support/machine/free-port.ts'
 
@@ -36,14 +38,13 @@ export async function copyRepository(): Promise<Copy> {
     cwd: directory,
     env: { ...ownEnvironment(), PORT: String(port), ADMIN_PORT: String(adminPort) },
   }
-  let gateway: ChildProcess | undefined
+  let gateway: RunningProgram | undefined
 
   async function stop(): Promise<void> {
-    if (gateway?.pid === undefined || gateway.exitCode !== null) return
-    const ended = new Promise((resolve) => gateway?.once('exit', resolve))
+    if (gateway?.child.pid === undefined || gateway.child.exitCode !== null) return
     // The whole group: npm starts a shell, and the shell the gateway.
-    process.kill(-gateway.pid, 'SIGTERM')
-    await ended
+    process.kill(-gateway.child.pid, 'SIGTERM')
+    await gateway.exit
   }
 
   return {
@@ -54,17 +55,10 @@ export async function copyRepository(): Promise<Copy> {
     },
     async start(command) {
       await stop()
-      const child = spawn('bash', ['-euc', here(command)], { ...options, detached: true })
-      gateway = child
-      let output = ''
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding('utf8').on('data', (text: string) => {
-          output += text
-        })
-      }
+      gateway = watchProgram(spawn('bash', ['-euc', here(command)], { ...options, detached: true }))
       while (!(await isReady(`http://127.0.0.1:${adminPort}/readyz`))) {
-        if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`)
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        if (gateway.child.exitCode !== null) throw new Error(`${command} ended: ${gateway.stderr()}`)
+        await pause(100)
       }
     },
     async remove() {
