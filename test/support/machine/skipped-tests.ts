@@ -1,18 +1,8 @@
-import { writeFileSync } from 'node:fs'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
-import { environment } from './environment.ts'
 import { debianPackageOf, type Program, programs } from './programs.ts'
-
-/** What `.ci/run` counts, by vitest's ids, which are those of the same test in every run. */
-export interface TestRecord {
-  passed: string[]
-  failed: string[]
-  skipped: { id: string; file: string; name: string; missing: Program[] }[]
-}
 
 /**
  * Says at the end of a run what it skipped: how many tests for which missing program, and which Debian packages they need.
- * Where TESTS_RECORD names a file, the outcome of each test is written there.
  */
 export class SkippedTests implements Reporter {
   private vitest: Vitest | undefined
@@ -28,23 +18,9 @@ export class SkippedTests implements Reporter {
     // Tests that a filter of the command line leaves out have the same state as those that are skipped.
     const { tagsFilter, testNamePattern } = this.vitest?.config ?? {}
     const isFiltered = tagsFilter !== undefined || testNamePattern !== undefined
-    const having = (state: string) => tests.filter((test) => test.result().state === state)
-    const skipped = having('skipped').filter((test) => !isFiltered || needs(test).length > 0)
-
-    const { TESTS_RECORD } = environment()
-    if (TESTS_RECORD !== undefined) {
-      const record: TestRecord = {
-        passed: having('passed').map(({ id }) => id),
-        failed: having('failed').map(({ id }) => id),
-        skipped: skipped.map((test) => ({
-          id: test.id,
-          file: test.module.relativeModuleId,
-          name: test.fullName,
-          missing: needs(test),
-        })),
-      }
-      writeFileSync(TESTS_RECORD, JSON.stringify(record))
-    }
+    const skipped = tests
+      .filter((test) => test.result().state === 'skipped')
+      .filter((test) => !isFiltered || needs(test).length > 0)
     const lines = summaryOf(skipped.map((test) => ({ name: test.fullName, missing: needs(test) })))
     if (lines.length > 0) this.vitest?.logger.log(`${lines.join('\n')}\n`)
   }
