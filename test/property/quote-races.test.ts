@@ -251,4 +251,4 @@ it('whatever comes first, no client has a quote that is over, used, of another a
     { numRuns: schedules },
   )
   expect(shared).toBeGreaterThan(schedules / 2)
-})
+}, 600_000)
