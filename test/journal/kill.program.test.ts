@@ -18,7 +18,7 @@ import { newFolder, noted, opened, startOn, textOf } from './disk-support.ts'
 const kills = Number(environment().STATE_KILLS ?? 3)
 const quotesPerRun = 1_000
 const clientsAtOnce = 16
-const livesMs = { short: 300, long: 600_000 }
+const livesMs = { short: 1_000, long: 600_000 }
 /** So long after their expiry short quotes have ended by every opinion on the provider's clock. */
 const surelyOverMs = 2_500
 
