@@ -46,17 +46,9 @@ async function checkImage(): Promise<void> {
   await check('it holds the program, its console, its SBOM and its licences, and nothing else', () => {
     const files = inImage('sh', '-c', 'find /app -type f | sort').split('\n')
     const ofTheProgram = /^\/app\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/
-    const others = [
-      'LICENSE',
-      'docs/openapi.json',
-      'package.json',
-      'sbom.cdx.json',
-      'third-party-licences.txt',
-    ]
-    assert.deepEqual(
-      files.filter((file) => !ofTheProgram.test(file)),
-      others.map((name) => `/app/${name}`),
-    )
+    const others = files.filter((file) => !ofTheProgram.test(file)).map((file) => file.slice('/app/'.length))
+    const expected = 'LICENSE docs/openapi.json package.json sbom.cdx.json third-party-licences.txt'
+    assert.equal(others.join(' '), expected)
     const { components } = JSON.parse(inImage('cat', 'sbom.cdx.json')) as { components: unknown[] }
     assert.equal(components.length, productionPackages().length)
   })
@@ -69,9 +61,6 @@ async function checkImage(): Promise<void> {
       () => inImage('node', '--enable-source-maps', '--import', defect, 'dist/main.js'),
       /src\/process\/package-info\.ts:\d+/,
     )
-  })
-  await check('it does not start without an upstream, since it is for production', () => {
-    assert.throws(() => docker('run', '--rm', ...restricted, 'quotegate'), /SWAP_BASE_URL is not set/)
   })
   await check('after kill -9 the next one refuses an order for an expired quote', async () => {
     const start = async () => {
