@@ -38,7 +38,7 @@ export default defineConfig({
       ...(environment().GITHUB_ACTIONS === 'true' ? ['github-actions'] : []),
       new SkippedTests(),
     ],
-    // `npm test` runs the first two, `npm run test:programs` the others.
+    // `npm test` runs the first two, `npm run test:programs` and `npm run test:fleets` the others.
     projects: [
       {
         extends: true,

@@ -61,7 +61,7 @@ describe('without a trusted peer', () => {
 
 /** What the reader makes of a header that names this client, or no client. */
 const named = (address: string) => ({ address, peer: proxy, peerTrusted: true })
-const nobody = { address: undefined, peer: proxy, peerTrusted: true, note: expect.any(String) }
+const noClient = { address: undefined, peer: proxy, peerTrusted: true, note: expect.any(String) }
 
 describe('behind trusted peers', () => {
   test.each([
@@ -82,13 +82,13 @@ describe('behind trusted peers', () => {
   test('ends at a node that names no client', () => {
     for (const element of ['for=_hidden', 'for=localhost', 'for=""', 'proto=https']) {
       expect(behindProxy(`for=${client}, ${element}, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
-      expect(behindProxy(`for=${client}, ${element}`)).toMatchObject(nobody)
+      expect(behindProxy(`for=${client}, ${element}`)).toMatchObject(noClient)
     }
   })
 
   test('names no client, not the proxy, if no element does', () => {
     for (const lines of [['for=unknown'], [''], [' , ', ''], ['proto=https'], [';']])
-      expect(behindProxy(...lines), lines.join()).toMatchObject({ ...nobody, note: 'no-client-named' })
+      expect(behindProxy(...lines), lines.join()).toMatchObject({ ...noClient, note: 'no-client-named' })
   })
 
   test('a trusted hop is recognised in every spelling', () => {

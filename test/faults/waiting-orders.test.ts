@@ -76,7 +76,7 @@ describe('an order that waits for a connection', () => {
     }
   })
 
-  it('is refused before there is no room for it, if its quote has expired before it arrives', async () => {
+  it('is refused as expired, even where the queue is full, if its quote is over when it arrives', async () => {
     const { arrived, clock, given, order } = await busyStage({ queue: 0 })
     clock.set(given.expiry)
     expectProblem(await order(termsOf(given)), 409, 'quote-expired')

@@ -46,7 +46,7 @@ describe('the tarball', () => {
 })
 
 describe('its entries', () => {
-  test('are found by `require` and `import`, which have one of each class, and there are no others', async () => {
+  test('are found by `require` and `import`, which have one of each class, and nothing else is', async () => {
     const program = `
       const required = [require('quotegate'), require('quotegate/sandbox')]
       Promise.all([import('quotegate'), import('quotegate/sandbox')]).then((imported) => {

@@ -135,7 +135,7 @@ describe('the lookup of an order', () => {
 
   const both = [floatPath, plainPath]
   it.each<[what: string, body: string, paths: string[], headers?: string[]]>([
-    ['there is no address', '{}', both],
+    ['it has no address', '{}', both],
     ['the address is empty', '{"toAddress":""}', both],
     ['the address is not a string', '{"toAddress":12}', both],
     ['the address is an object', '{"toAddress":{"value":"0xt"}}', both],

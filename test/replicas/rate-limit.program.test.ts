@@ -53,15 +53,15 @@ describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
     expect(refused.resetMs).toBeGreaterThan(30_000)
     expect(refused.resetMs).toBeLessThanOrEqual(60_000)
     const [key = ''] = (await server.ask('KEYS', '*limit*')) as string[]
-    const anew = { allowed: true, remaining: perMinute - 1, resetMs: 60_000 }
+    const firstOfMinute = { allowed: true, remaining: perMinute - 1, resetMs: 60_000 }
     // One that would never end.
     await server.ask('PERSIST', key)
-    expect(await limiter.take('a')).toMatchObject(anew)
+    expect(await limiter.take('a')).toMatchObject(firstOfMinute)
     await server.ask('SET', key, 'garbage', 'PX', 60_000)
-    expect(await limiter.take('a')).toMatchObject(anew)
+    expect(await limiter.take('a')).toMatchObject(firstOfMinute)
     expect(Number(await server.ask('PTTL', key))).toBeGreaterThan(0)
     await server.ask('PEXPIRE', key, 1)
     while ((await server.ask('EXISTS', key)) !== 0) await pause(1)
-    expect(await limiter.take('a')).toMatchObject(anew)
+    expect(await limiter.take('a')).toMatchObject(firstOfMinute)
   })
 })
