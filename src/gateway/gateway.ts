@@ -97,7 +97,7 @@ async function build(
     overrides,
     opened: (close) => opened.add(close),
   })
-  const { events, exchanges, metrics, orderSender, sandbox } = parts
+  const { events, exchanges, metrics, orders, sandbox } = parts
   metrics.watch(parts)
   await parts.journals.start(parts.notes)
   await parts.keys.start()
@@ -124,7 +124,7 @@ async function build(
     }),
     operations: operationsListener,
     inFlight: () => exchanges.inFlight,
-    ordersSent: () => orderSender.sent,
+    ordersSent: () => orders.sent,
     opensAfter: operations.filesRead,
     closeParts: (leftMs) => opened.close(leftMs),
   })

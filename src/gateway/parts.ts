@@ -16,9 +16,7 @@ import { OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
-import { PlainOrderRoute } from '../orders/plain.ts'
-import { FloatOrderRoute } from '../orders/route.ts'
-import { OrderSender } from '../orders/send.ts'
+import { OrderRoutes } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
@@ -158,11 +156,9 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   }
 
   // The ways themselves.
-  const orderSender = new OrderSender({ clock, config, upstream: upstreams.swap })
-  const before = { ...basic, ...listening, ...open, ...shared, orderSender }
+  const before = { ...basic, ...listening, ...open, ...shared }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  const floatOrders = new FloatOrderRoute(before)
-  const plainOrders = new PlainOrderRoute({ ...before, passThrough })
-  return { ...before, passThrough, quotes, floatOrders, plainOrders }
+  const orders = new OrderRoutes({ ...before, passThrough })
+  return { ...before, passThrough, quotes, orders }
 }

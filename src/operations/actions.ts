@@ -13,7 +13,7 @@ export function createActions(
   access: Access,
   trafficUrl: () => string | undefined,
 ): Router {
-  const { cache, clock, config, floatOrders, notes, recent, sandbox } = parts
+  const { cache, clock, config, notes, orders, recent, sandbox } = parts
   const router = Router()
   router.use(unlessRefused(access.refuseAction))
   router.use(express.json({ limit: maxBody }))
@@ -28,7 +28,7 @@ export function createActions(
   })
   on('drop-all', () => drop())
   on('explain', async ({ body, application }) => {
-    const explained = await floatOrders.explain(Buffer.from(textOf(body)), textOf(application))
+    const explained = await orders.explain(Buffer.from(textOf(body)), textOf(application))
     return explained.problem === undefined
       ? explanationOf(explained.order, explained.decision, lookAt(clock))
       : { decision: 'bad-order', detail: explained.problem }

@@ -5,7 +5,7 @@ import type { DiskFacts } from '../journal/disk.ts'
 import type { StreamFacts } from '../journal/stream.ts'
 import type { FloatOrderDecision } from '../orders/float-order.ts'
 import type { Notes } from '../orders/notes.ts'
-import type { FloatOrderRoute } from '../orders/route.ts'
+import type { OrderRoutes } from '../orders/route.ts'
 import type { QuoteCache } from '../quotes/cache.ts'
 import type { ClockDifference } from '../quotes/clock-difference.ts'
 import type { ProviderLimit } from '../quotes/provider-limit.ts'
@@ -51,7 +51,7 @@ export interface OperationsParts {
   readonly providerLimit: Pick<ProviderLimit, 'list'>
   readonly ledger: { readonly size: number }
   readonly notes: Pick<Notes, 'drop'>
-  readonly floatOrders: Pick<FloatOrderRoute, 'explain'>
+  readonly orders: Pick<OrderRoutes, 'explain'>
   readonly journals: {
     readonly disk: { readonly facts: DiskFacts } | undefined
     readonly stream: { readonly facts: StreamFacts } | undefined

@@ -22,6 +22,10 @@ interface Considered {
 
 /** An order that does not wait for a connection goes out within this time, and mostly within a tenth of it. */
 const judgedOnceMs = 20
+/** What is known of the provider's quotes changes while an order waits for a connection. */
+const maxMs = 1_000
+/** The clock may be read at the very end of a quote, a moment before the guard reads it. */
+const atTheEndMs = 1
 
 /** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
@@ -30,8 +34,6 @@ export class FloatOrder {
   readonly #ledger: Ledger
   /** With the quote that is used or was too old, if one was known. */
   verdict!: Verdict
-  /** The quote that the order uses when it is sent. */
-  quote: NotedQuote | undefined
   /** Of that quote. */
   quoteAgeMs: number | undefined
   #judgedAtMs = 0
@@ -40,24 +42,36 @@ export class FloatOrder {
     this.terms = terms
     this.#asked = asked
     this.#ledger = ledger
-    this.judge(ledger.now())
+    this.#judge(ledger.now())
   }
 
-  judge(now: Now): void {
+  #judge(now: Now): void {
     this.#judgedAtMs = this.#ledger.timers.steadyMs()
     this.verdict = decide(this.#ledger, this.terms, this.#asked, now)
-    this.quote = 'quote' in this.verdict ? this.verdict.quote : undefined
     this.quoteAgeMs = this.quote && Math.max(0, now.nowMs - this.quote.notedAtMs)
   }
 
-  /** Whether it may have waited for a connection since it was judged. */
-  get hasWaited(): boolean {
-    return this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
+  /**
+   * An order that waits for a connection is judged when it goes out, not only when it came, and at the instant at which
+   * its quote expires. One that does not wait is not judged twice. Returns when to ask again.
+   */
+  judgeAgain(): number {
+    const now = this.#ledger.now()
+    const hasWaited = this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
+    if (hasWaited || this.#liveForMs(now) <= 0) this.#judge(now)
+    return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(this.#liveForMs(now))))
   }
 
   /** For how long a live quote lets it be sent; without end if no live quote does. */
-  liveForMs(now: Now): number {
-    return liveForMs(this.verdict, this.#asked.marginMs, now)
+  #liveForMs(now: Now): number {
+    const { verdict } = this
+    if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
+    return orderLeftMs(verdict.quote, now) - this.#asked.marginMs
+  }
+
+  /** The quote that the order uses when it is sent. */
+  get quote(): NotedQuote | undefined {
+    return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */
@@ -101,20 +115,6 @@ export class FloatOrder {
       isOwn: partition !== undefined && quote.partition === partition,
     }))
   }
-}
-
-/** What is known of the provider's quotes changes while an order waits for a connection. */
-const maxMs = 1_000
-/** The clock may be read at the very end of a quote, a moment before the guard reads it. */
-const atTheEndMs = 1
-
-export function liveForMs(verdict: Verdict, marginMs: number, now: Now): number {
-  return verdict.state === 'live' ? orderLeftMs(verdict.quote, now) - marginMs : Number.POSITIVE_INFINITY
-}
-
-/** When to judge a waiting order again that may be sent now: at the instant at which its quote is over, or sooner. */
-export function msUntilNextJudgement(liveForMs: number): number {
-  return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(liveForMs)))
 }
 
 const how: Readonly<Record<GuardRule, string>> = {

@@ -1,7 +1,7 @@
 import { writeReceivedHead } from '../http/answer.ts'
 import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import { addLength, answerHeaders, headerLines, headerValues, ownRequestId } from '../http/headers.ts'
+import { addLength, answerHeaders, headerValues, ownRequestId } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
@@ -66,11 +66,6 @@ export function quoteNamedByHeader(rawHeaders: readonly string[]): string | unde
     })
   }
   return ids[0]
-}
-
-/** Whether a request names a key, or something in its place. */
-export function namesKey(rawHeaders: readonly string[]): boolean {
-  return headerLines(rawHeaders, 'idempotency-key') !== undefined
 }
 
 /** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */

@@ -11,8 +11,7 @@ import {
 } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
-import type { PlainOrderRoute } from '../orders/plain.ts'
-import type { FloatOrderRoute } from '../orders/route.ts'
+import type { OrderRoutes } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
 import type { QuoteRoute } from '../quotes/route.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from '../server/exchange.ts'
@@ -20,8 +19,7 @@ import type { PassThroughRoute } from './passthrough.ts'
 
 interface Routes {
   quotes: QuoteRoute
-  floatOrders: FloatOrderRoute
-  plainOrders: PlainOrderRoute
+  orders: OrderRoutes
   passThrough: PassThroughRoute
 }
 
@@ -98,8 +96,8 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
     if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
     const isPlain = 'target' in reading && area !== 'quote' && plainMethods.has(method ?? '')
     if (!isPlain && answeredByPolicy(exchange)) return
-    if (method === 'POST' && area === 'float-order') return routes.floatOrders.answer(exchange)
-    if (method === 'POST' && area === 'order') return routes.plainOrders.answer(exchange)
+    if (method === 'POST' && area === 'float-order') return routes.orders.answerFloat(exchange)
+    if (method === 'POST' && area === 'order') return routes.orders.answerPlain(exchange)
     return routes.passThrough.answer(exchange)
   }
 

@@ -130,8 +130,8 @@ export class Replica {
   /** Its process ends as it should, once all is answered. */
   async close(): Promise<void> {
     this.isServing = false
-    const { exchanges, orderSender } = this.parts
-    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orderSender.sent > 0; ms += 100)
+    const { exchanges, orders } = this.parts
+    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orders.sent > 0; ms += 100)
       await new Promise<void>((resolve) => this.timers.setTimeout(resolve, 100))
     await closeAll(this.#closes.map((close) => () => close(0)))
     for (const line of this.#lines) line.destroy()
@@ -139,11 +139,11 @@ export class Replica {
 
   /** What it still holds though no client waits. */
   held(): string[] {
-    const { bodies, cache, exchanges, orderSender, upstream } = this.parts
+    const { bodies, cache, exchanges, orders, upstream } = this.parts
     const counts = {
       exchanges: exchanges.inFlight,
       flights: cache.flights.size,
-      orders: orderSender.sent,
+      orders: orders.sent,
       'bytes of bodies': bodies.heldBytes,
       connections: upstream.connections.busy + upstream.connections.waiting,
       calls: upstream.inFlight,
