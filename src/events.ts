@@ -162,11 +162,6 @@ export class Events {
     for (const one of this.#heard.providerDated) one.providerDated(difference, now)
   }
 
-  /** The ledger dropped a quote to make room, so long after its end. */
-  quoteForgotten(expiredForMs: number): void {
-    for (const one of this.#heard.quoteForgotten) one.quoteForgotten(expiredForMs)
-  }
-
   orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder): void {
     for (const one of this.#heard.orderDecided) one.orderDecided(exchange, decision, order)
   }

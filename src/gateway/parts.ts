@@ -14,7 +14,6 @@ import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
 import { OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
-import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
 import { OrderRoutes } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
@@ -76,7 +75,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     clientIpHeader: config.client.ipHeader,
   })
   const clockDifference = new ClockDifference(log)
-  const reach = new LedgerReach({ ...config.ledger, clock, log })
   const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
   const events = new Events([
     ...(config.traces === undefined ? [] : [serverSpans]),
@@ -89,7 +87,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     createEventLog(forLogs),
     addressNotes,
     clockDifference,
-    reach,
   ])
   const listening = { events, metrics, history, recent, outages, addressNotes }
 
@@ -127,8 +124,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
-  const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
-  const ledger = new Ledger({ ...config.ledger, clock, dropped })
+  const ledger = new Ledger({ ...config.ledger, clock, log })
   const cache = new QuoteCache({ config, events })
   const providerLimit = new ProviderLimit({ clock, events })
   const sharedQuotes: QuotesOfAll | undefined =
@@ -152,7 +148,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
   const shared = {
     ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },
-    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, keys, clockDifference },
+    ...{ ledger, cache, providerLimit, sharedQuotes, notes, keys, clockDifference },
   }
 
   // The ways themselves.

@@ -17,8 +17,7 @@ export interface Watched {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
   readonly cache: { readonly entries: number; readonly bytes: number }
-  readonly ledger: { readonly size: number }
-  readonly reach: { readonly ms: number }
+  readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly providerLimit: { list(): readonly unknown[] }
@@ -32,7 +31,7 @@ export interface Watched {
 
 /** Registers what is read from the parts and not counted. */
 export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]): void {
-  const { exchanges, bodies, cache, ledger, reach, clockDifference, providerLimit, sharedStore } = parts
+  const { exchanges, bodies, cache, ledger, clockDifference, providerLimit, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge('http_requests_in_flight', () => exchanges.inFlight)`Requests that have no complete answer yet`
   set.gauge('request_bodies_held_bytes', () => bodies.heldBytes)`
@@ -40,7 +39,7 @@ export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]):
   set.gauge('cache_entries', () => cache.entries)`Quotes in memory, expired ones among them`
   set.gauge('cache_bytes', () => cache.bytes)`Bytes of the quotes in memory`
   set.gauge('ledger_entries', () => ledger.size)`Quotes remembered for the orders that may use them`
-  set.gauge('ledger_reach_seconds', () => reach.ms / 1_000)`
+  set.gauge('ledger_reach_seconds', () => ledger.reachMs / 1_000)`
     How far back every quote is remembered: since the start, until one was dropped to make room`
   set.gauge('upstream_clock_offset_seconds', () => clockDifference.newestMs / 1_000, swap)`
     The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree`

@@ -19,7 +19,7 @@ export interface StatedAmount {
  * What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance.
  */
 export interface Price {
-  readonly decimal: string
+  readonly toValue: string
   readonly double: number
 }
 
@@ -56,15 +56,15 @@ export function readStatedAmount(claim: AmountClaim): StatedAmount {
   return {
     digits: (integer + fraction).replace(/^0+/, '').replace(finalZeros, '').length,
     double: doubleText(canonical),
-    isExactly: ({ decimal, double }) => isNear(double, 0) && isExactly(decimal),
-    isRounded({ decimal, double }) {
+    isExactly: ({ toValue, double }) => isNear(double, 0) && isExactly(toValue),
+    isRounded({ toValue, double }) {
       if (!isNear(double, unit)) return false
       // Half up gives what either down or up gives.
-      const down = cutTo(decimal, decimals)
-      return down === canonical || (down === oneLess && down !== decimal)
+      const down = cutTo(toValue, decimals)
+      return down === canonical || (down === oneLess && down !== toValue)
     },
-    isPaidBy({ decimal, double }) {
-      return isNear(double, 0) ? isAtLeast(decimal, canonical) || isExactly(decimal) : double > stated
+    isPaidBy({ toValue, double }) {
+      return isNear(double, 0) ? isAtLeast(toValue, canonical) || isExactly(toValue) : double > stated
     },
   }
 }

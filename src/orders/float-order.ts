@@ -102,7 +102,7 @@ export class FloatOrder {
   considered(): Considered[] {
     const now = this.#ledger.now()
     const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked, now))
-    const found = this.#ledger.find(this.terms, this.#asked, statedAmountOf(this.terms), now)
+    const found = this.#ledger.byTerms.find(this.terms, this.#asked, statedAmountOf(this.terms), now)
     const { exact, ownExact, own, terms } = found
     const matching = [exact, ownExact, own, ...terms.flatMap(({ shown }) => [...shown])].filter(
       (quote) => quote !== undefined,

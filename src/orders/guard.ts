@@ -1,10 +1,10 @@
 import { type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
-import type { Candidates, Entry } from './entries.ts'
-import { lastToEnd, later } from './last-to-end.ts'
+import { type Entry, lastToEnd, later } from './entries.ts'
 import type { Ledger } from './ledger.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
+import type { Candidates } from './terms.ts'
 
 /**
  * What decided about an order, the six rules first (docs/orders.md):
@@ -72,11 +72,11 @@ function judge(order: OrderTerms, sight: Sight): Verdict {
   if (namesAnothers(order))
     return {
       state: 'unknown',
-      rule: sight.isOpen(ledger.findUnreadable(order, asked, now)) ? 'unreadable' : 'id',
+      rule: sight.isOpen(ledger.byTerms.findUnreadable(order, asked)) ? 'unreadable' : 'id',
     }
 
   const stated = statedAmountOf(order)
-  const { exact, ownExact, own, terms, ownOf, unreadable } = ledger.find(order, asked, stated, now)
+  const { exact, ownExact, own, terms, unreadable } = ledger.byTerms.find(order, asked, stated, now)
   // 2. Quotes with exactly its amount.
   const exactOnes = sight.exactOnes(stated, { exact, ownExact })
   if (sight.isOpen(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
@@ -89,14 +89,13 @@ function judge(order: OrderTerms, sight: Sight): Verdict {
   const counts = (quote: Entry) => sight.counts(quote, 'doubtful')
   if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
   const { live, paying, past, stating } = survey(terms, { sight, pays, stated })
-  if (paying.length > 0)
-    return sight.verdict('pays', hasOwnLive ? withOwn(paying, ownOf, () => true) : paying)
+  if (paying.length > 0) return sight.verdict('pays', hasOwnLive ? sight.withOwn(paying, () => true) : paying)
   // 4. The price has fallen since.
   const fallen = stating.filter((quote) => sight.isRecent(quote))
   if (fallen.length > 0)
     return sight.verdict(
       'fallen',
-      withOwn(fallen, ownOf, (quote) => sight.isRecent(quote) && counts(quote)),
+      sight.withOwn(fallen, (quote) => sight.isRecent(quote) && counts(quote)),
     )
   // 5. Any quote lives.
   if (own !== undefined && hasOwnLive) return sight.verdict('any', [own])
@@ -104,7 +103,7 @@ function judge(order: OrderTerms, sight: Sight): Verdict {
   // 6. None does.
   if (own !== undefined && counts(own)) return sight.verdict('none', [own])
   if (stated === undefined && past !== undefined) return sight.verdict('none', [past])
-  if (stating.length > 0) return sight.verdict('none', withOwn(stating, ownOf, counts))
+  if (stating.length > 0) return sight.verdict('none', sight.withOwn(stating, counts))
   return { state: 'unknown', rule: 'none' }
 }
 
@@ -134,18 +133,6 @@ function survey(
     }
   }
   return { live, paying, past, stating }
-}
-
-/** Of each price the quote that ends last, and the orderer's own, if that one is a candidate as well. */
-function withOwn(
-  quotes: readonly Entry[],
-  ownOf: Candidates['ownOf'],
-  isCandidate: (own: Entry) => boolean,
-): Entry[] {
-  return quotes.flatMap((quote) => {
-    const own = ownOf(quote)
-    return own !== undefined && isCandidate(own) ? [quote, own] : quote
-  })
 }
 
 function paysOrRounds(price: Price, stated: StatedAmount): boolean {
@@ -211,6 +198,14 @@ class Sight {
       if (digits >= digitsOfOneQuote) return this.counts(quote, 'certain')
       const mayRefuse = digits >= digitsOfOwnQuote && this.asked.isAddress
       return mayRefuse && this.isRecent(quote) && this.counts(quote, 'doubtful')
+    })
+  }
+
+  /** Of each price the quote that ends last, and the orderer's own, if that one is a candidate as well. */
+  withOwn(quotes: readonly Entry[], isCandidate: (own: Entry) => boolean): Entry[] {
+    return quotes.flatMap((quote) => {
+      const own = this.ledger.byTerms.ownOf(quote, this.asked)
+      return own !== undefined && isCandidate(own) ? [quote, own] : quote
     })
   }
 

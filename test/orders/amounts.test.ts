@@ -5,7 +5,7 @@ import { readStatedAmount, statedAmountOf } from '../../src/orders/amounts.ts'
 import { compare, isRounded, isSame, plain, significantDigits } from '../property/guard-model.ts'
 
 const claimOf = (text: string, isNumber = false) => ({ text, canonical: parseDecimal(text) ?? '', isNumber })
-const priceOf = (text: string) => ({ decimal: parseDecimal(text) ?? '', double: Number(text) })
+const priceOf = (text: string) => ({ toValue: parseDecimal(text) ?? '', double: Number(text) })
 
 it.each([
   ['0.034512', 5],

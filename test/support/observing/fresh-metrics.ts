@@ -21,8 +21,7 @@ const restingParts: Watched = {
   journals: { disk: undefined, stream: undefined },
   sharedStore: undefined,
   cache: { entries: 0, bytes: 0 },
-  ledger: { size: 0 },
-  reach: { ms: 0 },
+  ledger: { size: 0, reachMs: 0 },
   clockDifference: { newestMs: 0, saysNoTime: false },
   providerLimit: { list: () => [] },
 }
