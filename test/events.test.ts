@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Events, eventNames, type Listener } from '../src/events.ts'
 import { Problem } from '../src/http/problem.ts'
-import type { FloatOrder } from '../src/orders/float-order.ts'
+import type { FloatOrder } from '../src/orders/guard.ts'
 import type { Exchange } from '../src/server/exchange.ts'
 import { freshMetrics } from './support/observing/fresh-metrics.ts'
 

@@ -1,6 +1,5 @@
 import { keyResults, type Listener, type Lookup, notKeptReasons } from '../events.ts'
-import type { FloatOrderDecision } from '../orders/float-order.ts'
-import type { GuardRule, Verdict } from '../orders/guard.ts'
+import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
 import { by, cross, type Labels, type MetricSet, type Tally } from './series.ts'
 
 /** The label of every pair that METRICS_PAIRS does not name. */

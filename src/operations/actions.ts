@@ -1,6 +1,6 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { lookAt, type Now, orderLeftMs } from '../clock.ts'
-import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
+import type { FloatOrder, FloatOrderDecision } from '../orders/guard.ts'
 import { type Access, Refused, unlessRefused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { tryIt } from './try-it.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
-import { decide } from '../../src/orders/guard.ts'
+import { FloatOrder } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
@@ -50,7 +50,7 @@ function ledgerOf(quotes: readonly Given[], entries = 200_000) {
       const { order } = readOrder(Buffer.from(`{${members}}`), { quoteIdFields: ['quoteId'] })
       if (order === undefined) throw new Error('not an order')
       const asked = { application, partition: 'own', isAddress: true, othersKnown: true, marginMs: 0 }
-      const verdict = decide(ledger, order, asked, ledger.now())
+      const { verdict } = new FloatOrder(order, asked, ledger)
       return `${verdict.state} by ${verdict.rule}${'quote' in verdict ? `: ${verdict.quote.id}` : ''}`
     },
   }

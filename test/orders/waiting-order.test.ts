@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { FloatOrder } from '../../src/orders/float-order.ts'
+import { FloatOrder } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
