@@ -113,9 +113,3 @@ export interface Ending {
 export function orderLeftMs({ refusedFromMs, wallAheadMs }: Ending, { nowMs, steadyMs }: Now): number {
   return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
 }
-
-/** The provider's clock less ours, as the `Date` of one answer bounds it. */
-export interface Difference {
-  readonly lowMs: number
-  readonly highMs: number
-}

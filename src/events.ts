@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ClientAddress } from './client/client-address.ts'
-import type { Difference, Now } from './clock.ts'
 import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
@@ -107,13 +106,14 @@ export class Events {
     for (const one of this.#heard.rateLimited) one.rateLimited(area)
   }
 
-  quoteLookedUp(result: Lookup): void {
+  /** A quote request that found no live quote in memory. */
+  quoteLookedUp(result: Exclude<Lookup, 'hit'>): void {
     for (const one of this.#heard.quoteLookedUp) one.quoteLookedUp(result)
   }
 
-  /** A quote goes out, with this much of its time left. */
-  quoteServed(pair: string, leftMs: number): void {
-    for (const one of this.#heard.quoteServed) one.quoteServed(pair, leftMs)
+  /** A quote goes out, with this much of its time left. `found`: in memory, which was not said before. */
+  quoteServed(pair: string, leftMs: number, found?: 'hit'): void {
+    for (const one of this.#heard.quoteServed) one.quoteServed(pair, leftMs, found)
   }
 
   /** The provider is asked for a quote. */
@@ -155,11 +155,6 @@ export class Events {
   /** The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. */
   coolDownBegan(application: string, address: string, forMs: number): void {
     for (const one of this.#heard.coolDownBegan) one.coolDownBegan(application, address, forMs)
-  }
-
-  /** What an answer says of the provider's clock; undefined: nothing. */
-  providerDated(difference: Difference | undefined, now: Now): void {
-    for (const one of this.#heard.providerDated) one.providerDated(difference, now)
   }
 
   orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder): void {

@@ -42,7 +42,7 @@ const quotes = {
   refreshAheadMs: 0,
 }
 const config = { quotes }
-const reader = new AnswerReader({ config, events })
+const reader = new AnswerReader({ config, events, clockDifference: { note() {} } })
 const expiresAtMs = clock.nowMs() + 3_600_000
 
 const keyOf = (number: number) =>

@@ -21,7 +21,7 @@ import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { SummedLog } from '../process/summed-log.ts'
 import { QuoteCache } from '../quotes/cache.ts'
-import { ClockDifference } from '../quotes/clock-difference.ts'
+import { ClockDifference } from '../quotes/ends.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
 import { QuoteRoute } from '../quotes/route.ts'
 import { QuotesOfAll } from '../replicas/quotes.ts'
@@ -86,7 +86,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     outages,
     createEventLog(forLogs),
     addressNotes,
-    clockDifference,
   ])
   const listening = { events, metrics, history, recent, outages, addressNotes }
 

@@ -68,7 +68,8 @@ export function countQuotes(
     quotesDropped: (reason, quotes) => evictions[reason].inc(quotes),
     quoteShared: (outcome) => sharing[outcome].inc(),
     quoteCalled: (pair) => ofPair(calls, pair).inc(),
-    quoteServed(pair, leftMs) {
+    quoteServed(pair, leftMs, found) {
+      if (found !== undefined) lookups[found].inc()
       ofPair(served, pair).inc()
       remaining.observe(leftMs / 1_000)
     },

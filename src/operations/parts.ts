@@ -7,7 +7,7 @@ import type { FloatOrderDecision } from '../orders/guard.ts'
 import type { Notes } from '../orders/notes.ts'
 import type { OrderRoutes } from '../orders/route.ts'
 import type { QuoteCache } from '../quotes/cache.ts'
-import type { ClockDifference } from '../quotes/clock-difference.ts'
+import type { ClockDifference } from '../quotes/ends.ts'
 import type { ProviderLimit } from '../quotes/provider-limit.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { AccessOptions } from './access.ts'
@@ -47,7 +47,7 @@ export interface OperationsParts {
   readonly exchanges: { readonly inFlight: number }
   readonly upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   readonly clockDifference: Pick<ClockDifference, 'newestMs' | 'leastMs' | 'bounds' | 'saysNoTime'>
-  readonly cache: Pick<QuoteCache, 'entries' | 'bytes' | 'list'>
+  readonly cache: Pick<QuoteCache, 'entries' | 'bytes' | 'list' | 'mostHit'>
   readonly providerLimit: Pick<ProviderLimit, 'list'>
   readonly ledger: { readonly size: number }
   readonly notes: Pick<Notes, 'drop'>

@@ -1,8 +1,6 @@
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { upstreamNames } from '../http/upstreams.ts'
-import { serveLeftMs } from '../quotes/ends.ts'
-import { listQuotes } from '../quotes/listing.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
@@ -167,8 +165,7 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
   }
 
   function frameOf(level: Level) {
-    const now = lookAt(clock)
-    const quotes = listQuotes(cache.list(), { leftMs: ({ end }) => serveLeftMs(end, now), maxQuotes })
+    const quotes = cache.mostHit(maxQuotes, lookAt(clock))
     return {
       health: healthOf(level),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),

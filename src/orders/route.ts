@@ -28,7 +28,8 @@ import {
   mayBeAccepted,
   mayBeSent,
   orderFailure,
-  quoteNamedByHeader,
+  pickOrderHeaders,
+  quoteNamedIn,
   refuseUnread,
   relayAnswer,
   tooLarge,
@@ -92,9 +93,10 @@ export class OrderRoutes {
     const { bodies, clock, config, keys, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
-    refuseUnread(request.rawHeaders)
-    const header = quoteNamedByHeader(request.rawHeaders)
-    const key = keys.idIn(headers)
+    const [coding, length, quoteLines, keyLines] = pickOrderHeaders(request.rawHeaders)
+    refuseUnread(coding, length)
+    const header = quoteNamedIn(quoteLines)
+    const key = keyIn(keyLines)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
@@ -112,7 +114,7 @@ export class OrderRoutes {
     const answer =
       key === undefined
         ? await this.#order(terms, exchange, sent)
-        : await keys.once(exchange, { id: key, bytes, terms }, () => this.#order(terms, exchange, sent))
+        : await keys.once(exchange, { key, headers, bytes, terms }, () => this.#order(terms, exchange, sent))
     relayAnswer(exchange, answer, terms)
   }
 
@@ -250,10 +252,10 @@ export class OrderRoutes {
   async answerPlain(exchange: Exchange): Promise<void> {
     const { bodies, clock, config, keys, passThrough, rateLimit, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
-    const header = quoteNamedByHeader(request.rawHeaders)
-    const isKeyed = keyIn(request.rawHeaders) !== undefined
-    const headers = isKeyed ? withTraceHeaders(swapHeaders.of(exchange), exchange) : []
-    const key = keys.idIn(headers)
+    const [coding, , quoteLines, keyLines] = pickOrderHeaders(request.rawHeaders)
+    const header = quoteNamedIn(quoteLines)
+    const key = keyIn(keyLines)
+    const headers = key === undefined ? [] : withTraceHeaders(swapHeaders.of(exchange), exchange)
     // A longer body streams, so that it cannot be compared with that of an order sent before.
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
     // With a key it may need no upstream.
@@ -264,7 +266,7 @@ export class OrderRoutes {
     let terms: OrderTerms | undefined
     try {
       if (key !== undefined && bytes === undefined) throw tooLarge()
-      if (bytes !== undefined && !hasCoding(request.rawHeaders))
+      if (bytes !== undefined && !hasCoding(coding))
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
       if (key === undefined || bytes === undefined) {
@@ -273,7 +275,7 @@ export class OrderRoutes {
         if (!response.destroyed) await passThrough.answer(exchange, body)
         return
       }
-      const answer = await keys.once(exchange, { id: key, bytes, terms }, async () => {
+      const answer = await keys.once(exchange, { key, headers, bytes, terms }, async () => {
         await this.#refuseQuote(quoteIds)
         await rateLimit?.count(exchange)
         return this.#send(exchange, sent, { kind: 'order' })

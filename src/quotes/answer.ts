@@ -46,10 +46,10 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** A quote out of memory, or that another replica has fetched. */
-  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now): void {
+  /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
+  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now, found?: 'hit'): void {
     const { response } = exchange
-    const own = this.#ofHit(this.#serve(pair, quote.end, at))
+    const own = this.#ofHit(this.#serve(pair, quote.end, at, found))
     const received = this.#ofQuote(quote.headers)
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
@@ -110,9 +110,9 @@ export class QuoteWriter {
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
-  #serve(pair: string, end: End, at: Now): number {
+  #serve(pair: string, end: End, at: Now, found?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
-    this.#events.quoteServed(pair, leftMs)
+    this.#events.quoteServed(pair, leftMs, found)
     return Math.floor(leftMs / 1_000)
   }
 

@@ -54,7 +54,7 @@ export class Flight {
     // Out of the table first: a new client must not join a call that is being given up.
     const leaving = this.#leaving
     this.land()
-    leaving?.abort()
+    leaving?.abort(new ClientGone('every client that waited for this quote has left', { maybeSeen: false }))
   }
 
   /**
@@ -135,10 +135,11 @@ export class WaitingClient {
   }
 
   /**
-   * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the
-   * client's time is counted here from then on, and the failure is its answer once that is over.
+   * It asks again, because the call gave it no answer. Throws the failure if hardly any time is left for one more call.
+   * That call has a time limit of its own, so the client's time is counted here from then on, and the failure is its
+   * answer once that is over.
    */
-  goOnOrThrow(failure: Error): void {
+  askAgain(why: string, failure = failureByTime(why)): void {
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure
@@ -161,7 +162,7 @@ export function failedByTime(error: unknown): error is UpstreamFailure {
 }
 
 /** For a client whose own time is over, though the call that it waits for may go on. */
-export function failureByTime(reason: string): UpstreamFailure {
+function failureByTime(reason: string): UpstreamFailure {
   const cause = new Error(`no quote within the time of the request: ${reason}`)
   return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }

@@ -11,7 +11,7 @@ import {
   repeatableHeaders,
 } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import { type End, Ends, serveLeftMs } from './ends.ts'
+import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -77,6 +77,7 @@ export interface GivenQuote {
 interface AnswerReaderParts {
   config: { quotes: { maxBytes: number } }
   events: Events
+  clockDifference: Pick<ClockDifference, 'note'>
 }
 
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
@@ -88,7 +89,7 @@ export class AnswerReader {
 
   constructor(parts: AnswerReaderParts) {
     this.#parts = parts
-    this.#ends = new Ends(parts.events)
+    this.#ends = new Ends(parts.clockDifference)
   }
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */

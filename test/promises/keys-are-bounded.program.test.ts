@@ -29,7 +29,7 @@ async function click(
   key = 'k',
   send: () => WholeAnswer | Promise<WholeAnswer> = answer,
 ): Promise<boolean> {
-  const order = { id: keys.idIn(['Idempotency-Key', key]) ?? '', bytes: Buffer.from('b'), terms: undefined }
+  const order = { key, headers: [], bytes: Buffer.from('b'), terms: undefined }
   let isSent = false
   await keys.once({ target: '/', outcome: undefined }, order, async () => {
     isSent = true

@@ -103,7 +103,7 @@ export class QuoteStage {
     }
     const parts = {
       config: { quotes, client: { ipHeader: 'forwarded' }, upstream: { totalTimeoutMs } },
-      ...{ clock, events },
+      ...{ clock, events, clockDifference: { note() {} } },
     }
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
@@ -111,7 +111,8 @@ export class QuoteStage {
       clients: { identify: ({ client }) => client ?? noClient },
       partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
       supplied: new Map(),
-      sharedStore: undefined,
+      // Stages that share a store have the same keys.
+      sharedStore: { salt: '' },
       upstream: {
         name: 'swap',
         call: (request, receiver) => {
