@@ -58,8 +58,6 @@ const digitsToRound = 5
 const judgedOnceMs = 20
 /** What is known of the provider's quotes changes while an order waits for a connection. */
 const maxMs = 1_000
-/** The clock may be read at the very end of a quote, a moment before the guard reads it. */
-const atTheEndMs = 1
 
 /** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
@@ -73,7 +71,6 @@ export class FloatOrder {
   readonly #stated: StatedAmount | undefined
   /** With the quote that is used or was too old, if one was known. */
   verdict!: Verdict
-  /** Of that quote. */
   quoteAgeMs: number | undefined
   #judgedAtMs = 0
 
@@ -111,8 +108,13 @@ export class FloatOrder {
   judgeAgain(): number {
     const now = this.#ledger.now()
     const hasWaited = this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
-    if (hasWaited || this.#liveForMs(now) <= 0) this.#judge(now)
-    return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(this.#liveForMs(now))))
+    let liveForMs = this.#liveForMs(now)
+    if (hasWaited || liveForMs <= 0) {
+      this.#judge(now)
+      liveForMs = this.#liveForMs(now)
+    }
+    // The clock may have been read at the very end of the quote, a moment before the guard reads it.
+    return Math.min(maxMs, Math.max(1, Math.ceil(liveForMs)))
   }
 
   /** For how long a live quote lets it be sent; without end if no live quote does. */
@@ -129,8 +131,7 @@ export class FloatOrder {
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */
   get isInDoubt(): boolean {
-    const { rule } = this.verdict
-    return !this.#asked.othersKnown || rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
+    return !this.#asked.othersKnown || ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
   }
 
   /** The verdict in words. */
@@ -146,8 +147,7 @@ export class FloatOrder {
     const now = this.#ledger.now()
     const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked, now))
     const found = this.#ledger.byTerms.find(this.terms, this.#asked, this.#stated, now)
-    const shown = found.terms.flatMap((terms) => terms.shown)
-    const matching = [found.exact, found.ownExact, found.own, ...shown]
+    const matching = [found.exact, found.ownExact, found.own, ...found.terms.flatMap(({ shown }) => shown)]
     const quotes = new Set(named.length > 0 || namesAnothers(this.terms) ? named : matching)
     return [...quotes]
       .filter((quote) => quote !== undefined)

@@ -46,7 +46,6 @@ export interface KeyKeeper {
   close?(): Promise<void>
 }
 
-/** An order with a key. */
 interface KeyedOrder {
   readonly key: string
   /** As the provider gets them. */
@@ -68,10 +67,11 @@ interface OrderKeysOptions {
 
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
-export const maxKeptBytes = 33_554_432
+const maxKeptBytes = 33_554_432
 /** An order that another replica claimed is over so long after its time, however slow that replica is. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
+const wasAnswered = 'The order with this Idempotency-Key was answered before.'
 
 /** What is said where there is no answer to give again. */
 const unanswered = {
@@ -133,12 +133,8 @@ export class OrderKeys {
     if (known?.state === 'unknown') known = (await this.#findElsewhere(id)) ?? known
     known ??= await this.#claim(id, digest)
     if (known !== undefined) {
-      const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
-      exchange.outcome = {
-        how: 'order-replayed',
-        why: 'The order with this Idempotency-Key was answered before.',
-      }
-      return answer
+      exchange.outcome = { how: 'order-replayed', why: wasAnswered }
+      return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
     }
     let state: State | undefined
     try {
@@ -167,19 +163,15 @@ export class OrderKeys {
 
   /** A key that an earlier process left. An order that was on its way then has no known answer. */
   restore(id: string, text: string, ageMs: number): void {
-    const { digest, state } = decode(text)
     this.release(id)
-    if (ageMs >= keptForMs) return
-    const claimedSteadyMs = this.#options.clock.steadyMs() - ageMs
-    this.#enter(id, { digest, state: state === 'sent' ? 'unknown' : state, claimedSteadyMs })
+    const known = this.#knownOf({ text, ageMs })
+    if (!this.#isOver(known)) this.#enter(id, known.state === 'sent' ? { ...known, state: 'unknown' } : known)
   }
 
-  /** All that is kept, as keepers have it. */
   *live(): Iterable<Kept & { readonly id: string }> {
-    const steadyMs = this.#options.clock.steadyMs()
     for (const all of [this.#open, [...this.#answered.entries()].reverse()])
       for (const [id, known] of all)
-        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: steadyMs - known.claimedSteadyMs }
+        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }
 
   #find(id: string): Known | undefined {
@@ -191,8 +183,12 @@ export class OrderKeys {
     return known && !this.#isOver(known) ? known : undefined
   }
 
-  #isOver({ claimedSteadyMs }: Known): boolean {
-    return this.#options.clock.steadyMs() - claimedSteadyMs >= keptForMs
+  #ageMsOf({ claimedSteadyMs }: Known): number {
+    return this.#options.clock.steadyMs() - claimedSteadyMs
+  }
+
+  #isOver(known: Known): boolean {
+    return this.#ageMsOf(known) >= keptForMs
   }
 
   /** Returns what a keeper knows of the key already. */
@@ -218,19 +214,15 @@ export class OrderKeys {
 
   async #findElsewhere(id: string): Promise<Known | undefined> {
     const found = await Promise.all(this.#options.keepers.map((keeper) => keeper.find?.(id)))
-    const known = found.filter((one) => one !== undefined).map((one) => this.#knownOf(one))
-    return known.find(({ state }) => state !== 'sent')
+    return found.map((one) => one && this.#knownOf(one)).find((known) => known && known.state !== 'sent')
   }
 
   /** As a keeper has it. */
   #knownOf({ text, ageMs }: Kept): Known {
     const { digest, state } = decode(text)
     const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
-    return {
-      digest,
-      state: isLost ? 'unknown' : state,
-      claimedSteadyMs: this.#options.clock.steadyMs() - ageMs,
-    }
+    const claimedSteadyMs = this.#options.clock.steadyMs() - ageMs
+    return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs }
   }
 
   #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
@@ -255,7 +247,7 @@ export class OrderKeys {
     const known = state && { ...claimed, state }
     if (known === undefined) this.release(id)
     else this.#enter(id, known)
-    const ageMs = this.#options.clock.steadyMs() - claimed.claimedSteadyMs
+    const ageMs = this.#ageMsOf(claimed)
     await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, known && encode(known), ageMs)))
   }
 

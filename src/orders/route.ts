@@ -1,5 +1,5 @@
 import type { Clients } from '../client/client-address.ts'
-import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
+import { type ApplicationOf, isAddress, type Partition, type PartitionClient } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
@@ -120,10 +120,9 @@ export class OrderRoutes {
 
   /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
-    const { applicationOf, clients, partitionOf, rateLimit } = this.#parts
+    const { clients, rateLimit } = this.#parts
     const { rawHeaders } = exchange.request
-    const partition = partitionOf(clients.identify(exchange), rawHeaders)
-    const order = await this.#judge(terms, applicationOf(rawHeaders), partition)
+    const order = await this.#judge(terms, clients.identify(exchange), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseUnlessSent(order, exchange)
     await rateLimit?.count(exchange)
@@ -132,13 +131,11 @@ export class OrderRoutes {
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
   async explain(body: Buffer, appName: string): Promise<OrderExplanation> {
-    const { applicationOf, config, partitionOf } = this.#parts
-    const { order: terms, problem } = readOrder(body, config.orders)
+    const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
-    const application = appName === '' ? applicationOf([]) : appName
     // Where clients have partitions, the person at the console has none.
-    const partition = partitionOf({ address: undefined, peerTrusted: false }, [])
-    const order = await this.#judge(terms, application, partition)
+    const nobody = { address: undefined, peerTrusted: false }
+    const order = await this.#judge(terms, nobody, appName === '' ? [] : ['App-Name', appName])
     return { order, decision: this.#decision(order) }
   }
 
@@ -148,15 +145,14 @@ export class OrderRoutes {
    */
   async #judge(
     terms: OrderTerms,
-    application: string | undefined,
-    partition: string | undefined,
+    client: PartitionClient,
+    rawHeaders: readonly string[],
   ): Promise<FloatOrder> {
-    const { config, journals, ledger, markOf } = this.#parts
-    const orderer = {
-      isAddress: isAddress(partition),
-      partition: markOf(partition),
-      application: briefText(application ?? ''),
-    }
+    const { applicationOf, config, journals, ledger, markOf, partitionOf } = this.#parts
+    const place = partitionOf(client, rawHeaders)
+    const partition = markOf(place)
+    const application = briefText(applicationOf(rawHeaders) ?? '')
+    const orderer = { application, partition, isAddress: isAddress(place) }
     const othersKnown = await journals.caughtUp()
     return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
   }

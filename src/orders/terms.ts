@@ -2,7 +2,6 @@ import { randomInt } from 'node:crypto'
 import { type Now, orderLeftMs } from '../clock.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { briefText } from '../process/text.ts'
 import { createAmountMatcher, doubleText, type StatedAmount } from './amounts.ts'
 import { type Entry, fold, hash, later, mix, Terms } from './entries.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
@@ -192,9 +191,11 @@ export class AllTerms {
   }
 
   /** Those of just its amount first: the others only have the same nearest double. */
-  #meantBy({ pair, fromAmount }: OrderTerms, application: string | undefined): readonly Terms[] {
-    if (pair === undefined || application === undefined || fromAmount === undefined) return []
-    const folded = fold(briefText(pair))
+  #meantBy(
+    { foldedPair: folded, fromAmount }: OrderTerms,
+    application: string | undefined,
+  ): readonly Terms[] {
+    if (folded === undefined || application === undefined || fromAmount === undefined) return []
     const isFrom = createAmountMatcher(fromAmount)
     const { canonical } = fromAmount
     const meant = this.#byFrom
@@ -221,9 +222,9 @@ export class AllTerms {
   }
 
   /** An answer for the order's pair that was given to the orderer and that could not be read. */
-  findUnreadable({ pair }: OrderTerms, { partition }: Orderer): Entry | undefined {
-    if (pair === undefined) return undefined
-    const { at, isAlike } = this.#placeOfPair(fold(briefText(pair)), partition)
+  findUnreadable({ foldedPair }: OrderTerms, { partition }: Orderer): Entry | undefined {
+    if (foldedPair === undefined) return undefined
+    const { at, isAlike } = this.#placeOfPair(foldedPair, partition)
     return this.#hidden.of(at).find(isAlike)
   }
 

@@ -52,13 +52,12 @@ export class QuoteWriter {
     const own = this.#ofHit(this.#serve(pair, quote.end, at, found))
     const received = this.#ofQuote(quote.headers)
     exchange.outcome = own.outcome
-    if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
-      if (received.lines !== undefined) {
-        const length = `Content-Length: ${quote.body.length}\r\n`
-        const id = `X-Request-Id: ${exchange.id}\r\n`
-        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
-        if (response.writeWhole(head, quote.body)) return
-      }
+    const isPlain = exchange.rateLimit === undefined && received.lines !== undefined
+    if (isPlain && response instanceof TrafficResponse) {
+      const length = `Content-Length: ${quote.body.length}\r\n`
+      const id = `X-Request-Id: ${exchange.id}\r\n`
+      const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
+      if (response.writeWhole(head, quote.body)) return
     }
     const headers = received.list.concat('Content-Length', String(quote.body.length), own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))

@@ -25,7 +25,6 @@ export class Flight {
   /** Aborted when no client waits any more. */
   #leaving: AbortController | undefined
   #waiting = 0
-  #isClaimed = false
 
   constructor(
     table: Map<string, Flight>,
@@ -77,13 +76,6 @@ export class Flight {
     if (target !== this.#target) return false
     // Whether a client is refused may depend on its place.
     return notKept === 'other-amount' || address === this.#address
-  }
-
-  /** An answer that may not be shared goes to the first client that claims it. */
-  claim(): boolean {
-    const isFirst = !this.#isClaimed
-    this.#isClaimed = true
-    return isFirst
   }
 }
 

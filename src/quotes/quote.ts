@@ -46,8 +46,9 @@ export class QuoteAnswer {
   stored: StoredQuote | undefined = undefined
   /** Why it is not in memory. */
   notKept: NotKeptReason | undefined = undefined
-  /** Whether other clients whose request has the same key may get this answer. */
+  /** Whether other clients whose request has the same key may get this answer; else the first gets it. */
   shared = true
+  isTaken = false
   /** Another replica has fetched this quote, so it is answered as a hit. */
   found: StoredQuote | undefined = undefined
 
@@ -74,7 +75,7 @@ export interface GivenQuote {
   readonly end: End
 }
 
-interface AnswerReaderParts {
+export interface AnswerReaderParts {
   config: { quotes: { maxBytes: number } }
   events: Events
   clockDifference: Pick<ClockDifference, 'note'>
@@ -95,8 +96,9 @@ export class AnswerReader {
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
     const { status, rawHeaders, body } = whole
-    const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
+    const headers = answerHeaders(status, rawHeaders, dropsCookies)
     const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
+    const answer = new QuoteAnswer(whole, headers)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
-import type { Events, Lookup, NotKeptReason } from '../events.ts'
+import type { Lookup, NotKeptReason } from '../events.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
@@ -10,14 +10,14 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
-import { type ClockDifference, serveLeftMs } from './ends.ts'
+import { serveLeftMs } from './ends.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
-import { AnswerReader, QuoteAnswer, type StoredQuote } from './quote.ts'
+import { AnswerReader, type AnswerReaderParts, QuoteAnswer, type StoredQuote } from './quote.ts'
 import { foldPair } from './target.ts'
 
-interface QuoteRouteParts extends AsksParts {
+interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
   config: {
     quotes: {
       keyHeaders: readonly string[]
@@ -28,8 +28,6 @@ interface QuoteRouteParts extends AsksParts {
     upstream: { totalTimeoutMs: number }
   }
   clock: Clock
-  clockDifference: Pick<ClockDifference, 'note'>
-  events: Events
   upstream: Pick<Upstream, 'name' | 'call'>
   cache: QuoteCache
   notes: QuoteNotes
@@ -128,7 +126,7 @@ export class QuoteRoute {
           client.askAgain('the calls that it waited for were refused to other clients')
           entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
           client.sharedAfterRefusal = true
-        } else if (!answer.shared && !flight.claim()) {
+        } else if (!answer.shared && answer.isTaken) {
           client.askAgain('the answer of the call that it waited for may not be shared')
           entry = undefined
         } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
@@ -138,6 +136,7 @@ export class QuoteRoute {
           entry = ask.key
         } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
         else {
+          answer.isTaken = true
           const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }

@@ -2,7 +2,6 @@ import { isZero, parseDecimal } from '../http/decimal.ts'
 import { foldPath } from '../http/fold-path.ts'
 import type { AmountProblem, AmountReading, QuotePath } from '../http/target.ts'
 
-const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
 
 /** Reads a path that upstream routers may take for a quote's; undefined if none does. */
@@ -10,7 +9,7 @@ export function readQuotePath(path: string): QuotePath | undefined {
   for (const reading of foldPath(path)) {
     const pair = foldedPath.exec(reading)?.[1]
     if (pair === undefined) continue
-    return plainPath.exec(path)?.[1] === pair ? { pair } : { pair, spelledPath: path }
+    return path === `/v3/pairs/${pair}/quotes` ? { pair } : { pair, spelledPath: path }
   }
   return undefined
 }
