@@ -228,3 +228,27 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     expect(keys.size).toBe(maxKeys)
   })
 })
+
+test('an answer that the folder has lost is looked for in the store, and the order is not sent again', async () => {
+  const stored = new Map<string, string>()
+  const find = async (id: string) => {
+    const text = stored.get(id)
+    return text === undefined ? undefined : { text, ageMs: 0 }
+  }
+  const keep = async (id: string, text: string | undefined) => void (text && stored.set(id, text))
+  const store: KeyKeeper = {
+    find,
+    claim: async (id, text) => (await find(id)) ?? keep(id, text),
+    settle: keep,
+  }
+  const claims: [id: string, text: string][] = []
+  const folder: KeyKeeper = {
+    read: async (keys) => claims.forEach(([id, text]) => void keys.restore(id, text, 0)),
+    claim: async (id, text) => void claims.push([id, text]),
+    settle: async () => {},
+  }
+  expect(await click(keysWith([folder, store]))).toBe(true)
+  const restarted = keysWith([folder, store])
+  await restarted.start()
+  expect(await click(restarted)).toBe(false)
+})
