@@ -219,32 +219,11 @@ export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean
   return codings !== undefined && !/^chunked *(?:\nchunked *)*$/i.test(codings)
 }
 
-/** undici hands header bytes over as Buffers; latin1 keeps every byte. */
-export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
-  const texts: string[] = []
-  for (const part of rawHeaders) texts.push(typeof part === 'string' ? part : part.toString('latin1'))
-  return texts
-}
-
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
 /** Whether the lines of Via name a quotegate: the request has been through one already (RFC 9110 7.6.3). */
 export function namesQuotegate(viaLines: string | undefined): boolean {
   return viaLines?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
-}
-
-/** Whether a text is nothing but ASCII that a head may hold. */
-export function isPlain(text: string): boolean {
-  return /^[\x20-\x7e\t]*$/.test(text)
-}
-
-/**
- * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then:
- * no phrase at all is better than a mangled one.
- */
-export function reasonBytes(reason: string): string {
-  if (isPlain(reason)) return reason
-  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
 }
 
 /** Returns the same list again for equal lists: a provider sends the same headers with nearly every quote. */

@@ -1,9 +1,17 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, errors } from 'undici'
 import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
+import { bodilessStatuses } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import { type EndedCall, type Permit, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
+import {
+  type Breaker,
+  type EndedCall,
+  type Permit,
+  type RequestKind,
+  type Traffic,
+  trafficOf,
+} from './breakers.ts'
 import type { Caller, Connection, Connections, Lane } from './connections.ts'
 import {
   type CountedFailure,
@@ -17,7 +25,7 @@ import {
   retryableFaults,
 } from './fault.ts'
 import { RequestBody, type SentBody } from './request-body.ts'
-import type { RequestTrace, TryTrace } from './try-trace.ts'
+import { type RequestTrace, type TracedUpstream, TryTrace } from './try-trace.ts'
 
 export interface UpstreamRequest {
   kind: RequestKind
@@ -38,6 +46,8 @@ export interface UpstreamRequest {
   decide?(): number
   /** Undefined: it is not sampled. */
   trace?: RequestTrace | undefined
+  /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
+  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
 }
 
 /** Receives the answer to a call: header bytes as received, no copies, no promises. */
@@ -52,26 +62,19 @@ export interface Receiver {
   ended(error?: Error): void
 }
 
-/** What all calls of one upstream share. */
-export interface CallContext {
+/** The upstream, as its calls know it. */
+export interface CalledUpstream extends TracedUpstream {
   readonly name: UpstreamName
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
-  /** The path of its base URL, which goes before every target. */
-  readonly basePath: string
+  readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
   readonly retries: number
   /** How long a request without `connectByMs` may wait for a connection to be free. */
   readonly maxWaitMs: number
-  /** Undefined: the request is not sampled. */
-  traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
-  /** Whether the upstream can be connected to. */
-  mayRetry(): boolean
-  /** A call got its connection. */
-  connected(): void
-  retried(): void
+  callRetried(): void
   /** Called before a breaker counts the failure: that of connections if the call never got one. */
-  failed(failure: CountedFailure, call: Call, hadConnection: boolean): void
-  ended(outcome: Outcome, call: Call): void
+  callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
+  callEnded(outcome: Outcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
@@ -94,7 +97,9 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   readonly startedAtMs: number
   /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
-  readonly #context: CallContext
+  /** Of the answer, if one has come. The request is not sent again then. */
+  status = 0
+  readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
   /** Of the breaker of its kind, if it has one. */
   readonly #permit: Permit | undefined
@@ -112,10 +117,6 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   /** The receiver knows how the request ended. */
   #isTold = false
   #hasEnded = false
-  /** Of the answer, if one has come. The request is not sent again then. */
-  status = 0
-  /** It had its connection and was cancelled, which says nothing about the upstream. It is not sent again either. */
-  #unsent = false
 
   // Of each try.
   #connection: Connection | undefined
@@ -126,52 +127,44 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   /** Its first byte was about to be written. */
   #began = false
   #traced: TryTrace | undefined
-  /** The try has its connection, or will have none. */
-  #goOn: () => void = nothing
   /** The try has ended. True: the request is to be sent again. */
-  #tried: (again: boolean) => void = nothing
+  #tried: (again: boolean) => void = () => {}
 
   constructor(
     request: UpstreamRequest,
     receiver: Receiver,
-    { context, lane, permit }: { context: CallContext; lane: Lane; permit: Permit | undefined },
+    { upstream, lane, permit }: { upstream: CalledUpstream; lane: Lane; permit: Permit | undefined },
   ) {
     this.request = request
     this.lane = lane
-    this.upstream = context.name
+    this.upstream = upstream.name
     this.traffic = trafficOf(request.kind)
     this.#receiver = receiver
-    this.#context = context
+    this.#upstream = upstream
     this.#permit = permit
-    this.startedAtMs = context.timers.steadyMs()
-    this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
-    this.#retriesLeft = permit?.isTrial ? 0 : context.retries
+    this.startedAtMs = upstream.timers.steadyMs()
+    this.#connectByMs = request.connectByMs ?? this.startedAtMs + upstream.maxWaitMs
+    this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
     void this.#run()
   }
 
   async #run(): Promise<void> {
-    for (let resends = 0; this.#reason === undefined; resends += 1) {
-      if (resends > 0) this.#context.retried()
-      this.#begin(resends)
-      this.#context.connections.take(this)
-      if (this.#connection === undefined) await this.#wait()
-      if (this.#connection === undefined) return
-      if (!(await this.#send(this.#connection))) return
+    for (let resends = 0; await this.#try(resends); resends += 1) {
+      if (this.#reason !== undefined) return this.#end(outcomeOf(this.#reason), 'abandoned')
+      this.#upstream.callRetried()
     }
-    this.#end(outcomeOf(this.#reason), 'abandoned')
   }
 
-  #begin(resends: number): void {
-    this.#connection = undefined
-    this.#controller = undefined
-    this.#bytesReadBefore = undefined
-    this.#began = false
-    this.#traced = this.#context.traceTry(this.request, resends)
-  }
-
-  #wait(): Promise<void> {
+  #try(resends: number): Promise<boolean> {
+    const { trace, method } = this.request
     return new Promise((resolve) => {
-      this.#goOn = resolve
+      this.#tried = resolve
+      this.#connection = undefined
+      this.#controller = undefined
+      this.#bytesReadBefore = undefined
+      this.#traced = trace && new TryTrace(trace, method, this.#upstream, resends)
+      this.#upstream.connections.take(this)
+      if (this.#connection !== undefined) return
       this.#waited = true
       this.#traced?.waits()
       this.#watch()
@@ -180,7 +173,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
-    const { timers } = this.#context
+    const { timers } = this.#upstream
     this.#timer?.clear()
     try {
       const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
@@ -204,37 +197,28 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   /** Of the connections: the request is out of the queue. */
   start(connection: Connection, permit: Permit): void {
     this.#timer?.clear()
-    connection.closeIfRetired()
     this.#connection = connection
     this.#connectPermit = permit
     this.#traced?.starts(connection.isOpen)
     // A trial is not retried: an upstream that is just recovering gets one request.
     if (permit.isTrial) this.#retriesLeft = 0
-    this.#goOn()
+    const { body, headers, method, target } = this.request
+    const sent = {
+      method: method as Dispatcher.HttpMethod,
+      // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
+      path: this.#upstream.basePath + target,
+      headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
+      // Its types leave out the lists that it sends in chunks.
+      body: body as Buffer | RequestBody | null,
+    }
+    connection.dispatch(sent, this)
+    // On an open connection it goes out in this turn of the event loop.
+    if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
   }
 
   /** Of the connections: it will have none. */
   refuse(error: Error): void {
     this.#failed(error)
-    this.#goOn()
-  }
-
-  #send(connection: Connection): Promise<boolean> {
-    const { body, headers, method, target } = this.request
-    return new Promise((resolve) => {
-      this.#tried = resolve
-      const sent = {
-        method: method as Dispatcher.HttpMethod,
-        // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
-        path: this.#context.basePath + target,
-        headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
-        // Its types leave out the lists that it sends in chunks.
-        body: body as Buffer | RequestBody | null,
-      }
-      connection.dispatch(sent, this)
-      // On an open connection it goes out in this turn of the event loop.
-      if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
-    })
   }
 
   /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
@@ -243,12 +227,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     this.#reason = reason
     this.#tell(reason)
     if (this.#began) this.#controller?.abort(reason)
-    else if (this.#context.connections.withdraw(this)) {
-      const outcome = outcomeOf(reason)
-      this.#traced?.ends(outcome === 'given-up' ? 'given_up' : outcome)
-      this.#end(outcome, 'abandoned')
-      this.#goOn()
-    }
+    else if (this.#upstream.connections.withdraw(this)) this.#failed(reason)
   }
 
   /** The same, because no client waits for the answer any more. */
@@ -258,7 +237,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   /** A failure of the upstream, as the receiver of this call gets it. */
   failure(fault: UpstreamFault, cause?: Error): UpstreamFailure {
-    return new UpstreamFailure(this.#context.name, { fault, maybeSeen: this.maybeSeen, cause })
+    return new UpstreamFailure(this.upstream, { fault, maybeSeen: this.maybeSeen, cause })
   }
 
   /** Reads on after the receiver's `data` has returned false. */
@@ -269,50 +248,53 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Controller): void {
     const connection = this.#connection
+    const { connectByMs, times } = this.request
     this.#timer?.clear()
     this.#controller = controller
     this.#bytesReadBefore = connection?.bytesRead
     connection?.expectAnswer(controller)
     this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
-    this.#context.connected()
+    this.#upstream.breakers.states.connections.close()
     this.#traced?.connected()
     try {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isLate = this.#context.timers.steadyMs() > this.#connectByMs
-      if (this.#waited && this.request.connectByMs !== undefined && isLate)
-        throw this.failure('connection_limit_reached')
+      const isLate = this.#upstream.timers.steadyMs() > this.#connectByMs
+      if (this.#waited && connectByMs !== undefined && isLate) throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
-      this.#unsent = true
       this.#traced?.unsent()
       throw error
     }
+    if (times !== undefined) times.sentAtMs ??= performance.now()
     this.#began = true
     this.maybeSeen = true
   }
 
-  onResponseStart(controller: Controller, status: number, _headers: unknown, reason = ''): void {
+  onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders, reason = ''): void {
     // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
-    const rawHeaders = latin1Headers(controller.rawHeaders as Buffer[])
+    const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) => part.toString('latin1'))
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
-    if (mayMislead && headerLines(rawHeaders, 'transfer-encoding') !== undefined) this.#connection?.retire()
+    if (mayMislead && headers['transfer-encoding'] !== undefined) this.#connection?.retire()
     this.status = status
     this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
-    if (!this.#isTold) this.#receiver.head(status, rawHeaders, reason)
+    if (this.#isTold) return
+    const { times } = this.request
+    if (times !== undefined && status >= 200) times.beganAtMs = performance.now()
+    this.#receiver.head(status, rawHeaders, reasonBytes(reason))
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
     if (chunk.length === 0 || this.#isTold || this.#receiver.data(chunk)) return
-    this.#heldUpSinceMs ??= this.#context.timers.steadyMs()
+    this.#heldUpSinceMs ??= this.#upstream.timers.steadyMs()
     controller.pause()
   }
 
@@ -333,7 +315,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   #complete(): void {
     this.#traced?.ends()
     if (failedStatuses.has(this.status)) {
-      this.#context.failed(this.status, this, true)
+      this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
     } else this.#end('answered', 'succeeded')
     this.#tell()
@@ -352,11 +334,14 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     }
     const wasGivenUp = isCausedByClient(error) || (error === this.#reason && outcomeOf(error) === 'given-up')
     this.#traced?.ends(wasGivenUp ? 'given_up' : fault)
-    const isNotUpstreams = wasGivenUp || this.#unsent || isLocalError(error)
+    // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
+    const wasTried = this.#began || this.#connectPermit !== undefined
+    const isNotUpstreams = wasGivenUp || !wasTried || isLocalError(error)
     this.#countHeldUp()
     const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
-    if (mayRepeat && this.#retriesLeft > 0 && this.#context.mayRetry()) {
+    const canConnect = this.#upstream.breakers.states.connections.state === 'closed'
+    if (mayRepeat && canConnect && this.#retriesLeft > 0) {
       this.#retriesLeft -= 1
       this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
@@ -365,7 +350,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#tried(true)
       return
     }
-    if (counts) this.#context.failed(fault, this, this.#connectPermit === undefined)
+    if (counts) this.#upstream.callFailed(fault, this, this.#connectPermit === undefined)
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#verdict() : 'succeeded'
     this.#end(wasGivenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
@@ -397,19 +382,19 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   #countHeldUp(): void {
     const sinceMs = this.#heldUpSinceMs
-    if (sinceMs !== undefined) this.#heldUpMs += this.#context.timers.steadyMs() - sinceMs
+    if (sinceMs !== undefined) this.#heldUpMs += this.#upstream.timers.steadyMs() - sinceMs
     this.#heldUpSinceMs = undefined
   }
 
   #giveBack(): void {
-    if (this.#connection !== undefined) this.#context.connections.giveBack(this.#connection, this)
+    if (this.#connection !== undefined) this.#upstream.connections.giveBack(this.#connection, this)
   }
 
   #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#permit?.[verdict]()
-    this.#context.ended(outcome, this)
+    this.#upstream.callEnded(outcome, this)
   }
 
   #tell(error?: Error): void {
@@ -421,4 +406,10 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   }
 }
 
-const nothing = () => {}
+/**
+ * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then: no phrase at
+ * all is better than a mangled one.
+ */
+export function reasonBytes(reason: string): string {
+  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+}

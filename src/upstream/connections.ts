@@ -163,10 +163,17 @@ export class Connections {
     this.#lanes = new Lanes(options)
   }
 
-  /** `waiting`: requests that wait for a connection. */
-  get stats(): { readonly busy: number; readonly idle: number; readonly waiting: number } {
-    const idle = this.#free.filter((connection) => connection.isOpen).length
-    return { busy: this.#lanes.held, idle, waiting: this.#lanes.waiting }
+  get busy(): number {
+    return this.#lanes.held
+  }
+
+  get idle(): number {
+    return this.#free.filter((connection) => connection.isOpen).length
+  }
+
+  /** How many requests wait for a connection. */
+  get waiting(): number {
+    return this.#lanes.waiting
   }
 
   /** Whether one more request may come, to have a connection or to wait for one. */

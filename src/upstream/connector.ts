@@ -18,7 +18,7 @@ export interface ConnectionOptions {
   /** How old a connection may get before a new one replaces it. */
   maxAgeMs: number
   connectTimeoutMs: number
-  lookup: LookupFunction | undefined
+  lookup?: LookupFunction | undefined
   /** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
   tls?: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> | undefined
   /** Through which an https origin is reached; an http origin is connected to directly. */

@@ -1,6 +1,6 @@
 import { type Clock, PatientTimer, type Timers } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
+import { hasForeignTransferCoding } from '../http/headers.ts'
 import type { Receiver, UpstreamRequest } from './call.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -51,7 +51,7 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
   const connectByMs = beganAtMs + totalTimeoutMs / 2
   let deadline: PatientTimer | undefined
   try {
-    const call = upstream.call({ ...request, connectByMs }, answer)
+    const call = upstream.call({ ...request, connectByMs, times }, answer)
     const onDeadline = () => call.giveUp(answer.tooLate(new Error(`no whole answer in ${totalTimeoutMs} ms`)))
     deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - timers.steadyMs()), onDeadline, timers)
     signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
@@ -88,19 +88,17 @@ class Answer implements Receiver {
   sent(): void {
     // After a pause of this process the connection may be there before the deadline's timer runs.
     if (this.#timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
-    const { clock, times } = this.#options
     this.#options.sent?.()
-    if (times !== undefined) times.sentAtMs ??= performance.now()
-    this.#sentSteadyMs = clock.steadyMs()
+    this.#sentSteadyMs = this.#options.clock.steadyMs()
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
-    const { clock, times } = this.#options
-    if (times !== undefined) times.beganAtMs = performance.now()
+    const { clock } = this.#options
+    const hasForeignCoding = hasForeignTransferCoding(rawHeaders)
     const head: WholeAnswer = {
       status,
-      reason: reasonBytes(reason),
+      reason,
       rawHeaders,
       body: noBytes,
       sentSteadyMs: this.#sentSteadyMs ?? 0,
@@ -108,7 +106,7 @@ class Answer implements Receiver {
       receivedSteadyMs: clock.steadyMs(),
     }
     this.#options.answerBegan?.(head)
-    if (hasForeignTransferCoding(rawHeaders))
+    if (hasForeignCoding)
       throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
     this.#head = head
   }

@@ -9,11 +9,10 @@ export interface RequestTrace {
   readonly shownTarget: string
 }
 
-/** Where a request goes, as its spans say it. */
-interface TracedTarget {
-  readonly method: string
-  readonly origin: URL
-  /** Of its base URL. */
+/** Where requests go, as their spans say it. */
+export interface TracedUpstream {
+  readonly url: URL
+  /** The path of its base URL, which goes before every target. */
   readonly basePath: string
 }
 
@@ -22,7 +21,8 @@ const noHeaders: readonly string[] = []
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
   readonly #trace: RequestTrace
-  readonly #target: TracedTarget
+  readonly #method: string
+  readonly #upstream: TracedUpstream
   readonly #resends: number
   #wait: Span | undefined
   #connecting: Span | undefined
@@ -32,9 +32,10 @@ export class TryTrace {
   #hasEnded = false
   #status = 0
 
-  constructor(trace: RequestTrace, target: TracedTarget, resends: number) {
+  constructor(trace: RequestTrace, method: string, upstream: TracedUpstream, resends: number) {
     this.#trace = trace
-    this.#target = target
+    this.#method = method
+    this.#upstream = upstream
     this.#resends = resends
   }
 
@@ -54,13 +55,13 @@ export class TryTrace {
     const { span, shownTarget } = this.#trace
     this.#wait?.end()
     if (!isOpen) this.#connecting = span.child('connect', 'internal')
-    const { method, origin, basePath } = this.#target
-    const { hostname, port, protocol } = origin
-    this.#call = span.child(method, 'client')
-    this.#call.set('http.request.method', method)
+    const { url, basePath } = this.#upstream
+    const { hostname, port, protocol, origin } = url
+    this.#call = span.child(this.#method, 'client')
+    this.#call.set('http.request.method', this.#method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
-    this.#call.set('url.full', origin.origin + basePath + shownTarget)
+    this.#call.set('url.full', origin + basePath + shownTarget)
     if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
   }
 

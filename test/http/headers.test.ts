@@ -6,7 +6,6 @@ import {
   headerLines,
   namesQuotegate,
   nominatedIn,
-  reasonBytes,
 } from '../../src/http/headers.ts'
 
 const keepsAll = () => false
@@ -98,20 +97,5 @@ describe('Via names us', () => {
   test('on any of its lines', () => {
     expect(namesQuotegate(headerLines(['Via', '1.1 a', 'X-Via', '1.1 quotegate'], 'via'))).toBe(false)
     expect(namesQuotegate(headerLines(['Via', '1.1 a', 'via', '1.1 quotegate'], 'via'))).toBe(true)
-  })
-})
-
-describe('the bytes of a reason phrase', () => {
-  test('are restored from what undici read as UTF-8', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme-composite' }), (reason) => {
-        fc.pre(!reason.includes('\ufffd'))
-        expect(Buffer.from(reasonBytes(reason), 'latin1').toString('utf8')).toBe(reason)
-      }),
-    )
-  })
-
-  test('are dropped if they were not UTF-8, because undici has mangled them', () => {
-    expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe('')
   })
 })
