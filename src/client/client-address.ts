@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { claimingHeader, otherHeader } from '../http/forwarded.ts'
-import { memoize } from '../http/headers.ts'
+import { claimsClientAddress, clientAddressHeaders, memoize } from '../http/headers.ts'
 import {
   type AddressBlock,
   blocksHold,
@@ -126,6 +125,40 @@ function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): R
     received.lines.push(rawHeaders[index + 1] ?? '')
   }
   return received
+}
+
+/** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
+function namesClientAddress(name: string): boolean {
+  const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
+  return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
+}
+
+/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+
+/** The first header that claims a client's address, as spelled. */
+function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name === undefined || name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) return name
+  }
+  return undefined
+}
+
+/**
+ * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is
+ * the advice to the operator.
+ */
+function otherHeader(rawHeaders: readonly string[]): string | undefined {
+  let first: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
+    if (name.toLowerCase() === 'x-forwarded-for') return name
+    first ??= name
+  }
+  return first
 }
 
 /** Why a trusted proxy's header names no client. */

@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import type { StoreAddress } from '../http/store-address.ts'
 import { Wrong } from './problems.ts'
 
 // Each reader returns what the code needs, or throws Wrong.
@@ -78,14 +77,14 @@ const storeShape =
   /^(?:redis|valkey)(s)?(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i
 
 /** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
-export function readStoreUrl(text: string): StoreAddress {
+export function readStoreUrl(text: string) {
   const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
   const [, tls, variant, userInfo, hosts = '', path = '', query] = storeShape.exec(text) ?? []
   if (hosts === '' || /[\s\\]/.test(text)) throw new Wrong(storeForms)
   // redis://secret@host would make the password a user name.
   if (userInfo?.includes(':') === false) throw wrong('a colon before the password, also without a user')
 
-  const kind = (variant?.toLowerCase() ?? 'single') as StoreAddress['kind']
+  const kind = (variant?.toLowerCase() ?? 'single') as 'single' | 'sentinel' | 'cluster'
   const nodes = hosts.split(',').map((node) => {
     const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d+))?$/i.exec(node)
     const port = Number(found?.[3] ?? (kind === 'sentinel' ? 26_379 : 6_379))

@@ -7,7 +7,6 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PatientTimer } from '../clock.ts'
-import { dateLine } from './date.ts'
 import { headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
@@ -159,6 +158,19 @@ export function isSent(response: ServerResponse): boolean {
 /** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
+}
+
+/** The Date line is cached for one second, as Node caches its own. */
+let dateOfSecond = ''
+let dateUntilMs = 0
+
+export function dateLine(): string {
+  const nowMs = Date.now()
+  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
+    dateOfSecond = `Date: ${new Date(nowMs).toUTCString()}\r\n`
+    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
+  }
+  return dateOfSecond
 }
 
 /** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */

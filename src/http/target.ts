@@ -81,3 +81,44 @@ function shownParameter(parameter: string): string {
   if (harmless.has(name) && plainValue.test(value)) return parameter
   return `${plainName.test(name) ? name : '…'}=…`
 }
+
+// What ends a path segment to a Java server, which takes it off before it routes.
+const pathParameters = /(?:;|%3b)[^/]*/gi
+// Servers that decode a path before they route it (WSGI) see no difference between %2f and "/"; some also take a
+// backslash for one (IIS).
+const encodedSlash = /%(?:2f|5c)/gi
+const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
+const mayFold = /[%;]|\/\//
+
+/**
+ * The paths that upstream routers may take a path for, the least changed first. Case is left to the caller, because a
+ * router that ignores it in its own segments keeps it in a value such as a pair.
+ */
+export function foldPath(path: string): readonly string[] {
+  if (!mayFold.test(path)) return [joined(path)]
+  const unescaped = withoutEscapes(path)
+  const bare = unescaped.replace(pathParameters, '')
+  // Path parameters end at a slash. Some servers look for it before they decode %2F, others after.
+  const early = withoutEscapes(path.replace(pathParameters, '')).replace(encodedSlash, '/')
+  const late = unescaped.replace(encodedSlash, '/').replace(pathParameters, '')
+  return [unescaped, bare, late, early.replace(pathParameters, '')].map(joined)
+}
+
+function withoutEscapes(path: string): string {
+  return path.replace(unreservedEscape, (escaped) =>
+    String.fromCharCode(Number.parseInt(escaped.slice(1), 16)),
+  )
+}
+
+/** Without empty segments, at the end neither. */
+function joined(path: string): string {
+  const single = path.replace(/\/{2,}/g, '/')
+  return single.endsWith('/') ? single.slice(0, -1) : single
+}
+
+const versionSegment = /^\/v\d+(?:[./]|$)/i
+
+/** Whether an upstream router may take the path for one below `/v<number>`: /v3, /V4/x, //v4.1, /%76%34;a=b. */
+export function mayBeVersioned(path: string): boolean {
+  return foldPath(path).some((reading) => versionSegment.test(reading))
+}

@@ -1,7 +1,6 @@
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { answerInOneWrite, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
-import { dateLine } from '../http/date.ts'
+import { answerInOneWrite, dateLine, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
 import {
   addLength,
   endToEndHeaders,
@@ -9,7 +8,6 @@ import {
   isCaching,
   ownRequestId,
   repeatableHeaders,
-  withVary,
 } from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
@@ -137,4 +135,21 @@ export class QuoteWriter {
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
+
+/**
+ * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
+ * twice. `Vary: *` stays as it is, because it says more than any name.
+ */
+export function withVary(headers: readonly string[], names: readonly string[]): string[] {
+  const lines = headerValues(headers, 'vary')
+  if (lines.length === 0) return [...headers, 'Vary', names.join(', ')]
+  const received = lines
+    .flatMap((line) => line.split(','))
+    .map((member) => member.trim())
+    .filter((member) => member !== '')
+  if (received.includes('*')) return [...headers]
+  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
+  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+  return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
 }

@@ -1,11 +1,10 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import { type Partition, refuseSecondAppName } from '../client/partition.ts'
-import { formatForwarded } from '../http/forwarded.ts'
-import { createHeaderPicker, lineBreak, nominatedIn } from '../http/headers.ts'
+import { lineBreak, linesOf, nominatedIn } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
-import { refuseLoop, traceHeaders, wireName } from '../server/swap-headers.ts'
+import { formatForwarded, refuseLoop, traceHeaders, wireName } from '../server/swap-headers.ts'
 import type { Caller } from './provider-limit.ts'
 
 /** What a client asks for: all that tells its quote from others. */
@@ -37,9 +36,6 @@ export interface Ask {
 /** An Ask without whose it is. */
 export type KeyedAsk = Omit<Ask, 'application' | 'address' | 'key'>
 
-/** In what is picked of a request's headers, Via and Connection come before the keyed ones. */
-const firstKeyHeader = 2
-
 export interface AsksParts {
   config: { quotes: { keyHeaders: readonly string[] } }
   clients: Pick<Clients, 'identify'>
@@ -58,7 +54,8 @@ export class Asks {
   readonly #wireNames: readonly string[]
   /** What is supplied goes out also where it is not part of the key. */
   readonly #alwaysSupplied: readonly string[]
-  readonly #pick: ReturnType<typeof createHeaderPicker>
+  /** Via, Connection, and the keyed ones. */
+  readonly #read: readonly string[]
 
   constructor(parts: AsksParts) {
     const { keyHeaders } = parts.config.quotes
@@ -69,20 +66,19 @@ export class Asks {
     this.#alwaysSupplied = [...parts.supplied].flatMap(([name, value]) =>
       keyHeaders.includes(name) ? [] : [wireName(name), value],
     )
-    this.#pick = createHeaderPicker(['via', 'connection', ...keyHeaders])
+    this.#read = ['via', 'connection', ...keyHeaders]
   }
 
   /** Throws a Problem if that is not a quote request. */
   read(exchange: Exchange): Ask {
     const { clients, partitionOf, supplied } = this.#parts
     const { rawHeaders } = exchange.request
-    const picked = this.#pick(rawHeaders)
-    const [via, connection] = picked
+    const [via, connection, ...keyed] = linesOf(rawHeaders, this.#read)
     const nominated = nominatedIn(connection)
     if (via !== undefined) refuseLoop(via)
     let application = ''
     const keyedHeaders = this.#keyHeaders.map((name, index) => {
-      const sent = nominated?.has(name) ? undefined : picked[index + firstKeyHeader]
+      const sent = nominated?.has(name) ? undefined : keyed[index]
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
         if (value === undefined || unfitName.test(value)) refuseAppName(value)

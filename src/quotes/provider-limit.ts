@@ -2,10 +2,10 @@ import { hash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { readHttpDate } from '../http/date.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
+import { readHttpDate } from './clock-difference.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 export interface Caller {

@@ -3,13 +3,7 @@ import { z } from 'zod'
 import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
 import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
-import {
-  answerHeaders,
-  createHeaderPicker,
-  createOneList,
-  droppingNames,
-  repeatableHeaders,
-} from '../http/headers.ts'
+import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, Ends, serveLeftMs } from './ends.ts'
 
@@ -95,7 +89,7 @@ export class AnswerReader {
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
     const { status, rawHeaders, body } = whole
     const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
-    const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
+    const [vary, cacheControl, contentCoding] = linesOf(rawHeaders, marks)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -163,7 +157,7 @@ const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
-const pickMarks = createHeaderPicker(['vary', 'cache-control', 'content-encoding'])
+const marks = ['vary', 'cache-control', 'content-encoding']
 
 /** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
 function sliceOf(whole: string, text: string): string {

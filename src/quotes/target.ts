@@ -1,6 +1,5 @@
 import { isZero, parseDecimal } from '../http/decimal.ts'
-import { foldPath } from '../http/fold-path.ts'
-import type { AmountProblem, AmountReading, QuotePath } from '../http/target.ts'
+import { type AmountProblem, type AmountReading, foldPath, type QuotePath } from '../http/target.ts'
 
 const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i

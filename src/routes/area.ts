@@ -1,6 +1,5 @@
-import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
 import { memoize } from '../http/headers.ts'
-import type { Area, QuotePath, TargetReading } from '../http/target.ts'
+import { type Area, foldPath, mayBeVersioned, type QuotePath, type TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
 import { readAmount, readQuotePath } from '../quotes/target.ts'
 

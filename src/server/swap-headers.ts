@@ -1,17 +1,18 @@
+import { isIPv4 } from 'node:net'
 import type { Clients } from '../client/client-address.ts'
 import { refuseSecondAppName } from '../client/partition.ts'
-import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
 import {
+  claimsClientAddress,
   droppingNames,
   endToEndHeaders,
   headerLines,
   headerValues,
-  namesQuotegate,
   ownRequestId,
 } from '../http/headers.ts'
-import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
+import { plainAddress } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
+import { formatTraceparent, newSpanId, traceIdOf } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
@@ -35,14 +36,29 @@ export function wireName(lowerCaseName: string): string {
   return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
 
+const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
+
 /** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
-export function refuseLoop(viaLines: string | undefined): void {
-  if (!namesQuotegate(viaLines)) return
+export function refuseLoop(viaLines: string): void {
+  if (!viaLines.split(/[,\n]/).some((hop) => ownName.test(hop))) return
   throw new Problem('loop-detected', {
     detail:
       'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.',
     headers: { 'Proxy-Status': 'quotegate; error=proxy_loop_detected' },
   })
+}
+
+/**
+ * The one element that the upstream receives. `address` is the client's, as `normalizeAddress` writes it. Text that is
+ * not an address becomes `unknown`, so that no other text can reach the header.
+ */
+export function formatForwarded(address: string | undefined): string {
+  if (address === undefined) return 'for=unknown'
+  if (isIPv4(address)) return `for=${address}`
+  const plain = plainAddress(address)
+  // RFC 7239 section 6: brackets are not token characters, so an IPv6 address is always quoted. The swap
+  // upstream ignores it otherwise and judges the gateway's own address instead.
+  return plain === undefined ? 'for=unknown' : `for="[${plain}]"`
 }
 
 // Node answers Expect itself, and the upstream has a Host of its own.

@@ -12,10 +12,9 @@ import {
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
-import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import { OpenConnections, type PipelinedRequest } from './connections.ts'
-import { hasLeft } from './exchange.ts'
+import { createRequestIds, hasLeft } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 

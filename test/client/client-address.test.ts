@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
-import { claimsClientAddress } from '../../src/http/forwarded.ts'
+import { claimsClientAddress } from '../../src/http/headers.ts'
 
 const client = '203.0.113.7'
 const proxy = '10.0.0.1'
