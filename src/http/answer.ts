@@ -7,7 +7,7 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PatientTimer } from '../clock.ts'
-import { headerValues } from './headers.ts'
+import { headerLines, headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /**
@@ -127,27 +127,13 @@ export function writeReceivedHead(
   response: ServerResponse,
   { status, reason, headers }: { status: number; reason: string; headers: string[] },
 ): void {
-  response.writeHead(status, reason, hasNonAsciiDisposition(headers) ? lengthsLast(headers) : headers)
-}
-
-function hasNonAsciiDisposition(headers: readonly string[]): boolean {
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    if (name.length !== 19 || name.toLowerCase() !== 'content-disposition') continue
-    if (/[\x80-\xff]/.test(headers[index + 1] as string)) return true
-  }
-  return false
-}
-
-function lengthsLast(headers: readonly string[]): string[] {
-  const others: string[] = []
-  const lengths: string[] = []
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    const list = name.toLowerCase() === 'content-length' ? lengths : others
-    list.push(name, headers[index + 1] as string)
-  }
-  return others.concat(lengths)
+  const isAscii = !/[\x80-\xff]/.test(headerLines(headers, 'content-disposition') ?? '')
+  const isLength = (_: string, at: number) => headers[at - (at % 2)]?.toLowerCase() === 'content-length'
+  const lengthsLast = () => [
+    ...headers.filter((part, at) => !isLength(part, at)),
+    ...headers.filter(isLength),
+  ]
+  response.writeHead(status, reason, isAscii ? headers : lengthsLast())
 }
 
 /** Whether the whole answer was sent. A response that closes before that was cut off. */

@@ -1,4 +1,4 @@
-import { parseDecimal, sameAsDouble } from '../http/decimal.ts'
+import { parseDecimal } from '../http/decimal.ts'
 import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */
@@ -102,4 +102,19 @@ function lessOneUnit(integer: string, fraction: string): string | undefined {
   const digits = String(units).padStart(fraction.length + 1, '0')
   const pointAt = digits.length - fraction.length
   return parseDecimal(`${digits.slice(0, pointAt)}.${digits.slice(pointAt)}`)
+}
+
+/**
+ * Whether the source text of a JSON number means the given decimal. A browser that was quoted
+ * "123456789.123456789" orders 123456789.12345679, the shortest spelling of the nearest double. So the shortest
+ * spelling matches every decimal with the same double. Longer spellings are compared digit by digit, because a
+ * client that writes more digits than its double needs means them.
+ */
+export function sameAsDouble(jsonNumberText: string, decimal: string): boolean {
+  const ordered = parseDecimal(jsonNumberText)
+  const quoted = parseDecimal(decimal)
+  if (ordered === undefined || quoted === undefined) return false
+  if (ordered === quoted) return true
+  const double = Number(ordered)
+  return double === Number(quoted) && parseDecimal(String(double)) === ordered
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
-import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
+import { differsByOverAHundredth, isZero, parseDecimal } from '../http/decimal.ts'
 import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, Ends, serveLeftMs } from './ends.ts'
@@ -202,6 +202,11 @@ type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; 
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
+
+function isPositiveDecimal(text: string): boolean {
+  const canonical = parseDecimal(text)
+  return canonical !== undefined && !isZero(canonical)
+}
 
 const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })

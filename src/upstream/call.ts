@@ -176,22 +176,16 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     const { timers } = this.#upstream
     this.#timer?.clear()
     try {
-      const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
-      const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - timers.steadyMs()))
-      if (ms === Number.POSITIVE_INFINITY) return
-      const onTime = () => {
-        if (timers.steadyMs() < this.#queuesUntilMs) this.#watch()
-        else this.giveUp(this.failure('connection_limit_reached'))
-      }
-      this.#timer = new PatientTimer(Math.ceil(ms), onTime, timers)
+      // Only the wait for a connection to be free has this end: making one has a timeout of its own.
+      const queues = this.#connection === undefined
+      const leftMs = queues ? this.#connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
+      if (leftMs <= 0) throw this.failure('connection_limit_reached')
+      const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
+      if (ms < Number.POSITIVE_INFINITY)
+        this.#timer = new PatientTimer(Math.ceil(ms), () => this.#watch(), timers)
     } catch (error) {
       this.giveUp(error as Error)
     }
-  }
-
-  /** Only the wait for a connection to be free has this end: making one has a timeout of its own. */
-  get #queuesUntilMs(): number {
-    return this.#connection === undefined ? this.#connectByMs : Number.POSITIVE_INFINITY
   }
 
   /** Of the connections: the request is out of the queue. */

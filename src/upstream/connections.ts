@@ -35,7 +35,6 @@ export class Connection {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    this.closeIfRetired()
     this.#client.dispatch(request, handler)
   }
 
@@ -206,7 +205,9 @@ export class Connections {
         return
       }
       this.#lanes.hold(next)
-      next.start(this.#free.pop() ?? this.#newConnection(), permit)
+      const connection = this.#free.pop() ?? this.#newConnection()
+      connection.closeIfRetired()
+      next.start(connection, permit)
     }
   }
 

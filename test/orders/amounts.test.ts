@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseDecimal } from '../../src/http/decimal.ts'
-import { readStatedAmount, statedAmountOf } from '../../src/orders/amounts.ts'
+import { readStatedAmount, sameAsDouble, statedAmountOf } from '../../src/orders/amounts.ts'
 import { compare, isRounded, isSame, plain, significantDigits } from '../property/guard-model.ts'
 
 const claimOf = (text: string, isNumber = false) => ({ text, canonical: parseDecimal(text) ?? '', isNumber })
@@ -103,4 +103,21 @@ it('an amount is compared with a quote as decimals are that are written out', ()
     { numRuns: 30_000 },
   )
   expect(Math.min(seen.rounded, seen.not)).toBeGreaterThan(5_000)
+})
+
+describe('sameAsDouble', () => {
+  it('matches the same decimal exactly, however long and spelled', () => {
+    expect(sameAsDouble('0.12345678901234567890123', '0.12345678901234567890123')).toBe(true)
+    expect(sameAsDouble('1e-1', '0.10')).toBe(true)
+  })
+
+  it('compares exactly if a client writes more digits than a double has', () => {
+    expect(sameAsDouble('123456789.123456788', '123456789.123456789')).toBe(false)
+    expect(sameAsDouble('0.1000000000000000055', '0.1')).toBe(false)
+  })
+
+  it('matches nothing that is not an amount', () => {
+    expect(sameAsDouble('-1', '1')).toBe(false)
+    expect(sameAsDouble('0', 'zero')).toBe(false)
+  })
 })
