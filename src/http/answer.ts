@@ -224,7 +224,8 @@ export function answerProblem(
     return
   }
   response.write(body)
-  endOnceRead(request, response)
+  // The connection is closed only after the client has stopped sending.
+  readToEnd(request, () => response.end())
 }
 
 /** Answers on a socket for which Node has no response object. The connection serves no further requests. */
@@ -270,11 +271,6 @@ export function endAnswer(request: IncomingMessage, response: ServerResponse, la
   }
   // An empty write sends the head of an answer that has no body.
   response.write(lastBytes ?? noBytes)
-  endOnceRead(request, response)
-}
-
-/** Ends an answer that closes its connection, but only after the client has stopped sending. */
-function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
   readToEnd(request, () => response.end())
 }
 

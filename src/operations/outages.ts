@@ -1,8 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
-import { type Problem, pairsText } from '../http/problem.ts'
+import type { Problem } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
+import { pairsText } from '../upstream/upstream.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 

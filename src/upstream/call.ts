@@ -12,7 +12,8 @@ import {
   type Traffic,
   trafficOf,
 } from './breakers.ts'
-import type { Caller, Connection, Connections, Lane } from './connections.ts'
+import type { Connection } from './connection.ts'
+import type { Caller, Connections, Lane } from './connections.ts'
 import {
   type CountedFailure,
   countedFaults,

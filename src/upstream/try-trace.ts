@@ -28,7 +28,6 @@ export class TryTrace {
   #connecting: Span | undefined
   /** Undefined while it is in the queue. */
   #call: Span | undefined
-  #isConnected = false
   #hasEnded = false
   #status = 0
 
@@ -66,8 +65,8 @@ export class TryTrace {
   }
 
   connected(): void {
-    this.#isConnected = true
     this.#connecting?.end()
+    this.#connecting = undefined
   }
 
   answered(status: number): void {
@@ -87,7 +86,7 @@ export class TryTrace {
       this.#wait?.end(error)
       return
     }
-    if (!this.#isConnected) this.#connecting?.end(error)
+    this.#connecting?.end(error)
     if (this.#status !== 0) this.#call.set('http.response.status_code', this.#status)
     this.#call.end(error ?? (this.#status >= 400 ? String(this.#status) : undefined))
   }

@@ -1,11 +1,11 @@
 import { systemTimers, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { UpstreamFailure } from '../http/failure.ts'
+import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Breaker, Breakers, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
 import { Call, type CalledUpstream, type Receiver, type UpstreamRequest } from './call.ts'
+import type { ConnectionOptions } from './connection.ts'
 import { Connections, connectionsForStreams, type Lane, reservedForFloatOrders } from './connections.ts'
-import type { ConnectionOptions } from './connector.ts'
 import type { CountedFailure, Outcome } from './fault.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
@@ -168,18 +168,44 @@ export class Upstream implements CalledUpstream {
     this.#isTryingToConnect = state === 'half-open'
   }
 
-  #stopped({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
-    const quotes = breaker === 'pair' ? this.breakers.quotesOutage() : undefined
-    const outage = {
-      stoppedPairs: quotes?.stopped.length ?? 0,
-      pairsAskedFor: quotes?.askedFor,
-      stillServed: this.breakers.servedSince(
-        quotes?.askedFor === undefined ? (failingSinceMs ?? Number.POSITIVE_INFINITY) : quotes.sinceMs,
-      ),
-    }
-    const how = { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker, outage } as const
-    return new UpstreamFailure(this.name, how)
+  #stopped(breaker: Breaker): UpstreamFailure {
+    return new UpstreamFailure(this.name, {
+      fault: 'breaker_open',
+      maybeSeen: false,
+      retryAfterMs: breaker.retryAfterMs,
+      breaker: breaker.name,
+      outage: outageText(breaker, this.breakers),
+    })
   }
+}
+
+const failing: Record<OpenBreaker, string> = {
+  connections: 'Connections to the API keep failing.',
+  orders: 'Orders keep failing at the API.',
+  rest: 'Requests other than quotes and orders keep failing at the API.',
+  pair: 'Quotes of this pair keep failing at the API.',
+}
+
+/** What has failed, and what is still served: only what has succeeded since, or a client would try it without success. */
+function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): string {
+  const quotes = name === 'pair' ? breakers.quotesOutage() : undefined
+  const allFail = quotes?.askedFor !== undefined
+  const what = allFail
+    ? `All quotes that were asked for fail at the API (${pairsText(quotes.stopped.length, quotes.askedFor)}).`
+    : failing[name]
+  const served = breakers.servedSince((allFail ? quotes.sinceMs : failingSinceMs) ?? Number.POSITIVE_INFINITY)
+  const names = served.map((traffic) => {
+    if (traffic === 'quotes') return name === 'pair' ? 'quotes of other pairs' : 'quotes'
+    return traffic === 'orders' ? 'orders' : 'the rest of the API'
+  })
+  const listed = names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+  return listed === '' ? what : `${what} Still served: ${listed}.`
+}
+
+/** Of pairs that all fail, those that have stopped. */
+export function pairsText(stopped: number, askedFor: number): string {
+  const pairs = `${stopped} of ${askedFor} pair${askedFor === 1 ? '' : 's'}`
+  return stopped < askedFor ? `${pairs} stopped` : pairs
 }
 
 function laneOf(kind: RequestKind, bodyStreams: boolean): Lane {

@@ -6,7 +6,8 @@ import { ClientGone, UpstreamFailure } from '../../src/http/failure.ts'
 import { Problem } from '../../src/http/problem.ts'
 import type { BreakerState, Permit } from '../../src/upstream/breakers.ts'
 import { Call, reasonBytes } from '../../src/upstream/call.ts'
-import type { Caller, Connection } from '../../src/upstream/connections.ts'
+import type { Connection } from '../../src/upstream/connection.ts'
+import type { Caller } from '../../src/upstream/connections.ts'
 import type { Outcome } from '../../src/upstream/fault.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
