@@ -7,7 +7,8 @@ import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
 import type { FloatOrder, FloatOrderDecision } from './orders/float-order.ts'
 import type { Exchange } from './server/exchange.ts'
-import type { Breaker, EndedCall, Traffic } from './upstream/breakers.ts'
+import type { Breaker, Traffic } from './upstream/breakers.ts'
+import type { Call } from './upstream/call.ts'
 import type { CountedFailure, Outcome } from './upstream/fault.ts'
 
 /** What a quote request found. */
@@ -196,7 +197,7 @@ export class Events {
   }
 
   /** A request to an upstream has ended, after all of its tries. */
-  callEnded(call: EndedCall, outcome: Outcome, durationMs: number): void {
+  callEnded(call: Pick<Call, 'upstream' | 'traffic' | 'status'>, outcome: Outcome, durationMs: number): void {
     for (const one of this.#heard.callEnded) one.callEnded(call, outcome, durationMs)
   }
 

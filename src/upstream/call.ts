@@ -4,14 +4,7 @@ import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import {
-  type Breaker,
-  type EndedCall,
-  type Permit,
-  type RequestKind,
-  type Traffic,
-  trafficOf,
-} from './breakers.ts'
+import { type Breaker, type Permit, type Traffic, trafficOf } from './breakers.ts'
 import type { Connection } from './connection.ts'
 import type { Caller, Connections, Lane } from './connections.ts'
 import {
@@ -25,43 +18,8 @@ import {
   outcomeOf,
   retryableFaults,
 } from './fault.ts'
-import { RequestBody, type SentBody } from './request-body.ts'
-import { type RequestTrace, type TracedUpstream, TryTrace } from './try-trace.ts'
-
-export interface UpstreamRequest {
-  kind: RequestKind
-  method: string
-  /** The request target as received. The base URL's path is put before it. */
-  target: string
-  headers: string[]
-  body: SentBody | null
-  /**
-   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
-   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
-   */
-  connectByMs?: number | undefined
-  /**
-   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
-   * sent any more; else says in how many milliseconds to ask again while it waits.
-   */
-  decide?(): number
-  /** Undefined: it is not sampled. */
-  trace?: RequestTrace | undefined
-  /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
-  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
-}
-
-/** Receives the answer to a call: header bytes as received, no copies, no promises. */
-export interface Receiver {
-  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
-  sent?(): void
-  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
-  head(status: number, rawHeaders: string[], reason: string): void
-  /** False: nothing more is read until the call resumes. */
-  data(chunk: Buffer): boolean
-  /** Called once, last. `error`: why the answer is not whole, or there is none. */
-  ended(error?: Error): void
-}
+import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
+import { RequestBody } from './request-body.ts'
 
 /** The upstream, as its calls know it. */
 export interface CalledUpstream extends TracedUpstream {
@@ -90,7 +48,7 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
  * handlers of undici: versions 7 and 8 call these methods in the same way.
  */
-export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
+export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   readonly lane: Lane
   readonly upstream: UpstreamName
@@ -313,13 +271,11 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
     } else this.#end('answered', 'succeeded')
-    this.#tell()
-    this.#tried(false)
   }
 
   #failed(error: Error): void {
-    const answerBegan =
-      this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
+    const bytesRead = this.#connection?.bytesRead
+    const answerBegan = this.#bytesReadBefore !== undefined && bytesRead !== this.#bytesReadBefore
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
@@ -327,16 +283,13 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#complete()
       return
     }
-    const wasGivenUp = isCausedByClient(error) || (error === this.#reason && outcomeOf(error) === 'given-up')
-    this.#traced?.ends(wasGivenUp ? 'given_up' : fault)
+    const outcome = isCausedByClient(error) || error === this.#reason ? outcomeOf(error) : fault
+    this.#traced?.ends(outcome.replace('-', '_'))
+    this.#countHeldUp()
     // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
     const wasTried = this.#began || this.#connectPermit !== undefined
-    const isNotUpstreams = wasGivenUp || !wasTried || isLocalError(error)
-    this.#countHeldUp()
-    const counts = countedFaults.has(fault) && !isNotUpstreams
-    const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
-    const canConnect = this.#upstream.breakers.states.connections.state === 'closed'
-    if (mayRepeat && canConnect && this.#retriesLeft > 0) {
+    const isUpstreams = outcome !== 'given-up' && wasTried && !isLocalError(error)
+    if (isUpstreams && !answerBegan && this.#mayRepeat(fault)) {
       this.#retriesLeft -= 1
       this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
@@ -345,12 +298,11 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#tried(true)
       return
     }
+    const counts = isUpstreams && countedFaults.has(fault)
     if (counts) this.#upstream.callFailed(fault, this, this.#connectPermit === undefined)
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#verdict() : 'succeeded'
-    this.#end(wasGivenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
-    this.#tell(error)
-    this.#tried(false)
+    this.#end(outcome, isUpstreams && this.#began ? verdict : 'abandoned', error)
   }
 
   #faultOf(error: Error): UpstreamFault {
@@ -358,8 +310,9 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     return faultOf(error, { requestBegan: this.#began, headReceived: this.status >= 200 })
   }
 
-  #isSafeToRepeat(fault: UpstreamFault): boolean {
-    if (this.status !== 0 || this.#isTold) return false
+  #mayRepeat(fault: UpstreamFault): boolean {
+    const { state } = this.#upstream.breakers.states.connections
+    if (this.status !== 0 || this.#isTold || this.#retriesLeft === 0 || state !== 'closed') return false
     if (!this.#began) return retryableFaults.has(fault)
     const { method, body } = this.request
     return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
@@ -385,11 +338,13 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     if (this.#connection !== undefined) this.#upstream.connections.giveBack(this.#connection, this)
   }
 
-  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
+  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned', error?: Error): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#permit?.[verdict]()
     this.#upstream.callEnded(outcome, this)
+    this.#tell(error)
+    this.#tried(false)
   }
 
   #tell(error?: Error): void {

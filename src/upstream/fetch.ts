@@ -1,7 +1,7 @@
 import { type Clock, PatientTimer, type Timers } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding } from '../http/headers.ts'
-import type { Receiver, UpstreamRequest } from './call.ts'
+import type { Receiver, UpstreamRequest } from './request.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A whole answer in memory, every byte as received. */

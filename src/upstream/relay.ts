@@ -13,8 +13,9 @@ import {
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
 import { answerHeaders, bodilessStatuses, hasForeignTransferCoding, headerLines } from '../http/headers.ts'
 import type { RequestKind } from './breakers.ts'
-import type { Call, Receiver, UpstreamRequest } from './call.ts'
+import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
+import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody, type SentBody } from './request-body.ts'
 import type { Upstream } from './upstream.ts'
 

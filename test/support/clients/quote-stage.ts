@@ -10,7 +10,8 @@ import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
 import { readAmount } from '../../../src/quotes/target.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
-import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
+import type { Call } from '../../../src/upstream/call.ts'
+import type { Receiver, UpstreamRequest } from '../../../src/upstream/request.ts'
 
 /** What the provider is sent, and is to answer. Nothing but the test ends it, and the route, which gives it up. */
 export class StagedCall {

@@ -1,4 +1,41 @@
 import type { Span } from '../process/span.ts'
+import type { RequestKind } from './breakers.ts'
+import type { SentBody } from './request-body.ts'
+
+export interface UpstreamRequest {
+  kind: RequestKind
+  method: string
+  /** The request target as received. The base URL's path is put before it. */
+  target: string
+  headers: string[]
+  body: SentBody | null
+  /**
+   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
+   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
+   */
+  connectByMs?: number | undefined
+  /**
+   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
+   * sent any more; else says in how many milliseconds to ask again while it waits.
+   */
+  decide?(): number
+  /** Undefined: it is not sampled. */
+  trace?: RequestTrace | undefined
+  /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
+  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
+}
+
+/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+export interface Receiver {
+  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  sent?(): void
+  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  head(status: number, rawHeaders: string[], reason: string): void
+  /** False: nothing more is read until the call resumes. */
+  data(chunk: Buffer): boolean
+  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  ended(error?: Error): void
+}
 
 /** The trace that a request is sent in. */
 export interface RequestTrace {
