@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import { claimsClientAddress, clientAddressHeaders, memoize } from '../http/headers.ts'
+import {
+  claimingHeader,
+  clientAddressHeaders,
+  memoize,
+  shortestClientAddressHeader,
+} from '../http/headers.ts'
 import {
   type AddressBlock,
   blocksHold,
@@ -131,19 +136,6 @@ function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): R
 function namesClientAddress(name: string): boolean {
   const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
   return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
-}
-
-/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
-const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
-
-/** The first header that claims a client's address, as spelled. */
-function claimingHeader(rawHeaders: readonly string[]): string | undefined {
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name === undefined || name.length < shortestClientAddressHeader) continue
-    if (claimsClientAddress(name.toLowerCase())) return name
-  }
-  return undefined
 }
 
 /**

@@ -1,4 +1,4 @@
-import { blocksHold, canonicalHost, isLoopback, isWildcard, parseAddressBlock } from '../http/ip-address.ts'
+import { blocksHold, parseAddressBlock } from '../http/ip-address.ts'
 import { type UpstreamFacts, type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { prose } from '../process/text.ts'
@@ -6,6 +6,7 @@ import { bytesOfEntries, type CompleteValues, fittedNames } from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
 import { fixedDefault, type SettingName, textOf } from './settings.ts'
+import { canonicalHost, isLoopback, isWildcard } from './urls.ts'
 
 interface Given {
   isSet(name: string): boolean

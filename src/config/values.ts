@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { claimsClientAddress } from '../http/headers.ts'
-import { canonicalHost, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import { namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { mayBeVersioned } from '../http/target.ts'
 import { prose } from '../process/text.ts'
 import { readCertificates, readKey, readText } from './files.ts'
 import { Wrong } from './problems.ts'
-import { isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
+import { canonicalHost, isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
 
 // Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
 // they are shown, and errors are not.

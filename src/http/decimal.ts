@@ -80,3 +80,8 @@ export function productOf(one: string, other: string, maxDecimals: number): stri
 export function isZero(canonical: string): boolean {
   return canonical === '0'
 }
+
+export function isPositiveDecimal(text: string): boolean {
+  const canonical = parseDecimal(text)
+  return canonical !== undefined && !isZero(canonical)
+}

@@ -173,15 +173,6 @@ export function linesOf(
   return lowerCaseNames.map((name) => headerLines(rawHeaders, name))
 }
 
-/**
- * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
- * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
- */
-export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {
-  const codings = headerLines(rawHeaders, 'transfer-encoding')
-  return codings !== undefined && !/^chunked *(?:\nchunked *)*$/i.test(codings)
-}
-
 /** Returns the same list again for equal lists: a provider sends the same headers with nearly every quote. */
 export function createOneList(): (list: readonly string[]) => readonly string[] {
   let last: readonly string[] = []
@@ -257,3 +248,16 @@ export const claimsClientAddress = memoize((lowerCaseName) => {
   const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })
+
+/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+
+/** The first header that claims a client's address, as spelled. */
+export function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name === undefined || name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) return name
+  }
+  return undefined
+}

@@ -30,22 +30,6 @@ export function normalizeAddress(text: string): string | undefined {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
-/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
-export function canonicalHost(host: string): string {
-  const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
-  return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
-}
-
-export function isWildcard(host: string): boolean {
-  return ['0.0.0.0', '::'].includes(canonicalHost(host))
-}
-
-export function isLoopback(host: string): boolean {
-  const name = canonicalHost(host)
-  if (isIPv4(name)) return name.startsWith('127.')
-  return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
-}
-
 /** A range of addresses of one family; blocks written in IPv4-mapped form are IPv4. */
 export interface AddressBlock {
   /** The groups of any address in the block: two of 16 bits for IPv4, eight for IPv6. */

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
-import { differsByOverAHundredth, isZero, parseDecimal } from '../http/decimal.ts'
+import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
 import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, Ends, serveLeftMs } from './ends.ts'
@@ -88,8 +88,8 @@ export class AnswerReader {
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
     const { status, rawHeaders, body } = whole
-    const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
     const [vary, cacheControl, contentCoding] = linesOf(rawHeaders, marks)
+    const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -202,11 +202,6 @@ type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; 
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
-
-function isPositiveDecimal(text: string): boolean {
-  const canonical = parseDecimal(text)
-  return canonical !== undefined && !isZero(canonical)
-}
 
 const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })

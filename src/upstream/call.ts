@@ -242,6 +242,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const { times } = this.request
     if (times !== undefined && status >= 200) times.beganAtMs = performance.now()
     this.#receiver.head(status, rawHeaders, reasonBytes(reason))
+    if (status < 200 || !hasForeignCoding(headers)) return
+    this.giveUp(this.failure('http_protocol_error', new Error('a transfer coding that was not asked for')))
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
@@ -354,6 +356,15 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const isFinished = error === undefined || isForClient(error)
     this.#receiver.ended(isFinished ? error : this.failure(this.#faultOf(error), error))
   }
+}
+
+/**
+ * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
+ * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
+ */
+function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
+  const lines = [headers['transfer-encoding'] ?? []].flat()
+  return lines.some((line) => !/^chunked *$/i.test(line))
 }
 
 /**

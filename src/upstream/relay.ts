@@ -10,31 +10,22 @@ import {
   writableReason,
   writeReceivedHead,
 } from '../http/answer.ts'
-import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import { answerHeaders, bodilessStatuses, hasForeignTransferCoding, headerLines } from '../http/headers.ts'
-import type { RequestKind } from './breakers.ts'
+import { ClientGone } from '../http/failure.ts'
+import { answerHeaders, bodilessStatuses, headerLines } from '../http/headers.ts'
 import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
-import { RequestBody, type SentBody } from './request-body.ts'
+import { RequestBody } from './request-body.ts'
 import type { Upstream } from './upstream.ts'
 
-interface RelayOptions {
+interface RelayOptions extends Omit<UpstreamRequest, 'method' | 'decide'> {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  target: string
-  kind: RequestKind
-  /** The request's headers as they are sent to the upstream. */
-  headers: string[]
-  body: SentBody | null
-  connectByMs: number | undefined
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
-  times?: UpstreamRequest['times']
-  trace?: UpstreamRequest['trace']
 }
 
 /**
@@ -42,7 +33,7 @@ interface RelayOptions {
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
-  const { body, connectByMs, headers, kind, request, response, target, times, trace, upstream } = options
+  const { request, response, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
     if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
@@ -51,8 +42,7 @@ export function relay(options: RelayOptions): Promise<void> {
   // For example, the request's own body was malformed and the server answered with a problem.
   ;(response as Interruptible)[interrupted] = leave
   try {
-    const method = request.method ?? 'GET'
-    answer.call = upstream.call({ kind, method, target, headers, body, connectByMs, trace, times }, answer)
+    answer.call = upstream.call({ ...options, method: request.method ?? 'GET' }, answer)
   } catch (error) {
     answer.ended(error as Error)
   }
@@ -88,14 +78,11 @@ class Answer implements Receiver {
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
-    const { kind, ownHeaders, upstream } = this.#options
+    const { kind, ownHeaders } = this.#options
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
-    }
-    if (hasForeignTransferCoding(rawHeaders)) {
-      throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
     const headers = answerHeaders(status, rawHeaders)
     if (ownHeaders) headers.push(...ownHeaders(headers))

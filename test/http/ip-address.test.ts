@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { canonicalHost, maskedAddress, normalizeAddress } from '../../src/http/ip-address.ts'
+import { canonicalHost } from '../../src/config/urls.ts'
+import { maskedAddress, normalizeAddress } from '../../src/http/ip-address.ts'
 
 describe('normalizeAddress', () => {
   test.each([
