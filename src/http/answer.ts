@@ -182,7 +182,7 @@ const maxDrainedBytes = 65_536
  * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may
  * pause. Closing at once would reset the connection: no answer arrives.
  */
-const lingerMs = 2_000
+export const lingerMs = 2_000
 
 /** Marks a connection that serves no further requests after a refusal: its next bytes may be smuggled, or unwanted. */
 export const refused = Symbol('refused')
@@ -228,21 +228,7 @@ export function answerProblem(
   readToEnd(request, () => response.end())
 }
 
-/** Answers on a socket for which Node has no response object. The connection serves no further requests. */
-export function answerSocket(
-  socket: Duplex,
-  { problem, requestId }: { problem: Problem; requestId: string },
-): void {
-  ;(socket as Refusable)[refused] = true
-  const body = problemBody(problem, requestId)
-  const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
-  const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
-  socket.end(`${head}${dateLine()}\r\n${body}`)
-  const timer = new PatientTimer(lingerMs, () => socket.destroy())
-  socket.once('close', () => timer.clear())
-}
-
-function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
+export function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
   const own = ['Content-Type', 'application/problem+json', 'Content-Length', String(length)]
   own.push('Cache-Control', 'no-store', 'X-Request-Id', requestId, ...Object.entries(headers).flat())
   return own

@@ -1,18 +1,28 @@
-import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
-  answerSocket,
   bodyExpected,
+  dateLine,
   hasBegun,
+  headLines,
+  lingerMs,
+  problemHeaders,
   type Refusable,
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem, problemBody } from '../http/problem.ts'
 import { OpenConnections, type PipelinedRequest } from './connections.ts'
 import { createRequestIds, hasLeft } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
@@ -108,11 +118,17 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     answerProblem(request, response, { problem, requestId })
   }
 
-  /** Where Node has no response to write to. */
-  function refuseSocket(socket: Duplex, problem: Problem, request?: IncomingMessage): void {
+  /** Where Node has no response to write to. The connection serves no further requests. */
+  function refuseSocket(socket: Duplex & Refusable, problem: Problem, request?: IncomingMessage): void {
     const requestId = report(problem)
     events.requestRefused(problem, requestId, request ?? socket)
-    answerSocket(socket, { problem, requestId })
+    socket[refused] = true
+    const body = problemBody(problem, requestId)
+    const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
+    const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
+    socket.end(`${head}${dateLine()}\r\n${body}`)
+    const timer = new PatientTimer(lingerMs, () => socket.destroy())
+    socket.once('close', () => timer.clear())
   }
 
   function begin({ request, response, serve }: PipelinedRequest): void {
