@@ -82,7 +82,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
   const events = new Events([
     ...(config.traces === undefined ? [] : [serverSpans]),
-    ...metrics.listeners,
+    metrics.listener,
     ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
     ...(config.log.access !== 'off' ? [createOrderLog(forLogs)] : []),
     history,

@@ -1,15 +1,15 @@
-import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../journal/disk.ts'
 import type { JournalFacts } from '../journal/journal.ts'
 import type { StreamFacts } from '../journal/stream.ts'
-import { type Breakers, refusedPairs } from '../upstream/breakers.ts'
-import { otherPair } from './quotes.ts'
+import { type BreakerName, type BreakerState, type Breakers, refusedPairs } from '../upstream/breakers.ts'
+import { otherPair } from './labels.ts'
 import type { MetricSet } from './series.ts'
 
 interface WatchedUpstream {
   readonly inFlight: number
   readonly connections: Readonly<Record<'busy' | 'idle', number>>
-  readonly breakers: Pick<Breakers, 'pairs'>
+  readonly breakers: Pick<Breakers, 'pairs' | 'states'>
 }
 
 /** The parts of a gateway that are read at each scrape. Undefined: it is not set up, and its gauges are there at 0. */
@@ -66,6 +66,15 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
     }),
   )
   set.gauges('upstream_connections', connections.flat())`Connections to an upstream, by what they do`
+  const states = upstreamNames.flatMap((upstream) =>
+    breakersOf(upstream).flatMap((breaker) =>
+      breakerStates.map((state) => {
+        const now = () => upstreams[upstream]?.breakers.states[breaker]?.state ?? 'closed'
+        return [{ upstream, breaker, state }, () => Number(now() === state)] as const
+      }),
+    ),
+  )
+  set.gauges('breaker_state', states)`Whether a breaker of an upstream is in this state: 1 or 0`
   const refused = () =>
     Object.values(upstreams).flatMap((one) => (one === undefined ? [] : refusedPairs(one.breakers)))
   // A breaker knows a pair in capitals, because clients spell it as they like.
@@ -74,6 +83,12 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
   const ofPairs = pairs.map((pair) => [{ pair }, () => countOf(pair)] as const)
   set.gauges('breaker_open_pairs', ofPairs)`
     Pairs whose quotes are not asked for now, because they keep failing`
+}
+
+const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
+
+function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
+  return upstreamTable[upstream].requests === 'by-kind' ? ['connections', 'orders', 'rest'] : ['connections']
 }
 
 function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): void {

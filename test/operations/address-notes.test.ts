@@ -9,7 +9,7 @@ async function notes() {
   const { logger, lines } = await keptLog('info')
   const kept = new AddressNotes({ log: logger, allShareQuotes: false, clientIpHeader: 'forwarded' })
   const metrics = freshMetrics()
-  const events = new Events([...metrics.listeners, kept])
+  const events = new Events([metrics.listener, kept])
   const take = (note: AddressNote, peer: string, noteHeader = 'X-Real-IP') =>
     events.addressNoted({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
   return { kept, take, metrics, warned: () => lines(levels.warn) }

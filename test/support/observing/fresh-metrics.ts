@@ -11,7 +11,7 @@ export function freshMetrics(
 ): Metrics & { events: Events } {
   const metrics = createMetrics({ version: 'test', pairs })
   metrics.watch({ ...restingParts, ...parts })
-  return { ...metrics, events: new Events(metrics.listeners) }
+  return { ...metrics, events: new Events([metrics.listener]) }
 }
 
 const restingParts: Watched = {
