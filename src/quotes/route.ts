@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events, Lookup, NotKeptReason } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
+import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
@@ -16,7 +17,6 @@ import { Flight, failedByTime, failureByTime, WaitingClient } from './flight.ts'
 import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
 import { AnswerReader, QuoteAnswer, type StoredQuote } from './quote.ts'
-import { foldPair } from './target.ts'
 
 interface QuoteRouteParts extends AsksParts {
   config: {

@@ -8,7 +8,7 @@ import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
-import { readAmount } from '../../../src/quotes/target.ts'
+import { readAmount } from '../../../src/server/area.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
 import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
 

@@ -11,19 +11,15 @@ import {
 } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
-import type { PlainOrderRoute } from '../orders/plain.ts'
-import type { FloatOrderRoute } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
-import type { QuoteRoute } from '../quotes/route.ts'
-import { Exchange, type ExchangeMaker, hasLeft } from '../server/exchange.ts'
-import type { PassThroughRoute } from './passthrough.ts'
+import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
 
-interface Routes {
-  quotes: QuoteRoute
-  floatOrders: FloatOrderRoute
-  plainOrders: PlainOrderRoute
-  passThrough: PassThroughRoute
+/** What tells the whole way of a request, from the exchange to its answer. */
+interface Route {
+  answer(exchange: Exchange): void | Promise<void>
 }
+
+type Routes = Readonly<Record<'quotes' | 'floatOrders' | 'plainOrders' | 'passThrough', Route>>
 
 /** The exchanges of one gateway, from their beginning to their end. */
 export class Exchanges {

@@ -5,13 +5,13 @@ import { mayBeVersioned } from '../http/fold-path.ts'
 import { ownRequestId } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
-import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from '../server/swap-headers.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { type Exchange, UpstreamTimes } from './exchange.ts'
+import { type RateLimit, rateLimitFields } from './rate-limit.ts'
+import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
   clock: Clock
