@@ -8,7 +8,6 @@ import { SettingsError } from '../config/problems.ts'
 import type { Events } from '../events.ts'
 import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
-import type { Journal, JournalReader, JournalRecord } from '../journal/journal.ts'
 import type { StreamJournal } from '../journal/stream.ts'
 import { type KeyKeeper, keptForMs } from '../orders/keys.ts'
 import type { Logger } from '../process/logger.ts'
@@ -90,6 +89,12 @@ export async function storeIfSet({ config, clock, events, log }: Basics) {
   return new Valkey({ ...config.store, log, events, timers: clock.timers })
 }
 
+/** The folder, and the list that replicas share. */
+interface Journals {
+  readonly disk: DiskJournal | undefined
+  readonly stream: StreamJournal | undefined
+}
+
 /** Throws a StateError where the folder cannot be used. */
 export async function journalsIfSet(
   { config, clock, log, events }: Basics,
@@ -99,10 +104,10 @@ export async function journalsIfSet(
   if (state === undefined && production && store === undefined)
     log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
   const swapBaseUrl = upstreams.swap.baseUrl ?? ''
-  return new Journals({
+  return {
     disk: state && (await diskAt(state.directory)),
     stream: sharedStore && (await streamOver(sharedStore)),
-  })
+  }
 
   async function diskAt(directory: string): Promise<DiskJournal> {
     const { DiskJournal } = await import('../journal/disk.ts')
@@ -135,37 +140,6 @@ export async function keyKeepersIfSet(
     keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
   }
   return keepers
-}
-
-/** The folder and the list that replicas share, as far as they are set, as one journal. */
-class Journals implements Journal {
-  readonly disk: DiskJournal | undefined
-  readonly stream: StreamJournal | undefined
-
-  constructor({ disk, stream }: { disk?: DiskJournal | undefined; stream?: StreamJournal | undefined }) {
-    this.disk = disk
-    this.stream = stream
-  }
-
-  /** The folder first: what the shared list has counts for more. */
-  async start(reader: JournalReader): Promise<void> {
-    await this.disk?.read(reader)
-    await this.stream?.start(reader)
-  }
-
-  append(record: JournalRecord): Promise<void> | void {
-    this.disk?.append(record)
-    return this.stream?.append(record)
-  }
-
-  caughtUp(): Promise<boolean> | boolean {
-    return this.stream?.caughtUp() ?? true
-  }
-
-  async close(): Promise<void> {
-    await this.stream?.close()
-    await this.disk?.close()
-  }
 }
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }

@@ -80,15 +80,19 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const clockDifference = new ClockDifference(log)
   const reach = new LedgerReach({ ...config.ledger, clock, log })
   const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const { access } = config.log
+  const logs = [
+    ...(access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
+    ...(access === 'off' ? [] : [createOrderLog(forLogs)]),
+    createEventLog(forLogs),
+  ]
   const events = new Events([
     ...(config.traces === undefined ? [] : [serverSpans]),
     metrics.listener,
-    ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
-    ...(config.log.access !== 'off' ? [createOrderLog(forLogs)] : []),
+    ...(overrides.logger === undefined ? [] : logs),
     history,
     recent,
     outages,
-    createEventLog(forLogs),
     addressNotes,
     clockDifference,
     reach,
@@ -103,7 +107,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const sharedStore = network?.sharedStore ?? (await storeIfSet(basics))
   opened(() => sharedStore?.close())
   const journals = await journalsIfSet(basics, sharedStore)
-  opened(() => journals.close())
+  opened(() => journals.disk?.close())
+  opened(() => journals.stream?.close())
   // Once the upstreams are closed, each order has its outcome.
   let keys: OrderKeys | undefined
   opened(() => keys?.close())

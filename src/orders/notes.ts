@@ -12,7 +12,7 @@ import type { Ledger } from './ledger.ts'
 interface NotesParts {
   ledger: Ledger
   clock: Clock
-  journals: Pick<Journal, 'append'>
+  journals: Readonly<Record<'disk' | 'stream', Pick<Journal, 'append'> | undefined>>
   /** The digest of a partition that orders are matched by. */
   markOf(partition: string | undefined): string | undefined
   /** This replica's cache. Returns in how many places of it the quote was. */
@@ -36,14 +36,14 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
-    const { ledger, journals, sharedQuotes } = this.#parts
+    const { ledger, sharedQuotes } = this.#parts
     const quote = this.#toNoted(given, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote, 'own', at)
     // The key says who asked for what, unless it is a digest for the shared store.
     const isShared = sharedQuotes !== undefined
-    return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
+    return this.#append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
@@ -75,7 +75,7 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
-    const { ledger, journals, markOf } = this.#parts
+    const { ledger, markOf } = this.#parts
     const whose = { application: briefText(ask.application), partition: markOf(ask.partition) }
     // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
     // amount that was asked for, or the one that the answer states.
@@ -87,7 +87,7 @@ export class Notes implements QuoteNotes, JournalReader {
         const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
         const quote = ledger.unreadable({ ...whose, ...terms })
         ledger.note(quote)
-        return journals.append({ kind: 'noted', quote })
+        return this.#append({ kind: 'noted', quote })
       }),
     )
   }
@@ -117,12 +117,19 @@ export class Notes implements QuoteNotes, JournalReader {
   drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
     const quote = { id, expiresAtMs }
     if (!this.#used.mark(quote)) return 0
-    const { ledger, journals, cache, sharedQuotes } = this.#parts
+    const { ledger, cache, sharedQuotes } = this.#parts
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])].filter((key) => key !== '')
     const dropped = cache.forgetAll(keys, id)
     sharedQuotes?.forget(keys, id)
-    void journals.append({ kind: 'used', quote })
+    void this.#append({ kind: 'used', quote })
     return dropped
+  }
+
+  /** Settles when every replica will find it; the folder is written behind. */
+  #append(record: JournalRecord): Promise<void> | void {
+    const { disk, stream } = this.#parts.journals
+    disk?.append(record)
+    return stream?.append(record)
   }
 
   wasUsed(quote: UsedQuote): boolean {

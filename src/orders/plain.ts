@@ -17,7 +17,7 @@ import type { OrderSender } from './send.ts'
 interface PlainOrderParts {
   config: { orders: { quoteIdFields: readonly string[] } }
   ledger: Ledger
-  journals: Pick<Journal, 'caughtUp'>
+  journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   keys: OrderKeys
   clock: Clock
   rateLimit: RateLimit | undefined
@@ -80,7 +80,7 @@ export class PlainOrderRoute {
   async #refuseQuote(quoteIds: OrderTerms['quoteIds']): Promise<void> {
     const { journals, ledger } = this.#parts
     if (quoteIds.length === 0) return
-    await journals.caughtUp()
+    await journals.stream?.caughtUp()
     const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {

@@ -50,7 +50,7 @@ interface OrderParts {
   ledger: Ledger
   notes: Notes
   keys: OrderKeys
-  journals: Pick<Journal, 'caughtUp'>
+  journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
   bodies: RequestBodies
@@ -141,7 +141,7 @@ export class FloatOrderRoute {
       partition: markOf(partition),
       application: briefText(application ?? ''),
     }
-    const othersKnown = await journals.caughtUp()
+    const othersKnown = (await journals.stream?.caughtUp()) ?? true
     return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
   }
 

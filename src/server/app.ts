@@ -44,10 +44,10 @@ export class Exchanges {
     return new Exchange(request, response, this.#maker)
   }
 
-  /** Says when the exchange ends. Must be called in the same tick as `begin`. */
-  follow(exchange: Exchange): void {
+  /** Says when the exchange ends. Must be called in the same tick as `begin`. `isDone`: its route has nothing left to do. */
+  follow(exchange: Exchange, isDone: boolean): void {
     const { response } = exchange
-    if (isSent(response)) this.#end(exchange, response.statusCode)
+    if (isDone && isSent(response)) this.#end(exchange, response.statusCode)
     else response.on('close', () => this.#end(exchange, isSent(response) ? response.statusCode : 0))
   }
 
@@ -102,15 +102,17 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
   app.use((request: Request, response: Response) => {
     const exchange = exchanges.begin(request, response)
     if (exchange === undefined) return
+    let isDone = true
     try {
       const answered = exchange.isTracing
         ? inSpan(exchange.span, () => dispatch(exchange))
         : dispatch(exchange)
+      isDone = answered === undefined
       answered?.catch((error) => exchanges.fail(exchange, error))
     } catch (error) {
       exchanges.fail(exchange, error)
     }
-    exchanges.follow(exchange)
+    exchanges.follow(exchange, isDone)
   })
 
   return {
@@ -121,7 +123,7 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
         // Express gave up before it called the function above: its own answer would be a page of HTML.
         const exchange = exchanges.begin(request, response)
         if (exchange === undefined) return
-        exchanges.follow(exchange)
+        exchanges.follow(exchange, false)
         const detail = 'The request target cannot be read.'
         exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
       })

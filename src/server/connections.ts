@@ -24,10 +24,9 @@ export class Connection {
   atEnd: (() => void) | undefined
   takesNoMore = false
   paused = false
-  /** The last byte of a request was read in this turn of the event loop, or in the one before. */
-  spokeLately = false
-  /** By the steady clock, when the last byte of a request was read. */
-  spokeAtMs = Number.NEGATIVE_INFINITY
+  /** Of how many requests the last byte was read in this turn of the event loop, or in the one before. */
+  #spokeLately = 0
+  #spokeAtMs = Number.NEGATIVE_INFINITY
   /** Of the requests that wait behind the first. */
   waitingBytes = 0
   /** How many idle checks in a row found nothing going on. */
@@ -39,7 +38,17 @@ export class Connection {
    * within a millisecond.
    */
   get hasJustSpoken(): boolean {
-    return this.spokeLately || performance.now() - this.spokeAtMs < justMs
+    return this.#spokeLately > 0 || performance.now() - this.#spokeAtMs < justMs
+  }
+
+  /** The last byte of a request was read. */
+  noteSpoken(): void {
+    this.#spokeAtMs = performance.now()
+    this.#spokeLately += 1
+    const forget = () => {
+      this.#spokeLately -= 1
+    }
+    setImmediate(() => setImmediate(forget))
   }
 
   /**

@@ -51,6 +51,7 @@ export class PassThroughRoute {
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
     const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
+    const trace = traceOf(exchange, isOrder)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
@@ -76,7 +77,7 @@ export class PassThroughRoute {
         stallMs: config.upstream.bodyTimeoutMs,
         ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
         times,
-        trace: traceOf(exchange, isOrder),
+        trace,
       })
     } catch (error) {
       // No client is left to be answered.

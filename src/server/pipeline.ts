@@ -38,9 +38,6 @@ export class Pipeline {
   readonly #begin: (first: PipelinedRequest) => void
   readonly #timers: Timers
   #waitingBytesInAll = 0
-  /** Connections of which the last byte of a request was read in this turn of the event loop, and in the one before. */
-  #spoke: Connection[] = []
-  #spokeBefore: Connection[] = []
 
   /**
    * `idleMs`: how long a connection may be idle, and how long its client may leave an answer unread. `begin` serves the
@@ -120,8 +117,8 @@ export class Pipeline {
       }
     }
     queue.push(pipelined)
-    if (bodyExpected(request)) request.once('end', () => this.#noteSpoken(connection))
-    this.#noteSpoken(connection)
+    if (bodyExpected(request)) request.once('end', () => connection.noteSpoken())
+    connection.noteSpoken()
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request
@@ -158,22 +155,6 @@ export class Pipeline {
     if (first) this.#begin(first)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0
-  }
-
-  #noteSpoken(connection: Connection): void {
-    if (this.#spoke.length === 0 && this.#spokeBefore.length === 0) setImmediate(this.#nextTurn)
-    connection.spokeLately = true
-    connection.spokeAtMs = performance.now()
-    this.#spoke.push(connection)
-  }
-
-  readonly #nextTurn = (): void => {
-    for (const connection of this.#spokeBefore) connection.spokeLately = false
-    // Some of them have spoken again.
-    for (const connection of this.#spoke) connection.spokeLately = true
-    this.#spokeBefore = this.#spoke
-    this.#spoke = []
-    if (this.#spokeBefore.length > 0) setImmediate(this.#nextTurn)
   }
 }
 

@@ -201,7 +201,8 @@ class Replica {
     this.stage = new QuoteStage({ clock, notes, sharedQuotes, onCall, partitionOf: ({ address }) => address })
     this.ledger = new Ledger({ entries: 100, retentionMs: 86_400_000, clock })
     const { cache } = this.stage
-    const journals = { append: (record: JournalRecord) => race.append(record, number) }
+    const stream = { append: (record: JournalRecord) => race.append(record, number) }
+    const journals = { disk: undefined, stream }
     const parts = { ledger: this.ledger, clock, journals, cache, sharedQuotes, events }
     this.notes = new Notes({ ...parts, markOf: (partition) => partition })
   }

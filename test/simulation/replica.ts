@@ -92,7 +92,7 @@ export class Replica {
     })
     this.parts = await this.#world.untilThen(making)
     const { events, exchanges, journals, keys, notes } = this.parts
-    await journals.start(notes)
+    await journals.stream?.start(notes)
     await keys.start()
     const { listener, messages } = createApp(exchanges, this.parts)
     this.#server = createTrafficServer({ listener, messages, events, timers, headTimeoutMs: 10_000 })
