@@ -151,11 +151,6 @@ function lengthsLast(headers: readonly string[]): string[] {
   return others.concat(lengths)
 }
 
-/** Whether the whole answer was sent. A response that closes before that was cut off. */
-export function isSent(response: ServerResponse): boolean {
-  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
-}
-
 /** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { PatientTimer, type Timers } from '../clock.ts'
-import { isSent } from '../http/answer.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Span } from '../process/span.ts'
 import type { Ask } from './ask.ts'
@@ -117,7 +116,6 @@ export class WaitingClient {
   }
 
   readonly #onClose = (): void => {
-    if (isSent(this.#response)) return
     this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
   }
 

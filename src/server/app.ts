@@ -6,7 +6,6 @@ import {
   destroyUnlessRead,
   hasBegun,
   isAnsweredWithProblem,
-  isSent,
   TrafficResponse,
 } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
@@ -73,6 +72,11 @@ export class Exchanges {
   }
 }
 
+/** Whether the whole answer was sent. A response that closes before that was cut off. */
+function isSent(response: ServerResponse): boolean {
+  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+}
+
 export interface App {
   listener: RequestListener
   /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
@@ -89,11 +93,10 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
 
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
-    const { area, reading, request } = exchange
-    const { method } = request
+    const { area } = exchange
+    const { method } = exchange.request
     if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
-    const isPlain = 'target' in reading && area !== 'quote' && plainMethods.has(method ?? '')
-    if (!isPlain && answeredByPolicy(exchange)) return
+    if (answeredByPolicy(exchange)) return
     if (method === 'POST' && area === 'float-order') return routes.floatOrders.answer(exchange)
     if (method === 'POST' && area === 'order') return routes.plainOrders.answer(exchange)
     return routes.passThrough.answer(exchange)
@@ -183,9 +186,6 @@ function keepRepeatedFields(response: ServerResponse): void {
 }
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-/** Requests with these methods need no decision before the route, unless their target is bad or a quote's. */
-const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /**
  * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests

@@ -12,16 +12,7 @@ const guardedRoutes: { readonly [Each in Area]?: string } = {
 
 /** Undefined: no upstream has such paths. */
 function upstreamOf(area: Area): UpstreamName | undefined {
-  switch (area) {
-    case 'none':
-      return undefined
-    case 'quote':
-    case 'float-order':
-    case 'order':
-      return 'swap'
-    default:
-      return area
-  }
+  return area in guardedRoutes ? 'swap' : upstreamNames.find((name) => name === area)
 }
 
 const unsafePathByte = /[^\x21-\x7e]|\\/

@@ -101,7 +101,21 @@ export class Exchange {
 
   /** Where the time went, of a request that took so long. */
   timeSpent(durationMs: number): TimeSpent {
-    return timeSpent(this, durationMs)
+    const { startedAtMs, times, missed } = this
+    if (times === undefined) {
+      // A miss that made no call waited for that of another request.
+      const ownMs = missed ? null : durationMs
+      return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
+    }
+    const endedAtMs = startedAtMs + durationMs
+    const { askedAtMs, sentAtMs, beganAtMs } = times
+    // A call may go on though its client has left.
+    const settledAtMs = Math.min(times.settledAtMs ?? endedAtMs, endedAtMs)
+    const queueMs = (sentAtMs ?? settledAtMs) - askedAtMs
+    const upstreamMs = sentAtMs === undefined ? null : (beganAtMs ?? settledAtMs) - sentAtMs
+    const transferMs = beganAtMs === undefined ? null : settledAtMs - beganAtMs
+    const ownMs = durationMs - queueMs - (upstreamMs ?? 0) - (transferMs ?? 0)
+    return { queueMs, upstreamMs, transferMs, ownMs: Math.max(0, ownMs) }
   }
 }
 
@@ -125,24 +139,4 @@ interface TimeSpent {
   /** From the head to the last byte of the answer. */
   readonly transferMs: number | null
   readonly ownMs: number | null
-}
-
-export function timeSpent(
-  { startedAtMs, times, missed }: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>,
-  durationMs: number,
-): TimeSpent {
-  if (times === undefined) {
-    // A miss that made no call waited for that of another request.
-    const ownMs = missed ? null : durationMs
-    return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
-  }
-  const endedAtMs = startedAtMs + durationMs
-  const { askedAtMs, sentAtMs, beganAtMs } = times
-  // A call may go on though its client has left.
-  const settledAtMs = Math.min(times.settledAtMs ?? endedAtMs, endedAtMs)
-  const queueMs = (sentAtMs ?? settledAtMs) - askedAtMs
-  const upstreamMs = sentAtMs === undefined ? null : (beganAtMs ?? settledAtMs) - sentAtMs
-  const transferMs = beganAtMs === undefined ? null : settledAtMs - beganAtMs
-  const ownMs = durationMs - queueMs - (upstreamMs ?? 0) - (transferMs ?? 0)
-  return { queueMs, upstreamMs, transferMs, ownMs: Math.max(0, ownMs) }
 }

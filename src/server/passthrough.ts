@@ -51,13 +51,14 @@ export class PassThroughRoute {
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
     const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
+    const hasOwnBody = begun === null && hasBody(request)
     const trace = traceOf(exchange, isOrder)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
-      if (body === null && hasBody(request)) {
+      if (hasOwnBody) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body

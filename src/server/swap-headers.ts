@@ -58,15 +58,13 @@ export function untouchedHeaders({ request }: Exchange): string[] {
 /** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
 export class SwapHeaders {
   readonly #clients: Clients
-  readonly #supplied: readonly { lowerCaseName: string; name: string; value: string }[]
+  readonly #supplied: ReadonlyMap<string, string>
   readonly #drops: (lowerCaseName: string) => boolean
 
   /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
   constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
     this.#clients = clients
-    this.#supplied = [...supplied].map(([lowerCaseName, value]) => {
-      return { lowerCaseName, name: wireName(lowerCaseName), value }
-    })
+    this.#supplied = supplied
     this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], claimsClientAddress)
   }
 
@@ -79,8 +77,8 @@ export class SwapHeaders {
     const via = headerLines(rawHeaders, 'via')
     if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
-    for (const { lowerCaseName, name, value } of this.#supplied)
-      if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
+    for (const [name, value] of this.#supplied)
+      if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))

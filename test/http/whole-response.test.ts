@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Events } from '../../src/events.ts'
-import { headLines, isSent, TrafficResponse } from '../../src/http/answer.ts'
+import { headLines, TrafficResponse } from '../../src/http/answer.ts'
 import { dateLine } from '../../src/http/date.ts'
 import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
 import { attack } from '../support/clients/attack.ts'
@@ -27,7 +27,8 @@ async function serve() {
       const wrote = response instanceof TrafficResponse && response.writeWhole(head, body)
       seen.whole.push(wrote ? 1 : 0)
       response.on('close', () => {
-        if (!isSent(response)) seen.broken += 1
+        const isSent = response instanceof TrafficResponse && response.whole === 'sent'
+        if (!isSent && !response.writableFinished) seen.broken += 1
       })
       if (wrote) return
       response.writeHead(200, ['Content-Length', String(body.length)])
