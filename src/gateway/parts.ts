@@ -1,4 +1,4 @@
-import { Clients, createLoggedAddress } from '../client/client-address.ts'
+import { Clients, loggedAddresses } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
 import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
@@ -61,12 +61,11 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
   opened(() => summedLog.flush())
-  const basic = { loaded, config, clock, log, version }
 
   // What listens to all others.
   const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
   const applicationOf = createApplicationOf(config.swap.appName)
-  const loggedAddress = createLoggedAddress(config.log.clientAddress)
+  const loggedAddress = loggedAddresses[config.log.clientAddress]
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
@@ -97,7 +96,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     clockDifference,
     reach,
   ])
-  const listening = { events, metrics, history, recent, outages, addressNotes }
 
   // What has to be closed, in the other order.
   const basics = { config, clock, events, log, clients, applicationOf }
@@ -116,7 +114,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => sandbox?.close())
   const upstreams = createUpstreams(basics, { connect: network?.connect, sandbox })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
-  const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
 
   // What the ways of requests share.
   const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
@@ -157,14 +154,24 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     events,
   })
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
-  const shared = {
-    ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },
-    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, keys, clockDifference },
-  }
 
   // The ways themselves.
   const orderSender = new OrderSender({ clock, config, upstream: upstreams.swap })
-  const before = { ...basic, ...listening, ...open, ...shared, orderSender }
+  const before = {
+    ...{ loaded, config, clock, log, version, events, metrics, history, recent, outages, addressNotes },
+    ...{
+      sharedStore,
+      journals,
+      sandbox,
+      upstreams,
+      upstream: upstreams.swap,
+      exchanges,
+      clients,
+      applicationOf,
+    },
+    ...{ rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf, ledger, reach, cache, providerLimit },
+    ...{ sharedQuotes, notes, keys, clockDifference, orderSender },
+  }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
   const floatOrders = new FloatOrderRoute(before)
