@@ -12,6 +12,7 @@ import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
+import type { MessageClasses } from './traffic-server.ts'
 
 /** What tells the whole way of a request, from the exchange to its answer. */
 interface Route {
@@ -132,11 +133,6 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
       })
     },
   }
-}
-
-interface MessageClasses {
-  IncomingMessage: typeof IncomingMessage
-  ServerResponse: typeof TrafficResponse
 }
 
 // The methods that Express gives a response stay there, below those of TrafficResponse.

@@ -51,6 +51,10 @@ export class PassThroughRoute {
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
     const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
+    const ownHeaders = (answered: readonly string[]) => [
+      ...(isOrder ? ownRequestId(answered, exchange.id) : []),
+      ...rateLimitFields(exchange, answered),
+    ]
     const hasOwnBody = begun === null && hasBody(request)
     const trace = traceOf(exchange, isOrder)
     let body = begun
@@ -76,7 +80,7 @@ export class PassThroughRoute {
         body,
         connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
-        ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
+        ownHeaders: isSwap ? ownHeaders : undefined,
         times,
         trace,
       })
@@ -112,8 +116,4 @@ function drop(unsent: SentBody | null, { request }: Exchange): void {
   if (!(unsent instanceof RequestBody)) return
   unsent.destroy()
   request.resume()
-}
-
-function ownHeaders(exchange: Exchange, isOrder: boolean, answered: readonly string[]): readonly string[] {
-  return [...(isOrder ? ownRequestId(answered, exchange.id) : []), ...rateLimitFields(exchange, answered)]
 }

@@ -14,15 +14,20 @@ import {
 } from '../http/answer.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import { OpenConnections, type PipelinedRequest } from './connections.ts'
+import type { PipelinedRequest } from './connections.ts'
 import { hasLeft } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
 interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
-  messages?: { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof TrafficResponse }
+  messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -50,7 +55,7 @@ const emptyRequests = { optimizeEmptyRequests: true }
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
 const maxTurnedAway = 1_000
 
-export type TrafficServer = Server & OpenConnections['end']
+export type TrafficServer = Server & Pipeline['end']
 
 /**
  * Gives every socket the same hidden class. Node notes a socket's address and timeout on it when they are first needed,
@@ -72,8 +77,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   /** An idle connection, and the head that ends its idleness, may take this long together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
-  const open = new OpenConnections(options.maxConnections ?? Number.POSITIVE_INFINITY)
-  const pipeline = new Pipeline(open, idleMs, begin, options.timers)
+  const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
+  const pipeline = new Pipeline({ maxConnections, idleMs, begin, timers })
   const nextId = createRequestIds()
   let turnedAway = 0
 
@@ -83,7 +88,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       socket.destroy()
       return
     }
-    if (!open.add(socket, pipeline.connectionOf(socket))) turnAway(socket)
+    if (!pipeline.accept(socket)) turnAway(socket)
   }
 
   function turnAway(socket: Socket): void {
@@ -222,7 +227,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
    * client is still reading. Node closes idle connections all together, so the others wait for that one.
    */
   function closeIdleConnections(): void {
-    if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
+    if (!pipeline.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
   /**
@@ -235,6 +240,6 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     return trafficServer
   }
 
-  const trafficServer: TrafficServer = Object.assign(server, open.end, { close, closeIdleConnections })
+  const trafficServer: TrafficServer = Object.assign(server, pipeline.end, { close, closeIdleConnections })
   return trafficServer
 }
