@@ -36,11 +36,12 @@ import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import {
   createUpstreams,
-  journalsIfSet,
+  diskIfSet,
   keyKeepersIfSet,
   rateLimitIfSet,
   sandboxIfNeeded,
   storeIfSet,
+  streamIfSet,
   tracingIfSet,
 } from './optional-parts.ts'
 import type { GatewayOverrides } from './types.ts'
@@ -104,9 +105,11 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const { network } = overrides
   const sharedStore = network?.sharedStore ?? (await storeIfSet(basics))
   opened(() => sharedStore?.close())
-  const journals = await journalsIfSet(basics, sharedStore)
-  opened(() => journals.disk?.close())
-  opened(() => journals.stream?.close())
+  const disk = await diskIfSet(basics, sharedStore)
+  opened(() => disk?.close())
+  const stream = await streamIfSet(basics, sharedStore)
+  opened(() => stream?.close())
+  const journals = { disk, stream }
   // Once the upstreams are closed, each order has its outcome.
   let keys: OrderKeys | undefined
   opened(() => keys?.close())
@@ -130,7 +133,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
-  const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
+  const markOf = createPartitionMark(disk?.salt ?? sharedStore?.salt)
   const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
   const ledger = new Ledger({ ...config.ledger, clock, dropped })
   const cache = new QuoteCache({ config, events })
@@ -148,7 +151,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     })
   keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
-    keepers: await keyKeepersIfSet(basics, { journals, sharedStore }),
+    keepers: await keyKeepersIfSet(basics, { disk, sharedStore }),
     orderMs: config.upstream.totalTimeoutMs,
     clock,
     events,

@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, type Now, orderLeftMs, type Timers } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { AllTerms } from './all-terms.ts'
@@ -98,7 +98,8 @@ export class Ledger {
   }
 
   now(): Now {
-    return lookAt(this.#options.clock)
+    const { clock } = this.#options
+    return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */

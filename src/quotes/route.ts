@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Clock, Now } from '../clock.ts'
 import type { Events, Lookup, NotKeptReason } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { foldPair } from '../http/fold-path.ts'
@@ -85,12 +85,12 @@ export class QuoteRoute {
   }
 
   #answerNow(exchange: Exchange, ask: Ask): void | Promise<void> {
-    const { cache, clock } = this.#parts
+    const { cache } = this.#parts
     const { key } = ask
     if (exchange.response.destroyed) return
     if (key === undefined) return this.#answerAfterCall(exchange, ask, 'bypass')
     // One moment decides whether the quote is live, and says what it has left.
-    const at = lookAt(clock)
+    const at = this.#now()
     const quote = cache.hit(key, at)
     if (quote === undefined)
       return this.#answerAfterCall(exchange, ask, cache.get(key) === undefined ? 'miss' : 'expired')
@@ -120,7 +120,7 @@ export class QuoteRoute {
     try {
       for (;;) {
         if (lookup === undefined && ask.key !== undefined) {
-          const at = lookAt(clock)
+          const at = this.#now()
           const quote = cache.live(ask.key, at)
           if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
         }
@@ -137,7 +137,7 @@ export class QuoteRoute {
           entry = ask.key
           continue
         }
-        const at = lookAt(clock)
+        const at = this.#now()
         if (!flight.isFor(ask, answer)) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
           // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
@@ -162,6 +162,11 @@ export class QuoteRoute {
     } finally {
       client.end()
     }
+  }
+
+  #now(): Now {
+    const { clock } = this.#parts
+    return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
   }
 
   /** Throws the failure of a call if it is the client's own end, too. */
@@ -210,7 +215,7 @@ export class QuoteRoute {
 
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, signal: AbortSignal, cause: CallCause): Promise<QuoteAnswer> {
-    const { clock, events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
+    const { events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
     const { exchange, ask, lookup, replaces } = cause
     const { entry } = flight
     const isRefresh = replaces !== undefined
@@ -224,7 +229,7 @@ export class QuoteRoute {
       if (held?.quote !== undefined) {
         notes.noteFound(held.quote, ask)
         const found = QuoteAnswer.found(held.quote)
-        found.notKept = this.#keep(ask.key, held.quote, lookAt(clock), isRefresh)
+        found.notKept = this.#keep(ask.key, held.quote, this.#now(), isRefresh)
         return found
       }
 
@@ -237,7 +242,7 @@ export class QuoteRoute {
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
       refuseIfAllHaveLeft(signal)
       const whole = await this.#callProvider(cause, signal, times)
-      const at = lookAt(clock)
+      const at = this.#now()
       const answer = this.#reader.read(whole, ask.canonicalAmount, at)
 
       const noted = this.#note(answer, ask, at)
