@@ -5,7 +5,7 @@ import type { Logger } from '../process/logger.ts'
 import { inSpan } from '../process/span.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
-import { decodeRecord } from './records.ts'
+import { decodeLine } from './records.ts'
 import {
   firstId,
   instantOf,
@@ -267,7 +267,7 @@ export class StreamJournal implements Journal {
       // By its id and by its writer's clock; whichever clock is wrong, no live order is refused. New entries have no age.
       const ageOf = (wallMs: number) =>
         storeNowMs === undefined ? 0 : Math.max(0, Math.min(storeNowMs - instantOf(id), now.nowMs - wallMs))
-      const record = this.#unseen.get(id) ?? decodeRecord(text, now, ageOf)?.record
+      const record = this.#unseen.get(id) ?? decodeLine(text, now, ageOf)?.record
       this.#unseen.delete(id)
       if (record === undefined) this.#skipped += 1
       else this.#reader?.deliver(record, this.#generation)
