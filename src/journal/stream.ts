@@ -12,7 +12,6 @@ import {
   isAfter,
   partEntries,
   type StreamEntry,
-  type StreamPart,
   type StreamStore,
 } from './stream-store.ts'
 import { StreamWriter } from './stream-writer.ts'
@@ -203,9 +202,9 @@ export class StreamJournal implements Journal {
       this.#connectionsEnded = store.connectionsEnded
       const beganMs = this.#timers.steadyMs()
       const acknowledged = [...this.#unseen.keys()]
+      const isFresh = beganMs - this.#wholeReadBeganMs <= freshForMs
       const id = this.#lastId
-      const withTime = beganMs - this.#wholeReadBeganMs > freshForMs
-      const part = await store.readEntries(key, { id: justBefore(id), withTime })
+      const part = await store.readEntries(key, id)
       this.#caution.answered(this.#timers.steadyMs() - beganMs)
       const isLast = part.entries.length < partEntries
       const isFromStart = id === firstId
@@ -216,9 +215,9 @@ export class StreamJournal implements Journal {
       const { added } = part
       if (added === undefined) this.#serverIsTooOld('its streams do not count their entries')
       else if (!isThere && !mayBeTrimmed) this.#hasLost()
-      else if (!this.#isCountRight({ ...part, entries }, added, isLast)) this.#hasLost()
+      else if (!this.#isCountRight(entries.length, { added, length: part.length, isLast })) this.#hasLost()
       else {
-        this.#deliver(entries, part.storeNowMs, lookAt(clock))
+        this.#deliver(entries, isFresh ? undefined : part.storeNowMs, lookAt(clock))
         if (isLast) {
           this.#wholeReadBeganMs = beganMs
           this.#allIsRead(acknowledged, isFromStart)
@@ -231,17 +230,18 @@ export class StreamJournal implements Journal {
   }
 
   /** Counts what was read. False: the store has lost entries. */
-  #isCountRight({ entries, lastId, length }: StreamPart, added: number, isLast: boolean): boolean {
-    // What was appended after the count was asked for is not in it.
-    const inCount = isLast ? entries.filter(({ id }) => !isAfter(id, lastId)).length : entries.length
+  #isCountRight(
+    read: number,
+    { added, length, isLast }: { added: number; length: number; isLast: boolean },
+  ): boolean {
     if (this.#counted === undefined) {
       this.#behind = isLast ? 0 : length
-      if (isLast) this.#counted = added + entries.length - inCount
+      if (isLast) this.#counted = added
       return true
     }
-    const expected = this.#counted + inCount
+    const expected = this.#counted + read
     this.#behind = isLast ? 0 : Math.max(0, added - expected)
-    this.#counted = isLast ? added + entries.length - inCount : this.#counted + entries.length
+    this.#counted = isLast ? added : expected
     if (isLast && added > expected) {
       // Entries were trimmed that this replica had not read. They may be of quotes that live. Its own are not lost.
       this.#unseen.clear()
@@ -363,11 +363,4 @@ function take<Item>(from: Iterator<Item>, most: number): Item[] {
     taken.push(next.value)
   }
   return taken
-}
-
-/** The id before it. */
-function justBefore(id: string): string {
-  if (id === firstId) return id
-  const count = Number(id.slice(id.indexOf('-') + 1))
-  return count > 0 ? `${instantOf(id)}-${count - 1}` : `${instantOf(id) - 1}-18446744073709551615`
 }

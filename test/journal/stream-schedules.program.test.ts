@@ -345,9 +345,9 @@ describe('what the model found (test/property/stream-model.test.ts),', () => {
     const stage = await stageOf(1_100)
     const { link } = stage.at(0)
     const readEntries = link.readEntries.bind(link)
-    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => {
-      const part = await readEntries(key, from)
-      if (from.id === firstId && part.entries.length === partEntries) {
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, fromId) => {
+      const part = await readEntries(key, fromId)
+      if (fromId === firstId && part.entries.length === partEntries) {
         stage.stream.empty()
         for (const index of [1, 2]) stage.restart(index)
       }
@@ -399,8 +399,8 @@ describe('a server that cannot hold a journal ends the start:', () => {
     const link = new SimulatedLink(new SimulatedStream(), timeoutMs, () => 1)
     const readEntries = link.readEntries.bind(link)
     vi.spyOn(link, 'describeServer').mockResolvedValue({ version, maxmemoryPolicy: 'noeviction' })
-    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => ({
-      ...(await readEntries(key, from)),
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, fromId) => ({
+      ...(await readEntries(key, fromId)),
       added: undefined,
     }))
     const started = expect(journalOn(link).start(new MemoryReader(fakedClock))).rejects.toThrow(said)

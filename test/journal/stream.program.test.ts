@@ -33,7 +33,7 @@ describe('the journal among replicas', { tags: ['redis-server'] }, () => {
     const here = await streamReplica(server.url)
     await untilCaughtUp(here)
     const reads = async () =>
-      Number(/cmdstat_xread:calls=(\d+)/.exec(String(await server.ask('INFO', 'commandstats')))?.[1])
+      Number(/cmdstat_xrange:calls=(\d+)/.exec(String(await server.ask('INFO', 'commandstats')))?.[1])
     const before = await reads()
     const orders = await Promise.all(Array.from({ length: 500 }, () => here.journal.caughtUp()))
     expect(new Set(orders)).toEqual(new Set([true]))

@@ -99,11 +99,8 @@ export class StoreLine implements SharedStore {
     return this.#send(() => this.#store.stream.append(text))
   }
 
-  readEntries(_key: string, { id, withTime }: { id: string; withTime: boolean }): Promise<StreamPart> {
-    return this.#send(() => {
-      const { stream } = this.#store
-      return { ...stream.info(), entries: stream.after(id), storeNowMs: withTime ? Date.now() : undefined }
-    })
+  readEntries(_key: string, fromId: string): Promise<StreamPart> {
+    return this.#send(() => this.#store.stream.read(fromId))
   }
 
   async close(): Promise<void> {}
