@@ -90,6 +90,18 @@ export class PatientTimer {
   }
 }
 
+/** What the promise resolves with; undefined: that takes longer. */
+export function inTime<Value>(
+  promise: Promise<Value>,
+  ms: number,
+  timers: Timers,
+): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = new PatientTimer(ms, () => resolve(undefined), timers)
+    promise.finally(() => timer.clear()).then(resolve, reject)
+  })
+}
+
 /** `isUnref`: it does not keep the process running. */
 export function pause(ms: number, timers: Timers, { isUnref = false } = {}): Promise<void> {
   return new Promise((resolve) => {
