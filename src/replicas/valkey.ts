@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
-import { PatientTimer, systemTimers, type Timers } from '../clock.ts'
+import { inTime, systemTimers, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
 import type { StoreAddress } from '../http/store-address.ts'
 import {
@@ -70,36 +70,28 @@ export class Valkey implements SharedStore {
   }
 
   /** 0: not at all. */
-  #within<Answer>(
+  async #within<Answer>(
     ms: number,
     operation: StoreOperation,
     commands: StoreCommands<Answer>,
   ): Promise<Answer | undefined> {
     if (ms === 0) {
       this.#options.events.storeAsked(operation, 'skipped', 0)
-      return Promise.resolve(undefined)
+      return undefined
     }
-    const answer = new Promise<Answer | undefined>((resolve) => {
-      const report = this.#report(operation)
-      const onTime = () => {
-        report('timeout')
-        this.#availability.late()
-        resolve(undefined)
-      }
-      const timer = new PatientTimer(ms, onTime, this.#timers)
-      const end = (answered: Answer | undefined) => {
-        timer.clear()
-        resolve(answered)
-      }
-      this.#send(commands, report).then(end, () => end(undefined))
-    })
-    this.#runs.add(answer)
-    void answer.finally(() => this.#runs.delete(answer))
-    return answer
-  }
-
-  post(operation: StoreOperation, commands: StoreCommands<unknown>): void {
-    this.#send(commands, this.#report(operation)).catch(() => {})
+    const report = this.#report(operation)
+    const sent = this.#send(commands, report).then(
+      (answer) => ({ answer }),
+      () => ({ answer: undefined }),
+    )
+    const run = inTime(sent, ms, this.#timers)
+    this.#runs.add(run)
+    const ended = await run
+    this.#runs.delete(run)
+    if (ended !== undefined) return ended.answer
+    report('timeout')
+    this.#availability.late()
+    return undefined
   }
 
   appendEntry(key: string, { text, maxEntries }: { text: string; maxEntries: number }): Promise<string> {

@@ -185,7 +185,7 @@ class Replica {
       keyPrefix: '',
       up: true,
       run,
-      post: (...[operation, commands]: Parameters<typeof run>) => void run(operation, commands),
+      insist: run,
     }
     const sharedQuotes = new QuotesOfAll({
       sharedStore: sharedStore as never,

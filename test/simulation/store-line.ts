@@ -87,10 +87,6 @@ export class StoreLine implements SharedStore {
     return this.#within(1_000, operation, commands)
   }
 
-  post(operation: StoreOperation, commands: StoreCommands<unknown>): void {
-    void this.#within(1_000, operation, commands)
-  }
-
   async describeServer() {
     return { version: '7.2.0', maxmemoryPolicy: 'noeviction' }
   }
