@@ -3,9 +3,9 @@ import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
 import { type DiskOperation, DiskTrouble, patienceMs } from './disk-trouble.ts'
-import { FolderLock } from './folder-lock.ts'
+import { lockFolder } from './folder-lock.ts'
 import { type FolderOptions, findFolder } from './found-segments.ts'
-import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import type { JournalFacts, JournalReader, JournalRecord } from './journal.ts'
 import { countLines, Reading } from './read-segments.ts'
 import { encodeEnd, encodeRecord, maxRecordLength } from './records.ts'
 import {
@@ -48,11 +48,11 @@ const maxWaiting = 100_000
 const droppedAtOnce = 1_000
 
 /** The journal in a folder on this machine. One process writes it, and reads it once, when it starts. */
-export class DiskJournal implements Journal {
+export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #timers: Timers
-  readonly #lock: FolderLock
+  readonly #unlock: () => Promise<void>
   readonly #folder: Folder
   #current: OpenSegment | undefined
   /** The newest segment ends with a clean end, or there is none. */
@@ -76,10 +76,10 @@ export class DiskJournal implements Journal {
   #syncTimer: Timer | undefined
   #closing: Promise<void> | undefined
 
-  private constructor(options: DiskOptions, lock: FolderLock, folder: Folder) {
+  private constructor(options: DiskOptions, unlock: () => Promise<void>, folder: Folder) {
     this.#options = options
     this.#timers = options.clock.timers
-    this.#lock = lock
+    this.#unlock = unlock
     this.#folder = folder
     this.trouble = new DiskTrouble(options.clock, options.events)
     this.#writtenUpToMs = this.#syncedUpToMs = options.clock.nowMs()
@@ -90,11 +90,11 @@ export class DiskJournal implements Journal {
     const { directory } = options
     try {
       makeFolders(directory)
-      const lock = await FolderLock.take(directory)
+      const unlock = await lockFolder(directory)
       try {
-        return new DiskJournal(options, lock, await findFolder(options))
+        return new DiskJournal(options, unlock, await findFolder(options))
       } catch (error) {
-        await lock.release()
+        await unlock()
         throw error
       }
     } catch (cause) {
@@ -124,11 +124,6 @@ export class DiskJournal implements Journal {
 
   get #isIdle(): boolean {
     return this.#waiting.length === 0 && this.#synced === this.#writes
-  }
-
-  /** No other process writes here. */
-  caughtUp(): true {
-    return true
   }
 
   /** Reads what earlier processes wrote, before anything is appended. */
@@ -335,7 +330,7 @@ export class DiskJournal implements Journal {
       )
     }
     await this.#leave()
-    await this.#lock.release()
+    await this.#unlock()
     this.#timers.clear(warning)
   }
 

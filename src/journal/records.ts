@@ -34,17 +34,13 @@ export function unsealLine(line: string): unknown[] | undefined {
 }
 
 /** Written with what is left now: not to be kept for later. */
-export function encodeRecord(record: JournalRecord, now: Now): string {
-  return sealLine(record.kind === 'noted' ? notedMembers(record.quote, now) : usedMembers(record.quote, now))
+export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
+  return sealLine(kind === 'noted' ? notedMembers(quote, now) : ['u', now.nowMs, quote.id, quote.expiresAtMs])
 }
 
 /** The last line of a process that ended as it should. */
 export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
-}
-
-function usedMembers({ id, expiresAtMs }: UsedQuote, { nowMs }: Now): unknown[] {
-  return ['u', nowMs, id, expiresAtMs]
 }
 
 function notedMembers(quote: NotedQuote, now: Now): unknown[] {
