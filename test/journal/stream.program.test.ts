@@ -46,7 +46,7 @@ describe('the journal among replicas', { tags: ['redis-server'] }, () => {
     await server.ask('XADD', streamKey, '*', 'r', 'no record')
     await server.ask('XADD', streamKey, '*', 'other', '[1,"n"]')
     await here.note(['quote'])
-    await until(() => there.knows(['quote']), 'the record')
+    await untilCaughtUp(here, there)
     expect([here, there].map(({ journal }) => journal.facts.skipped)).toEqual([2, 2])
   })
 
