@@ -106,12 +106,13 @@ export class KeyFile {
   }
 
   async #append(line: string): Promise<void> {
-    if (this.#isClosed || this.#hasFailed) return
+    if (this.#isClosed) return
     this.#waiting += line
-    if (this.#waiting.length > maxWaitingLength) {
+    if (this.#hasFailed || this.#waiting.length > maxWaitingLength) {
       this.#waiting = ''
       this.#mustRewrite = true
     }
+    if (this.#hasFailed) return
     this.#next ??= this.#writeNext()
     if (this.#isSlow) return
     const isWritten = await inTime(
@@ -122,15 +123,12 @@ export class KeyFile {
     if (!isWritten) this.#isSlow = true
   }
 
-  async #writeNext(): Promise<void> {
+  async #writeNext({ isRetry = false } = {}): Promise<void> {
     await this.#writing
     this.#next = undefined
-    if (!this.#hasFailed) await this.#write()
-  }
-
-  #write(): Promise<void> {
+    if (this.#hasFailed && !isRetry) return
     this.#writing = this.#writeWaiting()
-    return this.#writing
+    await this.#writing
   }
 
   async #writeWaiting(): Promise<void> {
@@ -140,9 +138,14 @@ export class KeyFile {
     const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
     this.#hasFailed = !(await this.#options.trouble.watch('keys', step))
     this.#isSlow = false
-    if (!this.#hasFailed || this.#isClosed) return
-    this.#mustRewrite = true
-    this.#retryTimer = this.#timers.setTimeout(() => this.#write(), retryAfterMs).unref()
+    if (this.#hasFailed) this.#mustRewrite = true
+    // Perhaps a line came while all was written from memory, behind its place.
+    if (!this.#mustRewrite || this.#isClosed) return
+    this.#timers.clear(this.#retryTimer)
+    const retry = () => {
+      this.#next ??= this.#writeNext({ isRetry: true })
+    }
+    this.#retryTimer = this.#timers.setTimeout(retry, retryAfterMs).unref()
   }
 
   async #writeLines(lines: string): Promise<void> {
