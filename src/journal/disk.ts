@@ -73,6 +73,8 @@ export class DiskJournal {
   #writtenUpToMs: number
   #syncedUpToMs: number
   #syncing: Promise<void> | undefined
+  /** All segments that were left are closed. */
+  #left: Promise<unknown> = Promise.resolve()
   #syncTimer: Timer | undefined
   #closing: Promise<void> | undefined
 
@@ -241,7 +243,7 @@ export class DiskJournal {
   /** Returns the segment that has the lines now; undefined: they were not written. */
   async #write(lines: string, records: number): Promise<Segment | undefined> {
     const bytes = Buffer.from(lines)
-    if (this.#current?.isFullFor(bytes.length, records)) await this.#leave()
+    if (this.#current?.isFullFor(bytes.length, records)) this.#leave()
     if (this.#current === undefined && !(await this.trouble.watch('open', this.#open()))) return undefined
     const current = this.#current
     if (current === undefined) return undefined
@@ -254,7 +256,7 @@ export class DiskJournal {
     }
     // What was written of these lines would look like damage.
     await file.truncate(segment.bytes).catch(() => {})
-    await this.#leave()
+    this.#leave()
     if (segment.records === 0) {
       await removeSegment(this.#folder, segment)
       // A missing number looks like a missing segment.
@@ -267,12 +269,15 @@ export class DiskJournal {
     this.#current = await OpenSegment.open(this.#folder, this.#options)
   }
 
-  /** What was written to the current segment is synced, and no more is written to it. */
-  async #leave(): Promise<void> {
-    await this.#syncing
-    await this.#sync()
-    await this.#current?.file.close().catch(() => {})
+  /** No more is written to the current segment. It is synced once more and closed, which no write waits for. */
+  #leave(): void {
+    const current = this.#current
+    if (current === undefined) return
     this.#current = undefined
+    this.#left = Promise.all([this.#left, this.#syncing]).then(async () => {
+      await this.trouble.watch('sync', current.sync())
+      await current.file.close().catch(() => {})
+    })
   }
 
   #scheduleSync(afterMs: number): void {
@@ -280,28 +285,33 @@ export class DiskJournal {
     this.#syncTimer ??= this.#timers.setTimeout(() => this.#sync(), afterMs).unref()
   }
 
-  /** One at a time. */
-  #sync(): Promise<void> {
-    this.#timers.clear(this.#syncTimer)
+  #sync(): void {
     this.#syncTimer = undefined
-    if (this.#current === undefined || this.#synced === this.#writes) return Promise.resolve()
+    this.#syncing = this.#syncCurrent().then((isSynced) => {
+      this.#syncing = undefined
+      if (this.#synced < this.#writes) this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
+    })
+  }
+
+  /** Behind the segments that were left. */
+  async #syncCurrent(): Promise<boolean> {
+    await this.#left
+    const current = this.#current
+    if (current === undefined) return true
     // What is written meanwhile is for the next sync.
     const writes = this.#writes
     const upToMs = this.#writtenUpToMs
-    this.#syncing ??= this.trouble.watch('sync', this.#current.sync()).then((isSynced) => {
-      this.#syncing = undefined
-      if (isSynced) {
-        this.#synced = writes
-        this.#syncedUpToMs = upToMs
-      }
-      if (this.#synced < this.#writes) this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
-    })
-    return this.#syncing
+    const isSynced = await this.trouble.watch('sync', current.sync())
+    if (isSynced) {
+      this.#synced = writes
+      this.#syncedUpToMs = upToMs
+    }
+    return isSynced
   }
 
   async #removeForgotten(): Promise<void> {
     for (const segment of forgottenOf(this.#folder, this.#options)) {
-      if (segment === this.#current?.segment) await this.#leave()
+      if (segment === this.#current?.segment) this.#leave()
       await removeSegment(this.#folder, segment)
     }
   }
@@ -329,7 +339,8 @@ export class DiskJournal {
         'stopped before these records of the ledger were written to STATE_DIRECTORY: late orders for them will be sent',
       )
     }
-    await this.#leave()
+    this.#leave()
+    await this.#left
     await this.#unlock()
     this.#timers.clear(warning)
   }
