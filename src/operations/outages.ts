@@ -16,25 +16,37 @@ export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'conc
   sinceMs?: number | undefined
 }
 
+/** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
+const kinds: Readonly<Record<Outage['what'], { concerned: Outage['concerned']; section: string }>> = {
+  upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
+  pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
+  slow: { concerned: 'none', section: 'quotegateproviderslow' },
+  store: { concerned: 'forwarded', section: 'quotegatestoredown' },
+  clock: { concerned: 'none', section: 'quotegateclockoffset' },
+  'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+  'client-ip-header': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+  'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
+}
+const clockUnknownSection = 'quotegateclockunknown'
+
+export const runbookSections = [clockUnknownSection, ...Object.values(kinds).map(({ section }) => section)]
+
 /** A part that may be in trouble. */
 export interface Subject {
   /** What an event calls it. */
   readonly name: string
-  /** What happened to the requests that it concerned. */
-  readonly concerned: Outage['concerned']
   trouble(): Trouble | undefined
-  /** How many requests it has concerned since the start. */
-  count(): number
+  /** How many requests it has concerned since the start; absent: it concerns none. */
+  count?(): number
 }
 
-interface Watched {
-  readonly subject: Subject
-  outage: Outage | undefined
+interface Watched extends Subject {
+  outage?: Outage | undefined
   /** Since when, by `performance.now()`. */
   sinceMs: number
   countBefore: number
   /** The event that says how many pairs have stopped by now, if they were not as many at first. */
-  numberEvent: number | undefined
+  numberEvent?: number | undefined
 }
 
 const maxPast = 100
@@ -62,10 +74,7 @@ export class Outages implements Listener {
 
   /** From now on these are looked at. */
   watch(subjects: readonly Subject[]): void {
-    this.#watched = subjects.map((subject) => ({
-      ...{ subject, outage: undefined, sinceMs: 0 },
-      ...{ countBefore: 0, numberEvent: undefined },
-    }))
+    this.#watched = subjects.map((subject) => ({ ...subject, sinceMs: 0, countBefore: 0 }))
   }
 
   problemAnswered({ cause }: Problem): void {
@@ -99,12 +108,11 @@ export class Outages implements Listener {
   }
 
   #lookAt(one: Watched): void {
-    const { subject } = one
-    const trouble = subject.trouble()
-    const count = subject.count()
+    const trouble = one.trouble()
+    const count = one.count?.() ?? 0
     // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
     if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
-      this.#end(one, one.outage, { requests: count - one.countBefore, isWorse: trouble?.isSevere === true })
+      this.#end(one, { ...one.outage, requests: count - one.countBefore }, trouble?.isSevere === true)
       one.countBefore = count
     }
     if (trouble === undefined) {
@@ -128,30 +136,28 @@ export class Outages implements Listener {
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
-      concerned: subject.concerned,
+      concerned: kinds[trouble.what].concerned,
       runbook: runbookOf(trouble),
     }
   }
 
-  #say({ subject }: Watched, trouble: Trouble, replaces?: number): number {
-    return this.#recent.addEvent(
-      trouble.isSevere ? 'bad' : 'warn',
-      `${subject.name}: ${beginOf(trouble)}`,
-      replaces,
-    )
+  #say({ name }: Watched, trouble: Trouble, replaces?: number): number {
+    const tone = trouble.isSevere ? 'bad' : 'warn'
+    return this.#recent.addEvent(tone, `${name}: ${beginOf(trouble)}`, replaces)
   }
 
-  #end(one: Watched, known: Outage, { requests, isWorse }: { requests: number; isWorse: boolean }): void {
+  #end(one: Watched, outage: Outage, isWorse: boolean): void {
     const nowMs = performance.now()
-    const [since, until] = [this.#wallTime(one.sinceMs), this.#wallTime(nowMs)]
-    this.past.push({ ...known, since, until, requests })
+    const { names: _areDetailsOfRequests, ...kept } = outage
+    this.past.push({ ...kept, since: this.#wallTime(one.sinceMs), until: this.#wallTime(nowMs) })
     if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
     one.numberEvent = undefined
     if (isWorse) return
-    const lasted = `over after ${durationText(nowMs - one.sinceMs)}`
-    const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
-    this.#recent.addEvent('good', `${one.subject.name}: ${lasted}${suffered}`)
+    const { requests, concerned } = outage
+    const suffered = requests > 0 && concerned !== 'none' ? `, ${requests} ${concerned}` : ''
+    const text = `${one.name}: over after ${durationText(nowMs - one.sinceMs)}${suffered}`
+    this.#recent.addEvent('good', text)
   }
 
   #wallTime(steadyMs: number): number {
@@ -222,22 +228,7 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
-/** The section of the runbook about each trouble. */
-const sections: Readonly<Record<Trouble['what'] | 'clock-unknown', string>> = {
-  upstream: 'quotegatebreakeropen',
-  pairs: 'quotegatepairsstopped',
-  slow: 'quotegateproviderslow',
-  store: 'quotegatestoredown',
-  clock: 'quotegateclockoffset',
-  'clock-unknown': 'quotegateclockunknown',
-  'trust-proxy': 'users-look-as-if-they-were-one',
-  'client-ip-header': 'users-look-as-if-they-were-one',
-  'unknown-orders': 'quotegateordersunknown',
-}
-
-export const runbookSections = Object.values(sections)
-
 export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
-  const section = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
-  return `${runbookPageOf(homepage)}#${sections[section]}`
+  const isUnknown = what === 'clock' && offsetMs === undefined
+  return `${runbookPageOf(homepage)}#${isUnknown ? clockUnknownSection : kinds[what].section}`
 }

@@ -5,12 +5,11 @@ import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import { cutText, roundedMs } from '../process/text.ts'
-import { type CountedOrder, OrdersByApplication } from './orders-by-application.ts'
+import { OrdersByApplication } from './orders-by-application.ts'
 import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './schemas.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Exchange = Seen<'requestEnded'>[0]
-type Order = Seen<'orderDecided'>[2]
 
 const maxRequests = 200
 const maxFailures = 50
@@ -77,8 +76,8 @@ export class Recent implements Listener {
     const isListed = this.#isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
     if (!hasFailed && !isListed) return
     this.#number += 1
-    const is = { number: this.#number, at: this.#clock.nowMs(), status, durationMs }
-    const request = seenRequest(exchange, is)
+    const ids = { number: this.#number, at: this.#clock.nowMs() }
+    const request = { ...ids, ...seenRequest(exchange, status, durationMs) }
     if (hasFailed) putFirst(this.failures, request, maxFailures)
     if (!isListed) return
     this.requests.push(request)
@@ -94,16 +93,14 @@ export class Recent implements Listener {
 
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
-    const at = this.#clock.nowMs()
-    const { application } = order
+    const { application, verdict } = order
+    const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined
+    this.#byApplication.count(application, decision, lateMs, this.#clock.steadyMs())
     const sent = decision === 'reported-expired'
-    this.#byApplication.count(application, countedAs(decision, order), this.#clock.steadyMs())
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    const client = maskedAddress(exchange.client?.address)
-    const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
-    putFirst(this.refusals, refusal, maxRefusals)
+    putFirst(this.refusals, { at: this.#clock.nowMs(), sent, ...refusalOf(exchange, order) }, maxRefusals)
   }
 
   /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
@@ -162,18 +159,15 @@ const isFailed = (status: number) => status >= 400 || status === 0
 
 function seenRequest(
   exchange: Exchange,
-  is: Pick<SeenRequest, 'number' | 'at' | 'status' | 'durationMs'>,
-): SeenRequest {
+  status: number,
+  durationMs: number,
+): Omit<SeenRequest, 'number' | 'at'> {
   const { area, request, outcome, reading, problem, client } = exchange
-  const { status, durationMs } = is
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
   return {
-    ...is,
-    durationMs: roundedMs(durationMs),
-    method: request.method ?? '',
-    route: area,
+    ...{ status, durationMs: roundedMs(durationMs), method: request.method ?? '', route: area },
     path: short(shownTarget(reading) ?? ''),
     source: sourceOf(exchange, status),
     notSent: problem === 'breaker-open' ? 'breaker' : problem === 'saturated' ? 'saturated' : null,
@@ -198,20 +192,10 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: Order): CountedOrder {
-  if (decision === 'refused-unknown') return { state: 'unknown' }
-  if (verdict.state !== 'expired') return { state: 'sent' }
-  const lateMs = Math.round(verdict.expiredForMs)
-  return { state: decision === 'reported-expired' ? 'reported' : 'expired', lateMs }
-}
-
-function refusalOf(
-  order: Order,
-  of: Pick<Refusal, 'at' | 'sent' | 'application' | 'client' | 'requestId'>,
-): Refusal {
-  const { verdict, why, quoteAgeMs } = order
+function refusalOf(exchange: Exchange, order: Seen<'orderDecided'>[2]): Omit<Refusal, 'at' | 'sent'> {
+  const { verdict, why, application, quoteAgeMs = null } = order
   const expired = verdict.state === 'expired' ? verdict : undefined
-  const { pair, fromAmount, toAmount, quoteIds } = order.terms
+  const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
   const quotes = order.considered().map(({ quote, leftMs, isOwn }) => ({
     id: quote.id,
     amount: short(quote.fromValue),
@@ -222,19 +206,21 @@ function refusalOf(
   }))
   quotes.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
   return {
-    ...of,
     reason: expired === undefined ? 'unknown' : 'expired',
     rule: verdict.rule,
     why,
-    pair: short(expired?.quote.pairId ?? pair ?? ''),
+    pair: short(expired?.quote.pairId ?? pair),
     amount: short(fromAmount?.text ?? ''),
     toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
+    application,
+    client: maskedAddress(exchange.client?.address),
     quoteId: expired?.quote.id ?? null,
-    quoteAgeMs: expired === undefined ? null : (quoteAgeMs ?? null),
+    quoteAgeMs: expired === undefined ? null : quoteAgeMs,
     expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
     quotes: quotes.slice(0, maxQuotes),
     quotesConsidered: quotes.length,
+    requestId: exchange.id,
   }
 }
 

@@ -14,17 +14,15 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
-  const { clockDifference, metrics, addressNotes, outages, history } = parts
+  const { config, clockDifference, metrics, addressNotes, outages, history } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
-  const wasServedFromCache = createHitWatch(metrics)
 
   /** Only what has succeeded since the first failure, and is not stopped. */
   function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
-    const fromCache = wasServedFromCache(sinceMs)
     return upstreams.flatMap(({ name, breakers }) => {
       const succeeded = breakers.servedSince(sinceMs)
       if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
-      const cached = fromCache ? ['cached quotes until they expire'] : []
+      const cached = history.hitAfterMs >= sinceMs ? ['cached quotes until they expire'] : []
       return [
         ...(succeeded.includes('quotes') ? [quotes] : cached),
         ...(succeeded.includes('orders') ? ['orders'] : []),
@@ -35,7 +33,6 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const ofBreaker = (upstream: Upstream, name: BreakerName, breaker: Breaker): Subject => ({
     name: `${upstream.name} ${name}`,
-    concerned: 'refused',
     count: () => outages.refusals(upstream.name, name),
     trouble() {
       const { state, failingSinceMs, retryAfterMs } = breaker
@@ -53,7 +50,6 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const ofPairs = (upstream: Upstream): Subject => ({
     name: `${upstream.name} quotes`,
-    concerned: 'refused',
     count: () => outages.refusals(upstream.name, 'pair'),
     trouble() {
       const outage = upstream.breakers.quotesOutage()
@@ -72,7 +68,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   })
 
   const ofSlowness = ({ name }: Upstream): Subject => ({
-    ...{ name: `${name} slowness`, concerned: 'none', count: () => 0 },
+    name: `${name} slowness`,
     trouble() {
       const found = slowness(history.p95sOf(name))
       return found && { what: 'slow', isSevere: false, upstream: name, ...found }
@@ -81,7 +77,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const others: readonly Subject[] = [
     {
-      ...{ name: 'shared store', concerned: 'forwarded' },
+      name: 'shared store',
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
@@ -94,7 +90,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       },
     },
     {
-      ...{ name: "provider's clock", concerned: 'none', count: () => 0 },
+      name: "provider's clock",
       trouble() {
         const { saysNoTime, leastMs } = clockDifference
         if (saysNoTime) return { what: 'clock', isSevere: false }
@@ -103,27 +99,24 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       },
     },
     {
-      ...{ name: 'TRUST_PROXY', concerned: 'misplaced' },
+      name: 'TRUST_PROXY',
       count: () => metrics.requestCounts().untrustedHeaders,
       trouble() {
-        const { untrustedPeers } = addressNotes
-        if (untrustedPeers.size === 0) return undefined
-        return { what: 'trust-proxy', isSevere: false, ...named([...untrustedPeers]) }
+        const peers = named(addressNotes.peers['untrusted-header'])
+        return peers && { what: 'trust-proxy', isSevere: false, ...peers }
       },
     },
     {
-      ...{ name: 'CLIENT_IP_HEADER', concerned: 'misplaced' },
+      name: 'CLIENT_IP_HEADER',
       count: () => metrics.requestCounts().otherHeaders,
       trouble() {
-        const { otherHeaderPeers, otherHeaders: headers } = addressNotes
-        if (otherHeaderPeers.size === 0) return undefined
-        const clientIpHeader = parts.config.client.ipHeader
-        const peers = named([...otherHeaderPeers.keys()])
-        return { what: 'client-ip-header', isSevere: false, ...peers, headers, clientIpHeader }
+        const peers = named(addressNotes.peers['other-header'])
+        const headers = { headers: addressNotes.otherHeaders, clientIpHeader: config.client.ipHeader }
+        return peers && { what: 'client-ip-header', isSevere: false, ...peers, ...headers }
       },
     },
     {
-      ...{ name: 'unknown orders', concerned: 'forwarded' },
+      name: 'unknown orders',
       count: () => metrics.quoteCounts().orders['forwarded-unknown'],
       trouble: () => unknownOrders(history),
     },
@@ -146,8 +139,9 @@ function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes')
   return last && failureText(last.failure, last.afterMs)
 }
 
-function named(peers: string[]) {
-  return { names: peers.slice(0, maxNames), howMany: peers.length }
+/** Undefined: there are none. */
+function named(peers: ReadonlyMap<string, string>) {
+  return peers.size === 0 ? undefined : { names: [...peers.keys()].slice(0, maxNames), howMany: peers.size }
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
@@ -159,23 +153,6 @@ function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
   return { what: 'unknown-orders', isSevere: false, share, usualShare }
-}
-
-/**
- * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each
- * time that it is asked, and takes a hit to be as old as the time before.
- */
-function createHitWatch({
-  quoteCounts,
-}: Pick<OperationsParts['metrics'], 'quoteCounts'>): (sinceMs: number) => boolean {
-  let before = { hits: 0, atMs: Number.NEGATIVE_INFINITY }
-  let lastHitAtMs = Number.NEGATIVE_INFINITY
-  return (sinceMs) => {
-    const { hit, shared } = quoteCounts().lookups
-    if (hit + shared > before.hits) lastHitAtMs = before.atMs
-    before = { hits: hit + shared, atMs: performance.now() }
-    return lastHitAtMs >= sinceMs
-  }
 }
 
 /**

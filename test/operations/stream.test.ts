@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, type Mock, onTestFinished, test, vi } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
-import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { createLiveStream } from '../../src/operations/live-stream.ts'
 import type { OperationsParts } from '../../src/operations/parts.ts'
 import { Recent } from '../../src/operations/recent.ts'
@@ -228,17 +227,4 @@ test('of a flood every request is counted, and some are described', () => {
   expect(recent.failures).toHaveLength(50)
   recent.isWatched = false
   expect(recent.requests).toEqual([])
-})
-
-test('a quantile is accurate to a tenth', () => {
-  const durations = new LatencyHistogram()
-  expect(durations.quantile(0.95)).toBeNull()
-  for (let ms = 1; ms <= 1_000; ms += 1) durations.add(ms)
-  const p95 = durations.quantile(0.95) ?? 0
-  expect(p95).toBeGreaterThanOrEqual(950)
-  expect(p95).toBeLessThanOrEqual(950 * 1.1)
-  const other = new LatencyHistogram()
-  other.add(0)
-  other.merge(durations)
-  expect(other.quantile(0)).toBeLessThan(0.1)
 })

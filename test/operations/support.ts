@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock, systemTimers } from '../../src/clock.ts'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
+import type { Counts } from '../../src/operations/history.ts'
 import { until } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
@@ -153,4 +154,10 @@ export async function look(operationsUrl: string, headers: Record<string, string
       await reading
     },
   }
+}
+
+/** What the history is given by a gateway without traffic. */
+export const nothingCounted: Counts = {
+  ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
+  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0 },
 }
