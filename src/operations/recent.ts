@@ -21,12 +21,10 @@ const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-/** A moment, by what had happened until then. */
+/** A moment: how many requests had ended until then, and the number of what was kept last. */
 export interface Mark {
   readonly ended: number
-  readonly request: number
-  readonly refusals: number
-  readonly event: number
+  readonly number: number
 }
 
 /**
@@ -37,6 +35,7 @@ export class Recent implements Listener {
   readonly #clock: Clock
   #isWatched = false
   #ended = 0
+  /** Of what was kept last: a request, a refusal or an event. */
   #number = 0
   /** How many requests of the running second are listed. */
   #second = { number: 0, succeeded: 0, failed: 0 }
@@ -47,7 +46,6 @@ export class Recent implements Listener {
   /** The newest first. */
   readonly refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
-  #lastEventId = 0
   #repeated = 0
   #repeatedEvent: number | undefined
   refusedTotal = 0
@@ -75,9 +73,7 @@ export class Recent implements Listener {
     this.#ended += 1
     const isListed = this.#isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
     if (!hasFailed && !isListed) return
-    this.#number += 1
-    const ids = { number: this.#number, at: this.#clock.nowMs() }
-    const request = { ...ids, ...seenRequest(exchange, status, durationMs) }
+    const request = { ...this.#numbered(), ...seenRequest(exchange, status, durationMs) }
     if (hasFailed) putFirst(this.failures, request, maxFailures)
     if (!isListed) return
     this.requests.push(request)
@@ -100,7 +96,12 @@ export class Recent implements Listener {
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    putFirst(this.refusals, { at: this.#clock.nowMs(), sent, ...refusalOf(exchange, order) }, maxRefusals)
+    putFirst(this.refusals, { ...this.#numbered(), sent, ...refusalOf(exchange, order) }, maxRefusals)
+  }
+
+  #numbered(): { number: number; at: number } {
+    this.#number += 1
+    return { number: this.#number, at: this.#clock.nowMs() }
   }
 
   /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
@@ -113,13 +114,12 @@ export class Recent implements Listener {
 
   /** Returns its id. It has no request details; `replaces`: an event that says the same of an earlier moment. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
-    this.#lastEventId += 1
     const replaced = this.#events.findIndex(({ id }) => id === replaces)
     if (replaced !== -1) this.#events.splice(replaced, 1)
-    const at = this.#clock.nowMs()
-    this.#events.push({ id: this.#lastEventId, at, tone, text: text.slice(0, maxEventLength), replaces })
+    const { number: id, at } = this.#numbered()
+    this.#events.push({ id, at, tone, text: text.slice(0, maxEventLength), replaces })
     if (this.#events.length > maxEvents) this.#events.shift()
-    return this.#lastEventId
+    return id
   }
 
   /** Those that came after this id, the oldest first. */
@@ -134,18 +134,18 @@ export class Recent implements Listener {
 
   /** How much has happened until now. */
   get mark(): Mark {
-    const refusals = this.refusedTotal + this.reportedTotal
-    return { ended: this.#ended, request: this.#number, refusals, event: this.#lastEventId }
+    return { ended: this.#ended, number: this.#number }
   }
 
   /** What has happened since. */
-  after({ ended, request, refusals, event }: Mark) {
-    const requests = this.requests.filter(({ number }) => number > request)
+  after(mark: Mark) {
+    const isNew = ({ number }: { number: number }) => number > mark.number
+    const requests = this.requests.filter(isNew)
     return {
       requests,
-      skipped: this.#ended - ended - requests.length,
-      refusals: this.refusals.slice(0, this.mark.refusals - refusals),
-      events: this.eventsAfter(event),
+      skipped: this.#ended - mark.ended - requests.length,
+      refusals: this.refusals.filter(isNew),
+      events: this.eventsAfter(mark.number),
     }
   }
 }
@@ -192,7 +192,10 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-function refusalOf(exchange: Exchange, order: Seen<'orderDecided'>[2]): Omit<Refusal, 'at' | 'sent'> {
+function refusalOf(
+  exchange: Exchange,
+  order: Seen<'orderDecided'>[2],
+): Omit<Refusal, 'number' | 'at' | 'sent'> {
   const { verdict, why, application, quoteAgeMs = null } = order
   const expired = verdict.state === 'expired' ? verdict : undefined
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms

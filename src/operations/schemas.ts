@@ -18,8 +18,12 @@ const object = <Shape extends z.ZodRawShape>(meaning: string, shape: Shape) =>
 const list = <Item extends z.ZodType>(meaning: string, item: Item) => z.array(item).describe(meaning)
 const oneOf = <const Value extends string>(meaning: string, values: readonly Value[]) =>
   z.enum(values).describe(meaning)
+/** Members whose names say all. */
+const each = <Of extends z.ZodType, Name extends string>(of: Of, ...names: Name[]) =>
+  Object.fromEntries(names.map((name) => [name, of])) as Record<Name, Of>
 const at = number('Milliseconds since the epoch.')
 const clientStatus = number('0: the client left, or the answer broke off.')
+const counted = number('Counted up: a request id may be the client’s own, and come twice.')
 const maskedAddress = string('The client’s address, masked.')
 
 const shownCalls = z.object({
@@ -28,8 +32,7 @@ const shownCalls = z.object({
   callsPerSecond: z.number(),
   failedShare: numberOrNull('Of all requests, those that were not sent included; null: there was none.'),
   notSent: number('Requests that a breaker refused, or that no connection became free for.'),
-  p50Ms: orNull,
-  p95Ms: orNull,
+  ...each(orNull, 'p50Ms', 'p95Ms'),
   lastError: z.object({ what: string('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
 })
 
@@ -77,10 +80,8 @@ export const outage = z.object({
 
 const savings = object('What the gateway has saved and stopped.', {
   forMs: number('A day, or less after the start.'),
-  quotes: count,
+  ...each(count, 'quotes', 'orders', 'expiredOrdersStopped'),
   callsSaved: number('Quotes that took no call of their own to the provider.'),
-  expiredOrdersStopped: count,
-  orders: count,
   ordersMatched: number('Float orders whose quote was found.'),
 })
 
@@ -92,9 +93,7 @@ export const slots = z.object({
     'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
   ),
   values: object('For each column a value a slot, the oldest first; null: nothing is known of it.', {
-    requests: column,
-    quotes: column,
-    hits: column,
+    ...each(column, 'requests', 'quotes', 'hits'),
     saved: column.describe('Quotes that took no call of their own.'),
     errors: column.describe('Calls to upstreams that failed.'),
     refused: column.describe('Float orders.'),
@@ -109,7 +108,7 @@ export const slots = z.object({
 })
 
 const seenEvent = z.object({
-  id: number('Goes up by one with each event.'),
+  id: number('Goes up with each event.'),
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
@@ -137,13 +136,9 @@ const upstreamState = z.object({
   sandbox: z.boolean(),
   breakers: z.array(breaker),
   openPairs: number('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
-  inFlight: count,
-  connections: object('Connections, and requests that wait for one.', {
-    ...{ busy: count, idle: count, waiting: count },
-  }),
+  ...each(count, 'inFlight', 'connectionsMost', 'queueMost'),
+  connections: object('Connections, and requests that wait for one.', each(count, 'busy', 'idle', 'waiting')),
   traffic: list('Of the last minute, by kind of traffic.', shownCalls),
-  connectionsMost: count,
-  queueMost: count,
 })
 
 const journal = {
@@ -159,35 +154,30 @@ const coolDowns = z.object({
 })
 
 const consideredQuote = z.object({
-  id: z.string(),
-  amount: z.string(),
-  toAmount: z.string(),
+  ...each(z.string(), 'id', 'amount', 'toAmount'),
   lateMs: number('Since its expiry; negative: it was live for so long still.'),
   isOwn: boolean('It was given to the client that orders.'),
   decided: boolean('The order was refused or reported because of this quote.'),
 })
 
 export const refusal = z.object({
+  number: counted,
   at,
   reason: z.enum(['expired', 'unknown']),
   sent: boolean('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
   rule: oneOf('The rule that decided; docs/orders.md explains each.', guardRules),
   why: string('The same in words.'),
-  pair: z.string(),
-  amount: z.string(),
+  ...each(z.string(), 'pair', 'amount', 'application', 'requestId'),
   toAmount: z.string().nullable().describe('As the order states it.'),
   quoteIds: list('The quotes that the order names.', z.string()),
-  application: z.string(),
   client: maskedAddress,
   quoteId: z.string().nullable().describe('The quote that was too old.'),
-  quoteAgeMs: orNull,
-  expiredForMs: orNull,
+  ...each(orNull, 'quoteAgeMs', 'expiredForMs'),
   quotes: list(
     'At most five of those that were considered: the one that decided, then those that expired last.',
     consideredQuote,
   ),
   quotesConsidered: count,
-  requestId: z.string(),
 })
 
 const reported = 'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'
@@ -197,16 +187,13 @@ const ordersOfApplication = z.object({
   expired: number('Refused, because their quotes had expired.'),
   unknown: number('Refused, because no quote seen here matches them.'),
   reported: number(reported),
-  leastLateMs: orNull,
-  mostLateMs: orNull,
+  ...each(orNull, 'leastLateMs', 'mostLateMs'),
 })
 
 export const seenRequest = z.object({
-  number: number('Counted up: a request id may be the client’s own, and come twice.'),
+  number: counted,
   at,
-  method: z.string(),
-  route: z.string(),
-  path: z.string(),
+  ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application', 'why'),
   status: clientStatus,
   source: oneOf('Who caused the error.', ['provider', 'gateway', 'client']).nullable(),
   notSent: oneOf('Why: a breaker was open, or no connection became free.', [
@@ -221,10 +208,7 @@ export const seenRequest = z.object({
   ),
   transferMs: numberOrNull('From the head to the last byte of the answer.'),
   ownMs: numberOrNull('All else; null: it waited for the call of another request.'),
-  requestId: z.string(),
   client: maskedAddress,
-  application: z.string(),
-  why: z.string(),
 })
 
 /** How the gateway is: in /status, and in each event of /stream. */
@@ -240,10 +224,10 @@ export const health = z.object({
   clock: object(
     'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none had ' +
       'a Date that can be read.',
-    { estimateMs: z.number(), lowMs: orNull, highMs: orNull, unknown: z.boolean() },
+    { estimateMs: z.number(), ...each(orNull, 'lowMs', 'highMs'), unknown: z.boolean() },
   ),
   store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
-  cache: z.object({ entries: count, bytes: count }),
+  cache: z.object(each(count, 'entries', 'bytes')),
   ledger: z.object({ entries: count }),
   journal: z.object({
     disk: object('The folder of STATE_DIRECTORY; null where that is not set.', {
@@ -252,7 +236,7 @@ export const health = z.object({
       syncedAtMs: z.number(),
       restored: number('Records that were read at the start.'),
       setAside: number('Files that were set aside and that nothing reads.'),
-      failures: z.object({ open: count, write: count, sync: count, keys: count }),
+      failures: z.object(each(count, 'open', 'write', 'sync', 'keys')),
     }).nullable(),
     stream: object('What the replicas share; null without VALKEY_URL.', {
       ...journal,
@@ -277,7 +261,7 @@ const access = oneOf('reading: read-only and without request details, because AD
   'full',
   'reading',
 ])
-const setting = z.object({ name: z.string(), value: z.string(), source: z.string() })
+const setting = z.object(each(z.string(), 'name', 'value', 'source'))
 const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
 const refusedByApplication = list(
   'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others in ' +
@@ -313,15 +297,9 @@ export const status = object('How the gateway is, for machines. Members may be a
 })
 
 const shownQuote = z.object({
-  id: z.string(),
-  pair: z.string(),
-  amount: z.string(),
-  toAmount: z.string(),
-  toAsset: z.string(),
-  hits: count,
+  ...each(z.string(), 'id', 'pair', 'amount', 'toAmount', 'toAsset'),
+  ...each(z.number(), 'hits', 'leftMs', 'lifeMs'),
   drift: numberOrNull('From the previous quote of the same key, as a share of its price.'),
-  leftMs: z.number(),
-  lifeMs: z.number(),
 })
 
 /** In each event of /stream. */
@@ -335,8 +313,7 @@ const frame = {
     requestsPerSecond: number('Over the last ten to twenty seconds.'),
   }),
   refusedByApplication,
-  refusedTotal: count,
-  reportedTotal: count,
+  ...each(count, 'refusedTotal', 'reportedTotal'),
 }
 
 /** The first event of /stream: the whole state. */

@@ -78,7 +78,7 @@ describeInBrowser('the console', () => {
       const shown = await page.locator('#try pre.body').textContent()
       expect(JSON.parse(shown ?? '')).toEqual(JSON.parse(body))
       const isQuote = index === 0
-      expect(await page.locator('#try [name="order"]').isVisible()).toBe(isQuote)
+      expect(await page.locator('#try [name="body"]').isVisible()).toBe(isQuote)
       if (isQuote) expect(await page.locator('#try .left').textContent()).toMatch(/^[\d.]{6,} s$/)
     }
   })

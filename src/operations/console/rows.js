@@ -1,8 +1,6 @@
 import { html, redraw } from './page.js'
 
 const opened = new WeakSet()
-const keys = new WeakMap()
-let lastKey = 0
 
 export const isOpen = (item) => opened.has(item)
 
@@ -11,8 +9,7 @@ export const isOpen = (item) => opened.has(item)
  * it shows.
  */
 export function openingRow(item, { columns, cells, describe, attributes }) {
-  if (!keys.has(item)) keys.set(item, ++lastKey)
-  const key = keys.get(item)
+  const key = item.number
   const onKeyDown = ({ key: pressed, currentTarget }) => {
     if (pressed !== 'Escape' || !isOpen(item)) return
     const row = currentTarget.matches('.detail') ? currentTarget.previousElementSibling : currentTarget

@@ -21,14 +21,14 @@ export function view() {
     ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
     : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
   return html`<${Panel} id="try" title="Try it" count=${traffic.url ?? ''}>
-    <form class="stack" data-role="body" onSubmit=${askForQuote}>
+    <form class="stack" data-role="body" onSubmit=${send}>
       <div class="fields">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
         ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1')}
       </div>
       <p class="dim">${hint}</p>
       <div class="row middle">
-        <button type="submit" class="primary">Ask for a quote</button>
+        <button type="submit" class="primary" value="quote">Ask for a quote</button>
         <ol class="steps" aria-label="What you have tried">
           ${steps.map((step) => html`<li class="chip ${step}">${step}</li>`)}
         </ol>
@@ -50,33 +50,25 @@ function field(label, name, value, placeholder) {
 
 function orderForm(isLive) {
   return html`<div class="stack">
-    <label>Order body<textarea name="order" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
+    <label>Order body<textarea name="body" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
       onInput=${({ target }) => (offer.order = target.value)}></textarea></label>
     <div class="row">
       ${isLive && html`<label class="check"><input type="checkbox" name="sure" />This goes to the real provider</label>`}
       <span class="spring"></span>
-      <button type="button" onClick=${placeOrder}>Place the order</button>
+      <button type="submit" value="order">Place the order</button>
     </div>
   </div>`
 }
 
-function askForQuote(event) {
+async function send(event) {
   event.preventDefault()
-  return send('quote', event.target, event.submitter)
-}
-
-function placeOrder({ currentTarget }) {
-  const { form } = currentTarget
-  if (form.elements.sure?.checked !== false) return send('order', form, currentTarget)
-  error = 'Tick the box first.'
-}
-
-async function send(kind, form, button) {
-  const { pair, amount, application, client, order } = Object.fromEntries(new FormData(form))
-  const body = kind === 'order' ? order : undefined
+  const { target: form, submitter: button } = event
+  const { sure, ...trial } = Object.fromEntries(new FormData(form))
+  const kind = button.value
   button.disabled = true
   try {
-    answer = await act('try', { kind, pair, amount, application, client, body })
+    if (kind === 'order' && form.elements.sure && !sure) throw new Error('Tick the box first.')
+    answer = await act('try', { kind, ...trial })
     error = undefined
     steps = [...steps, wordOf(kind, answer)].slice(-maxSteps)
     if (kind === 'quote' && answer.status === 200) offer = offerOf(answer)
