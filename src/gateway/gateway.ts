@@ -103,7 +103,8 @@ async function build(
   await parts.keys.start()
 
   const { listener, messages } = createApp(exchanges, parts)
-  const operations = createOperationsApp(parts, {
+  const operations = createOperationsApp({
+    ...parts,
     settings: settingNames.map((name) => ({
       ...{ name, meaning: factsOf(name).meaning },
       ...loaded.sources[name],

@@ -1,6 +1,7 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
+import { isPlainObject } from '../process/arguments.ts'
 import { type Access, Refused, unlessRefused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { tryIt } from './try-it.ts'
@@ -8,17 +9,13 @@ import { tryIt } from './try-it.ts'
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
-export function createActions(
-  parts: OperationsParts,
-  access: Access,
-  trafficUrl: () => string | undefined,
-): Router {
-  const { cache, clock, config, floatOrders, notes, recent, sandbox } = parts
+export function createActions(parts: OperationsParts, access: Access): Router {
+  const { cache, clock, config, floatOrders, notes, recent, sandbox, trafficUrl } = parts
   const router = Router()
   router.use(unlessRefused(access.refuseAction))
   router.use(express.json({ limit: maxBody }))
   router.use((request: Request, response: Response, next: NextFunction) => {
-    if (isObject(request.body)) return next()
+    if (isPlainObject(request.body)) return next()
     response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })
   })
 
@@ -91,8 +88,4 @@ function explanationOf({ terms, verdict }: FloatOrder, decision: FloatOrderDecis
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -6,11 +6,8 @@ import { roundedMs } from '../process/text.ts'
 import type { LogOptions } from './access-log.ts'
 
 /** What the log says of what happens. */
-export function createEventLog({
-  log,
-  summedLog,
-  loggedAddress,
-}: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+  const { log, summedLog, loggedAddress } = options
   return {
     /** Asked each time: the level of an application's logger may change. */
     requestEnded(exchange, status, durationMs) {
@@ -33,38 +30,25 @@ export function createEventLog({
     problemAnswered(problem, requestId, exchange) {
       const { slug, status, message } = problem
       if (exchange === undefined) {
-        const line = {
-          level: 'info',
-          cause: { problem: slug, at: 'the head of a request' },
-          message,
-        } as const
-        summedLog.say(line, () => ({ requestId, status }))
+        const cause = { problem: slug, at: 'the head of a request' }
+        summedLog.say({ level: 'info', cause, message }, () => ({ requestId, status }))
         return
       }
       const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
       const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
       const cause = failure === undefined ? problem.cause : failure.cause
-      const line = {
-        level,
-        cause: {
-          problem: slug,
-          area: exchange.area,
-          upstream: failure?.upstream,
-          fault: failure?.fault,
-          breaker: failure?.breaker,
-          // An expired certificate and a wrong name are two outages.
-          code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
-          // One defect must not hide another.
-          at: slug === 'internal-error' ? placeOf(cause) : undefined,
-        },
-        message,
-      } as const
-      summedLog.say(line, () => ({
-        requestId,
-        method: exchange.request.method,
-        path: shownTarget(exchange.reading),
-        status,
-        cause,
+      const common = {
+        ...{ problem: slug, area: exchange.area },
+        ...{ upstream: failure?.upstream, fault: failure?.fault, breaker: failure?.breaker },
+        // An expired certificate and a wrong name are two outages.
+        code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
+        // One defect must not hide another.
+        at: slug === 'internal-error' ? placeOf(cause) : undefined,
+      }
+      const { request, reading } = exchange
+      const { method } = request
+      summedLog.say({ level, cause: common, message }, () => ({
+        ...{ requestId, method, path: shownTarget(reading), status, cause },
       }))
     },
 

@@ -29,8 +29,7 @@ const columns = Object.keys(beforeTheStart) as readonly Column[]
 const sliceMs = 10_000
 const slicesOfMinute = 6
 const slicesOfTenMinutes = 60
-/** A quarter of an hour. */
-const slotsOfQuarter = 90
+const slicesOfQuarter = 90
 const slicesOfDay = 8_640
 const minutesOfDay = 1_440
 /** Among fewer calls, one slow answer would be the p95. As in the alert QuotegateProviderSlow. */
@@ -78,26 +77,20 @@ export class History implements Listener {
   }
 
   callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
-    this.#note({ upstream, traffic, status: 0 }, outcome, undefined)
+    this.callEnded({ upstream, traffic, status: 0 }, outcome, 0)
   }
 
   callEnded(...[call, outcome, durationMs]: Seen<'callEnded'>): void {
-    const wasSent = outcome !== 'breaker_open' && outcome !== 'connection_limit_reached'
-    this.#note(call, outcome, wasSent ? durationMs : undefined)
-  }
-
-  /** `sentForMs`: undefined if the request was never sent. */
-  #note(call: Seen<'callEnded'>[0], outcome: Seen<'callEnded'>[1], sentForMs: number | undefined): void {
     const recent = this.#calls[call.upstream].get(call.traffic)
     if (recent === undefined) return
     const now = recent.during(this.#last)
-    if (sentForMs === undefined) now.notSent += 1
-    else now.add(sentForMs)
+    if (outcome === 'breaker_open' || outcome === 'connection_limit_reached') now.notSent += 1
+    else now.add(durationMs)
     // Not of the upstream: it did not fail, its client left, or a breaker refused the call.
     if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return
-    if (sentForMs !== undefined) now.failed += 1
+    if (outcome !== 'connection_limit_reached') now.failed += 1
     const failure = outcome === 'failed-status' ? call.status : outcome
-    recent.lastError = { what: failureText(failure, sentForMs ?? 0), atMs: this.#clock.steadyMs() }
+    recent.lastError = { what: failureText(failure, durationMs), at: this.#clock.nowMs() }
   }
 
   /** Called once a second, with the counters as they stand. */
@@ -112,7 +105,7 @@ export class History implements Listener {
     this.#rows.push({
       ...counts,
       inFlight: Math.max(running.inFlight, counts.inFlight),
-      p95Ms: this.#answers.after(this.#last - slicesOfMinute).quantile(0.95),
+      p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
       callP95Ms: this.#callsOf('swap', slicesOfMinute).quantile(0.95),
     })
   }
@@ -136,27 +129,27 @@ export class History implements Listener {
 
   #callsOf(upstream: UpstreamName, slices: number): Tally {
     const all = new Tally(this.#last)
-    for (const recent of this.#calls[upstream].values()) all.merge(recent.after(this.#last - slices))
+    for (const recent of this.#calls[upstream].values()) all.merge(recent.lately(this.#last, slices))
     return all
   }
 
   /** A quarter of an hour by the slice, or the last few of these slots. */
-  seconds(wanted = slotsOfQuarter): Slots {
-    return { ...this.#shown(1, wanted), slots: slotsOfQuarter }
+  seconds(wanted?: number): Slots {
+    return this.#shown(1, slicesOfQuarter, wanted)
   }
 
   /** A day by the minute, or the last few of these slots. */
-  minutes(wanted = minutesOfDay): Slots {
-    return { ...this.#shown(slicesOfMinute, wanted), slots: minutesOfDay }
+  minutes(wanted?: number): Slots {
+    return this.#shown(slicesOfMinute, minutesOfDay, wanted)
   }
 
-  #shown(slices: number, wanted: number): Omit<Slots, 'slots'> {
+  #shown(slices: number, slots: number, wanted = slots): Slots {
     const last = Math.floor(this.#last / slices)
     const first = Math.max(0, last - wanted + 1)
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
     const valuesOf = (column: Column) => numbers.map((number) => this.#valueOf(column, number, slices))
     const values = Object.fromEntries(columns.map((column) => [column, valuesOf(column)]))
-    return { slotMs: slices * sliceMs, last, values: values as Slots['values'] }
+    return { slotMs: slices * sliceMs, slots, last, values: values as Slots['values'] }
   }
 
   /** In a slot of so many slices. */
@@ -186,7 +179,7 @@ export class History implements Listener {
   /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
   get recent(): Hello['recent'] {
     return {
-      p95Ms: this.#answers.after(this.#last - slicesOfMinute).quantile(0.95),
+      p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
       seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
       requestsPerSecond: Number(((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1)),
     }
@@ -196,11 +189,11 @@ export class History implements Listener {
   trafficOf(upstream: UpstreamName): Calls[] {
     const seconds = Math.round(this.#reachMs(slicesOfMinute) / 1_000)
     return [...this.#calls[upstream]].map(([traffic, recent]) => {
-      const calls = recent.after(this.#last - slicesOfMinute)
+      const calls = recent.lately(this.#last, slicesOfMinute)
       const { count, failed, notSent } = calls
       const asked = count + notSent
       return {
-        ...{ traffic, seconds, notSent, lastError: this.#shownError(recent.lastError) },
+        ...{ traffic, seconds, notSent, lastError: recent.lastError },
         callsPerSecond: Number((count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
         failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
@@ -208,13 +201,6 @@ export class History implements Listener {
         p95Ms: calls.quantile(0.95),
       }
     })
-  }
-
-  /** Its time is by the wall clock as that is set now. */
-  #shownError(error: RecentCalls['lastError']): Calls['lastError'] {
-    return (
-      error && { what: error.what, at: Math.round(this.#clock.nowMs() - this.#clock.steadyMs() + error.atMs) }
-    )
   }
 
   /** How far the last slices reach back, of which the newest may not be over; at least a second. */
@@ -241,7 +227,7 @@ export class History implements Listener {
 
   /** The slowest request of the last minute; null: none ended. */
   get slowest(): Health['slowest'] {
-    const { slowest } = this.#answers.after(this.#last - slicesOfMinute)
+    const { slowest } = this.#answers.lately(this.#last, slicesOfMinute)
     if (slowest === undefined) return null
     const { endedAtMs, durationMs, ...rest } = slowest
     return {
@@ -289,7 +275,7 @@ class Tally {
 
 /** Answers, or calls of one kind, in those slices of the last ten minutes that had any. */
 class RecentCalls {
-  lastError: { readonly what: string; readonly atMs: number } | null = null
+  lastError: Calls['lastError'] = null
   /** The newest first. */
   #tallies: Tally[] = []
 
@@ -303,9 +289,10 @@ class RecentCalls {
     return tally
   }
 
-  after(slice: number): Tally {
-    const all = new Tally(slice)
-    for (const one of this.#tallies) if (one.slice > slice) all.merge(one)
+  /** Those of the last so many slices. */
+  lately(last: number, slices: number): Tally {
+    const all = new Tally(last)
+    for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)
     return all
   }
 }

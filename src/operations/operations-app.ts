@@ -5,7 +5,7 @@ import { createAccess, type Level, Refused, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
-import type { OperationsFacts, OperationsParts } from './parts.ts'
+import type { OperationsParts } from './parts.ts'
 import { answerJson, healthy, readiness } from './probes.ts'
 import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
@@ -24,11 +24,11 @@ export interface OperationsApp {
 }
 
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
-export function createOperationsApp(parts: OperationsParts, facts: OperationsFacts): OperationsApp {
+export function createOperationsApp(parts: OperationsParts): OperationsApp {
   const { config, metrics, outages, recent } = parts
   const access = createAccess({ ...config.admin, production: config.production })
   outages.watch(troublesOf(parts))
-  const shown = createShown(parts, facts, access.needsToken)
+  const shown = createShown(parts, access.needsToken)
   const live = createLiveStream(shown, recent)
   const stopRecorder = startRecorder(parts, live)
   const metricsPage = createSharedPage(metrics.renderTimed)
@@ -43,7 +43,7 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
 
   get('/healthz', (response) => response.json(healthy))
   get('/readyz', (response) => {
-    const isReady = facts.isReady()
+    const isReady = parts.isReady()
     response.status(isReady ? 200 : 503).json(readiness(isReady, parts.sharedStore?.up ?? true))
   })
   get('/metrics', async (response) => response.type(metrics.contentType).send(await metricsPage()))
@@ -65,7 +65,7 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
     else if (!live.join(response, level))
       response.status(503).json({ error: 'Too many look at this console already.' })
   })
-  app.use('/actions', createActions(parts, access, facts.trafficUrl))
+  app.use('/actions', createActions(parts, access))
   app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
     const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
     if (place !== undefined) return response.redirect(301, place)

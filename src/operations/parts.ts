@@ -62,10 +62,6 @@ export interface OperationsParts {
     | { readonly up: boolean; readonly outage: { sinceMs: number; reason: string } | undefined }
     | undefined
   readonly sandbox: { faults(next?: object): object } | undefined
-}
-
-/** What comes from no part of it. */
-export interface OperationsFacts {
   /** The settings in effect, secrets masked. */
   readonly settings: readonly Setting[]
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */

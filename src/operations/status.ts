@@ -6,7 +6,7 @@ import { listQuotes } from '../quotes/listing.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
-import type { OperationsFacts, OperationsParts } from './parts.ts'
+import type { OperationsParts } from './parts.ts'
 import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
 
 type UpstreamState = Health['upstreams'][number]
@@ -17,7 +17,7 @@ const maxQuotes = 100
 export type Shown = ReturnType<typeof createShown>
 
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export function createShown(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
+export function createShown(parts: OperationsParts, needsToken: boolean) {
   const { version, config, clock, history, recent, addressNotes, clockDifference } = parts
   const { sharedStore, cache, ledger, exchanges, journals, outages, providerLimit, sandbox } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
@@ -34,7 +34,7 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
       mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
       now: clock.nowMs(),
       uptimeMs: Math.round(performance.now() - startedAtMs),
-      ready: facts.isReady(),
+      ready: parts.isReady(),
       degraded: sharedStore?.up === false,
       upstreams: upstreams.map(stateOf),
       savings: history.savings,
@@ -101,7 +101,7 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
       },
       untrustedPeers: shownPeers(untrusted),
       otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
-      settings: facts.settings.map(({ name, value, source }) => ({ name, value, source })),
+      settings: parts.settings.map(({ name, value, source }) => ({ name, value, source })),
     }
   }
 
@@ -117,14 +117,14 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
       ...frameOf(level),
       access: level,
       needsToken,
-      settings: [...facts.settings],
+      settings: [...parts.settings],
       history: shownHistory(),
       requests: ofRequests(level, recent.requests),
       failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
       traffic: {
-        url: facts.trafficUrl() ?? null,
+        url: parts.trafficUrl() ?? null,
         clientIpHeader: config.client.ipHeader,
         loopbackTrusted: config.client.trustProxy.some((entry) =>
           /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),

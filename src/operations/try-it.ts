@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
+import { formatForwarded } from '../http/forwarded.ts'
 import { Refused } from './access.ts'
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
@@ -45,15 +46,17 @@ export async function tryIt(trial: Trial, url: string | undefined, clientIpHeade
 function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
   const headers: [string, string][] = []
   const application = text(trial.application)
+  try {
+    validateHeaderValue('App-Name', application)
+  } catch {
+    throw badTrial('App-Name has characters that no header may have.')
+  }
   if (application !== '') headers.push(['App-Name', application])
   const client = text(trial.client)
-  if (client !== '') headers.push(clientHeader(clientIpHeader, client))
-  for (const [name, value] of headers) {
-    try {
-      validateHeaderValue(name, value)
-    } catch {
-      throw badTrial(`${name} has characters that no header may have.`)
-    }
+  if (client !== '') {
+    if (isIP(client) === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
+    const isForwarded = clientIpHeader === 'forwarded'
+    headers.push(isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client])
   }
   if (trial.kind === 'order') {
     headers.push(['Content-Type', 'application/json'])
@@ -64,13 +67,6 @@ function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
   const amount = encodeURIComponent(text(trial.amount))
   if (pair === '' || pair === '.' || pair === '..') throw badTrial('A quote needs a pair.')
   return { method: 'GET', target: `/v3/pairs/${pair}/quotes?amount=${amount}`, headers, body: '' }
-}
-
-function clientHeader(name: string, client: string): [string, string] {
-  const family = isIP(client)
-  if (family === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
-  if (name !== 'forwarded') return [name, client]
-  return ['Forwarded', family === 6 ? `for="[${client}]"` : `for=${client}`]
 }
 
 async function send(
