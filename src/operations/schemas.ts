@@ -57,19 +57,14 @@ export const outage = z.object({
     ['connections', 'orders', 'rest', 'quotes'],
   ).optional(),
   lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
-  retryInMs: number(
-    'Until a request may try; 0: the next one does; absent: one is trying, or nothing is tried.',
-  ).optional(),
+  retryInMs: number('Until a request may try; absent: one is trying, or nothing is tried.').optional(),
   stillServed: list('What has succeeded since, and is not stopped.', z.string()).optional(),
-  names: list(
-    'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ADMIN_TOKEN.',
-    z.string(),
-  ).optional(),
-  howMany: number('Such pairs or peers.').optional(),
+  howMany: number('Pairs that fail, or peers whose client-address header is not read.').optional(),
+  names: list('20 of them at most; none without the ADMIN_TOKEN.', z.string()).optional(),
   headers: list('What these peers send in place of CLIENT_IP_HEADER.', z.string()).optional(),
   clientIpHeader: z.string().optional(),
   askedFor: number(
-    'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
+    'Pairs that were asked for since the first failure, if no quote has succeeded.',
   ).optional(),
   offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
   share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
@@ -89,9 +84,7 @@ const column = z.array(orNull)
 export const slots = z.object({
   slotMs: z.number(),
   slots: number('How many are kept.'),
-  last: number(
-    'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
-  ),
+  last: number('Number of the last slot, which may still grow; from 0 at the start, one more a slot.'),
   values: object('For each column a value a slot, the oldest first; null: nothing is known of it.', {
     ...each(column, 'requests', 'quotes', 'hits'),
     saved: column.describe('Quotes that took no call of their own.'),
@@ -173,10 +166,7 @@ export const refusal = z.object({
   client: maskedAddress,
   quoteId: z.string().nullable().describe('The quote that was too old.'),
   ...each(orNull, 'quoteAgeMs', 'expiredForMs'),
-  quotes: list(
-    'At most five of those that were considered: the one that decided, then those that expired last.',
-    consideredQuote,
-  ),
+  quotes: list('Five at most: the one that decided, then those that expired last.', consideredQuote),
   quotesConsidered: count,
 })
 
@@ -203,9 +193,7 @@ export const seenRequest = z.object({
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
   queueMs: numberOrNull('It waited for a connection.'),
-  upstreamMs: numberOrNull(
-    'From the sending to the head of the answer; without one, until the upstream failed or the request ended.',
-  ),
+  upstreamMs: numberOrNull('From the sending to the head of the answer, or else to its failure or end.'),
   transferMs: numberOrNull('From the head to the last byte of the answer.'),
   ownMs: numberOrNull('All else; null: it waited for the call of another request.'),
   client: maskedAddress,
@@ -221,11 +209,11 @@ export const health = z.object({
   degraded: boolean('Whether the store that replicas share does not answer; no request fails for it.'),
   upstreams: z.array(upstreamState),
   savings,
-  clock: object(
-    'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none had ' +
-      'a Date that can be read.',
-    { estimateMs: z.number(), ...each(orNull, 'lowMs', 'highMs'), unknown: z.boolean() },
-  ),
+  clock: object('The provider’s clock less this one, and its bounds.', {
+    ...each(orNull, 'lowMs', 'highMs'),
+    estimateMs: z.number(),
+    unknown: boolean('Three answers came, and none had a Date that can be read.'),
+  }),
   store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
   cache: z.object(each(count, 'entries', 'bytes')),
   ledger: z.object({ entries: count }),
@@ -257,10 +245,7 @@ export const health = z.object({
   }).nullable(),
 })
 
-const access = oneOf('reading: read-only and without request details, because ADMIN_TOKEN is not set.', [
-  'full',
-  'reading',
-])
+const access = oneOf('reading: read-only, and without request details.', ['full', 'reading'])
 const setting = z.object(each(z.string(), 'name', 'value', 'source'))
 const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
 const refusedByApplication = list(
@@ -274,21 +259,13 @@ export const status = object('How the gateway is, for machines. Members may be a
   outages: list('What is wrong now.', outage),
   coolDowns: coolDowns
     .extend({ shown: list('At most 20 of them.', coolDown) })
-    .describe(
-      'Whose quotes the provider answered with 429 and is not asked for, until its Retry-After is over.',
-    ),
+    .describe('Whom the provider answered with 429: not asked for quotes until its Retry-After is over.'),
   access,
   ordersRefused: count,
   ordersReported: number(reported),
-  lastRefusals: list(
-    'At most 50, refused or reported, the newest first. Without full rights they have no data of clients.',
-    refusal,
-  ),
+  lastRefusals: list('The last 50, newest first. Without full rights they have no data of clients.', refusal),
   refusedByApplication,
-  lastFailures: list(
-    'The last 50 requests that failed, the newest first. Empty without full rights.',
-    seenRequest,
-  ),
+  lastFailures: list('The last 50 failed requests, newest first. Empty without full rights.', seenRequest),
   untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
   otherHeaderPeers: object('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.', {
     ...{ count, peers: z.array(z.string()), headers: z.array(z.string()) },

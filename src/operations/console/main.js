@@ -78,14 +78,14 @@ function drawPage() {
 function view() {
   const isKnown = page.latest !== undefined
   return html`<a class="skip" href=${page.isFull ? '#requests' : '#quotes'}>Skip to the tables</a>
-    <header class="bar">
-      <div class="brand">
+    <header class="bar flow">
+      <div class="brand flow">
         <img src="icon.svg" alt="" width="22" height="22" /><h1>quotegate</h1>${isKnown && brand()}
       </div>
-      <ul id="health" class="health" aria-label="Health">${isKnown && health()}</ul>
-      <div id="controls" class="controls">${controls()}</div>
+      <ul id="health" class="health flow" aria-label="Health">${isKnown && health()}</ul>
+      <div id="controls" class="controls flow">${controls()}</div>
     </header>
-    <section id="outages" class="outages" aria-label="What is wrong now" aria-live="polite">
+    <section id="outages" class="outages stack" aria-label="What is wrong now" aria-live="polite">
       ${isKnown && outages.view()}</section>
     <div id="notices" class="notices" aria-live="polite">${notices()}</div>
     <main>${isKnown && content()}</main>
@@ -93,9 +93,9 @@ function view() {
 }
 
 function content() {
-  return html`<div class="overview">
-      <p id="savings" class="savings">${savings()}</p>
-      <fieldset id="range" class="range">${tiles.rangeChoice()}</fieldset>
+  return html`<div class="overview flow">
+      <p id="savings" class="savings flow">${savings()}</p>
+      <fieldset id="range" class="range flow">${tiles.rangeChoice()}</fieldset>
     </div>
     <section id="tiles" class="tiles" aria-label="What happened lately">${tiles.view()}</section>
     <div class="columns">
@@ -109,7 +109,7 @@ function controls() {
   const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
   const tone = { live: 'good', waiting: 'bad' }[state]
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
-  return html`<span id="connection" class="connection ${tone}" role="status" data-state=${state}>
+  return html`<span id="connection" class="connection dim flow ${tone}" role="status" data-state=${state}>
       ${tone && html`<span class="dot"></span>`}${shown}</span>
     ${greeting?.needsToken && lock}
     <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
@@ -149,13 +149,13 @@ function unlock() {
 function tokenDialog() {
   const forget = ({ currentTarget }) => currentTarget.querySelector('form').reset()
   // Cancel is not a submit button: Enter in the field presses the first of those.
-  return html`<dialog id="token-dialog" aria-labelledby="token-title" onClose=${forget}>
+  return html`<dialog id="token-dialog" class="box" aria-labelledby="token-title" onClose=${forget}>
     <form method="dialog" class="stack" onSubmit=${takeToken}>
       <h2 id="token-title">Unlock with the ADMIN_TOKEN</h2>
       <p class="dim">Shows request details and allows changes. Kept in this tab until it is closed.</p>
       <label>ADMIN_TOKEN<input name="token" type="password" autocomplete="off" required /></label>
-      <div class="row">
-        <span class="spring"></span><button type="button" class="quiet" onClick=${() => dialog().close()}>Cancel</button>
+      <div class="row flow">
+        <span class="grow"></span><button type="button" class="quiet" onClick=${() => dialog().close()}>Cancel</button>
         <button type="submit" value="ok">Unlock</button>
       </div>
     </form>

@@ -85,7 +85,7 @@ function details(order) {
   const ids = order.quoteIds.map((id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`)
   return facts([
     ['Order', termsOf(order.amount, order.pair, order.toAmount)],
-    ['Names', ids.length > 0 ? html`<ul class="quote-list">${ids}</ul>` : ''],
+    ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
     ['Client', order.client],
     ['Late by', lateText(order)],
@@ -110,7 +110,7 @@ function quoteList({ quotes, quotesConsidered }) {
   // Their number is all that is shown without full rights.
   if (quotes.length === 0) return String(quotesConsidered)
   const more = quotesConsidered - quotes.length
-  return html`<ul class="quote-list">
+  return html`<ul class="stack">
     ${quotes.map(quoteItem)}
     ${more > 0 && html`<li class="dim">and ${more} more</li>`}
   </ul>`
@@ -129,7 +129,7 @@ function explainForm() {
     <p class="dim">What the gateway would do with it now. Nothing is sent, counted or remembered.</p>
     <label>Order body<textarea name="body" rows="3" spellcheck=${false} maxlength="65536"
       defaultValue='{"pairId":"ETH_USDC","fromAmount":0.1}'></textarea></label>
-    <div class="row">
+    <div class="row flow">
       <label class="grow">App-Name<input name="application" defaultValue="demo" autocomplete="off"
         spellcheck=${false} /></label>
       <button type="submit">Explain</button>
@@ -148,8 +148,8 @@ async function explain(event) {
 function explained({ error, decision, detail, matchedBy, order, quote }) {
   if (error !== undefined) return html`<p class="error">${error.message}</p>`
   const isRefused = /^(refused|reported|bad)/.test(decision)
-  return html`<div class="outcome">
-    <div class="row">
+  return html`<div class="outcome stack">
+    <div class="flow">
       <span class="status ${isRefused ? 'warn' : 'good'}">${decision}</span>
       <span class="dim">${detail}</span>
     </div>

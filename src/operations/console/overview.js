@@ -31,7 +31,7 @@ export function health() {
 const goodIf = (isGood) => (isGood ? 'good' : 'bad')
 
 function Item({ id, name, value, tone = '', title = '', children }) {
-  return html`<li data-item=${id} title=${title}>
+  return html`<li class="flow" data-item=${id} title=${title}>
     <span class="dot ${tone}" aria-hidden="true"></span><span>${name}</span><span class="dim">${value}</span>
     ${children}
   </li>`

@@ -58,11 +58,11 @@ function madeVisible(node) {
 
 /** A panel with its heading; `tools` stand at the right of it. */
 export function Panel({ id, title, count, kind = '', tools, children }) {
-  return html`<section class="panel ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
-    <div class="panel-head">
+  return html`<section class="panel box ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
+    <div class="panel-head flow">
       <h2 id="${id}-title">${title}</h2>
       <span class="dim" data-role="count">${count}</span>
-      ${tools && html`<span class="spring"></span>${tools}`}
+      ${tools && html`<span class="grow"></span>${tools}`}
     </div>
     ${children}
   </section>`

@@ -62,7 +62,7 @@ export function view() {
 
 function tools() {
   const filter = ({ target: { dataset, value } }) => (filters[dataset.role] = value.trim().toLowerCase())
-  return html`<div class="filters">
+  return html`<div class="filters flow">
     <select data-role="area" aria-label="Area of the requests" onInput=${filter}>
       <option value="">All areas</option><option value="quote">Quotes</option>
       <option value="float-order">Float orders</option><option value="order">Other orders</option>
@@ -96,7 +96,7 @@ function rowOf(request) {
   const { at, method, path, status, durationMs, requestId } = request
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
-    <td class="path">
+    <td class="path cut">
       ${openButton(request, path, html`<span class="dim method">${method}</span>`, ` ${path || '(unreadable)'}`)}
     </td>
     <td class="status ${statusClass(status)}">${statusText(request)}</td>
@@ -147,7 +147,7 @@ function details(request) {
     const style = { flexGrow: String(request[key]) }
     return html`<span class=${name} title=${text} style=${style}></span>`
   })}</div>`
-  return html`<div class="details">${parts.length > 1 && bar}${list}</div>`
+  return html`<div class="stack">${parts.length > 1 && bar}${list}</div>`
 }
 
 function whyOf({ status, cacheStatus }) {

@@ -84,11 +84,11 @@ export function view() {
 }
 
 function Tile({ id, label, line, highest, value, unit, more, tone }) {
-  return html`<div class="tile ${tone || ''}" data-tile=${id}>
+  return html`<div class="tile box ${tone || ''}" data-tile=${id}>
     <div class="tile-text">
       <div class="dim">${label}</div>
       <div class="value"><span>${value}</span><small>${unit}</small></div>
-      <div class="dim more" title=${more}>${more}</div>
+      <div class="dim more cut" title=${more}>${more}</div>
     </div>
     ${sparkline(line, highest, `${label}: ${value}${unit || ''}, ${more}`)}
   </div>`

@@ -22,14 +22,14 @@ export function view() {
     : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
   return html`<${Panel} id="try" title="Try it" count=${traffic.url ?? ''}>
     <form class="stack" data-role="body" onSubmit=${send}>
-      <div class="fields">
+      <div class="fields stack">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
         ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1')}
       </div>
       <p class="dim">${hint}</p>
-      <div class="row middle">
+      <div class="flow">
         <button type="submit" class="primary" value="quote">Ask for a quote</button>
-        <ol class="steps" aria-label="What you have tried">
+        <ol class="steps flow" aria-label="What you have tried">
           ${steps.map((step) => html`<li class="chip ${step}">${step}</li>`)}
         </ol>
       </div>
@@ -52,9 +52,9 @@ function orderForm(isLive) {
   return html`<div class="stack">
     <label>Order body<textarea name="body" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
       onInput=${({ target }) => (offer.order = target.value)}></textarea></label>
-    <div class="row">
+    <div class="row flow">
       ${isLive && html`<label class="check"><input type="checkbox" name="sure" />This goes to the real provider</label>`}
-      <span class="spring"></span>
+      <span class="grow"></span>
       <button type="submit" value="order">Place the order</button>
     </div>
   </div>`
@@ -91,12 +91,12 @@ function outcome({ status, reason, durationMs, curl, body, headers }) {
   const cache = headerOf(headers, 'cache-status').replace(/^quotegate; /, '')
   const json = parsed(body)
   const shown = json === undefined ? body : JSON.stringify(json, null, 2)
-  return html`<div class="outcome">
-    <div class="row">
+  return html`<div class="outcome stack">
+    <div class="flow">
       <span class="status ${statusClass(status)}">${status} ${reason}</span>
       <span class="chip">${milliseconds(durationMs)} ms</span>
       ${cache && html`<span class="dim">${cache}</span>`}
-      <span class="spring"></span>
+      <span class="grow"></span>
       ${copyButton(curl, 'Copy curl')}
     </div>
     <pre class="curl" tabindex="0" aria-label="The request as curl">${curl}</pre>
