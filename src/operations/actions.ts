@@ -2,7 +2,7 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
 import { isPlainObject } from '../process/arguments.ts'
-import { type Access, Refused, unlessRefused } from './access.ts'
+import { type Access, Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { tryIt } from './try-it.ts'
 
@@ -12,11 +12,11 @@ const maxBody = '160kb'
 export function createActions(parts: OperationsParts, access: Access): Router {
   const { cache, clock, config, floatOrders, notes, recent, sandbox, trafficUrl } = parts
   const router = Router()
-  router.use(unlessRefused(access.refuseAction))
+  router.use(access.refuseAction)
   router.use(express.json({ limit: maxBody }))
-  router.use((request: Request, response: Response, next: NextFunction) => {
-    if (isPlainObject(request.body)) return next()
-    response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })
+  router.use(({ body }: Request, _response: Response, next: NextFunction) => {
+    if (isPlainObject(body)) return next()
+    throw new Refused(415, 'An action takes a JSON object, with its Content-Type.')
   })
 
   on('drop', ({ id }) => {

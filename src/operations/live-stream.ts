@@ -19,7 +19,7 @@ export type LiveStream = ReturnType<typeof createLiveStream>
 /** Sends to each viewer the whole state, and then once a second what is new. */
 export function createLiveStream(
   shown: Pick<Shown, 'hello' | 'tick'>,
-  recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>,
+  recent: Pick<Recent, 'watch' | 'mark' | 'after'>,
 ) {
   const viewers = new Set<Viewer>()
 
@@ -28,13 +28,13 @@ export function createLiveStream(
   /** False: there are too many viewers already. */
   function join(response: ServerResponse, level: Level): boolean {
     if (viewers.size >= maxViewers) return false
-    if (viewers.size === 0) recent.isWatched = true
+    if (viewers.size === 0) recent.watch(true)
     const hello = event('hello', shown.hello(level))
     const viewer: Viewer = { response, level, mark: recent.mark, ticksMissed: 0 }
     viewers.add(viewer)
     response.once('close', () => {
       viewers.delete(viewer)
-      if (viewers.size === 0) recent.isWatched = false
+      if (viewers.size === 0) recent.watch(false)
     })
     response.writeHead(200, {
       'Content-Type': 'text/event-stream; charset=utf-8',

@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http'
 import { extname } from 'node:path'
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
-import { createAccess, type Level, Refused, unlessRefused } from './access.ts'
+import { createAccess, type Level, Refused } from './access.ts'
 import { createActions } from './actions.ts'
-import { createConsoleFiles, pageHeaders } from './console-files.ts'
+import { consoleFile, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
 import type { OperationsParts } from './parts.ts'
 import { answerJson, healthy, readiness } from './probes.ts'
@@ -11,9 +11,6 @@ import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
 import { createShown } from './status.ts'
 import { troublesOf } from './troubles.ts'
-
-/** Read once for all gateways of a process: a test suite may create hundreds. */
-let files: ReturnType<typeof createConsoleFiles> | undefined
 
 export interface OperationsApp {
   listener: RequestListener
@@ -26,14 +23,12 @@ export interface OperationsApp {
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts): OperationsApp {
   const { config, metrics, outages, recent } = parts
-  const access = createAccess({ ...config.admin, production: config.production })
+  const access = createAccess(config)
   outages.watch(troublesOf(parts))
-  const shown = createShown(parts, access.needsToken)
+  const shown = createShown(parts)
   const live = createLiveStream(shown, recent)
   const stopRecorder = startRecorder(parts, live)
   const metricsPage = createSharedPage(metrics.renderTimed)
-  files ??= createConsoleFiles()
-  const fileOf = files
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -47,10 +42,10 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
     response.status(isReady ? 200 : 503).json(readiness(isReady, parts.sharedStore?.up ?? true))
   })
   get('/metrics', async (response) => response.type(metrics.contentType).send(await metricsPage()))
-  get('/openapi.json', async (response) => response.type('json').send(await fileOf('openapi.json')))
+  get('/openapi.json', async (response) => response.type('json').send(await consoleFile('openapi.json')))
 
   // All routes from here on refuse a Host that is not a name of this listener.
-  app.use(withHeaders(pageHeaders), unlessRefused(access.refuseHost))
+  app.use(withHeaders(pageHeaders), access.refuseHost)
   const show = (path: string, answer: (response: Response, level: Level) => void) =>
     get(path, (response) => answer(response, access.levelOf(response.req)))
   show('/status', (response, level) => {
@@ -58,7 +53,7 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
   })
   show('/history', (response) => response.json(shown.history()))
   // A page of another origin could not read the stream, but could take every viewer's place.
-  app.get('/stream', unlessRefused(access.refuseForeignPage))
+  app.get('/stream', access.refuseForeignPage)
   show('/stream', (response, level) => {
     // An answer to HEAD ends with its head, so it must not take a viewer's place.
     if (response.req.method === 'HEAD') response.type('text/event-stream').end()
@@ -70,7 +65,7 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
     const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
     if (place !== undefined) return response.redirect(301, place)
     const name = String(request.params.file ?? 'index.html')
-    const file = await fileOf(name)
+    const file = await consoleFile(name)
     if (file === undefined) next()
     else response.type(extname(name)).send(file)
   })
@@ -94,7 +89,7 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
       // be an HTML page.
       app(request as Request, response as Response, () => answerJson(response, 400, unreadable))
     },
-    filesRead: fileOf('').catch(() => {}),
+    filesRead: consoleFile('').catch(() => {}),
     close() {
       stopRecorder()
       live.close()

@@ -25,6 +25,7 @@ export interface OperationsParts {
   readonly version: string
   readonly config: {
     readonly production: boolean
+    /** ADMIN_TOKEN; ADMIN_ALLOWED_HOSTS: names, lower case, without ports. */
     readonly admin: { readonly token: string | undefined; readonly allowedHosts: readonly string[] }
     readonly client: { readonly ipHeader: string; readonly trustProxy: readonly string[] }
     readonly upstream: Counted<'connections' | 'queue'>

@@ -33,7 +33,8 @@ export interface Mark {
  */
 export class Recent implements Listener {
   readonly #clock: Clock
-  #isWatched = false
+  /** Whether a console is open. */
+  isWatched = false
   #ended = 0
   /** Of what was kept last: a request, a refusal or an event. */
   #number = 0
@@ -57,21 +58,16 @@ export class Recent implements Listener {
     this.#clock = clock
   }
 
-  /** Whether a console is open. */
-  get isWatched(): boolean {
-    return this.#isWatched
-  }
-
-  set isWatched(isWatched: boolean) {
-    this.#isWatched = isWatched
+  watch(isWatched: boolean): void {
+    this.isWatched = isWatched
     this.requests = []
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
     const hasFailed = isFailed(status)
-    if (!this.#isWatched && !hasFailed) return
+    if (!this.isWatched && !hasFailed) return
     this.#ended += 1
-    const isListed = this.#isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
+    const isListed = this.isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
     if (!hasFailed && !isListed) return
     const request = { ...this.#numbered(), ...seenRequest(exchange, status, durationMs) }
     if (hasFailed) putFirst(this.failures, request, maxFailures)
@@ -132,12 +128,10 @@ export class Recent implements Listener {
     return this.#byApplication.refused(this.#clock.steadyMs())
   }
 
-  /** How much has happened until now. */
   get mark(): Mark {
     return { ended: this.#ended, number: this.#number }
   }
 
-  /** What has happened since. */
   after(mark: Mark) {
     const isNew = ({ number }: { number: number }) => number > mark.number
     const requests = this.requests.filter(isNew)

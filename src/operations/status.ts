@@ -17,7 +17,7 @@ const maxQuotes = 100
 export type Shown = ReturnType<typeof createShown>
 
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export function createShown(parts: OperationsParts, needsToken: boolean) {
+export function createShown(parts: OperationsParts) {
   const { version, config, clock, history, recent, addressNotes, clockDifference } = parts
   const { sharedStore, cache, ledger, exchanges, journals, outages, providerLimit, sandbox } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
@@ -73,7 +73,6 @@ export function createShown(parts: OperationsParts, needsToken: boolean) {
     return { clients: left.length, longestLeftMs: Math.max(0, ...left) }
   }
 
-  /** GET /status. */
   function status(level: Level): Status {
     const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
     const isFull = level === 'full'
@@ -111,12 +110,11 @@ export function createShown(parts: OperationsParts, needsToken: boolean) {
     return { ...slots, outages: outages.past, events: recent.eventsAfter(0) }
   }
 
-  /** The first event of /stream. */
   function hello(level: Level): Hello {
     return {
       ...frameOf(level),
       access: level,
-      needsToken,
+      needsToken: config.admin.token !== undefined,
       settings: [...parts.settings],
       history: shownHistory(),
       requests: ofRequests(level, recent.requests),
@@ -133,7 +131,6 @@ export function createShown(parts: OperationsParts, needsToken: boolean) {
     }
   }
 
-  /** Every further event of /stream. */
   function tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
     return {
       ...frameOf(level),

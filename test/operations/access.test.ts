@@ -8,9 +8,12 @@ const token = 'correct-horse-battery'
 describe('the name in Host', () => {
   /** By the rule alone; the paths that it holds for are asked through the listener below. */
   function isAllowed(rawHeaders: string[], url = '/'): boolean {
-    const access = createAccess({ token: undefined, allowedHosts: ['gate.internal'], production: false })
+    const access = createAccess({
+      admin: { token: undefined, allowedHosts: ['gate.internal'] },
+      production: false,
+    })
     try {
-      access.refuseHost({ rawHeaders, url, headers: {} } as never)
+      access.refuseHost({ rawHeaders, url } as never, {} as never, () => {})
       return true
     } catch (error) {
       expect(error).toMatchObject({ status: 421, message: expect.stringContaining('ADMIN_ALLOWED_HOSTS') })

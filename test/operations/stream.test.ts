@@ -212,7 +212,7 @@ test('of a flood every request is counted, and some are described', () => {
     ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
     request: { rawHeaders: [], socket: {} },
   } as unknown as Exchange
-  recent.isWatched = true
+  recent.watch(true)
   const { mark } = recent
   for (let request = 0; request < 5_000; request += 1) recent.requestEnded(exchange, 200, 1)
   const passed = recent.after(mark)
@@ -225,6 +225,6 @@ test('of a flood every request is counted, and some are described', () => {
   expect(recent.after(mark).skipped).toBe(5_000 + 6_000 - 200)
   expect(recent.requests).toHaveLength(200)
   expect(recent.failures).toHaveLength(50)
-  recent.isWatched = false
+  recent.watch(false)
   expect(recent.requests).toEqual([])
 })
