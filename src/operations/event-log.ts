@@ -55,20 +55,14 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
       const which = `the breaker of the ${upstream} upstream (${breaker})`
-      switch (state) {
-        case 'open': {
-          const message = `${which} is open, so requests are not sent: they kept failing, the last with ${failure}`
-          summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
-          return
-        }
-        // Tried again and again while an outage lasts.
-        case 'half-open':
-          log.debug(members, `${which} lets one request try`)
-          return
-        case 'closed':
-          summedLog.say({ level: 'warn', cause: members, message: `${which} is closed again` })
-          return
-      }
+      // Tried again and again while an outage lasts.
+      if (state === 'half-open') return log.debug(members, `${which} lets one request try`)
+      const why = `they kept failing, the last with ${failure}`
+      const [cause, how] =
+        state === 'open'
+          ? [{ ...members, failure }, `open, so requests are not sent: ${why}`]
+          : [members, 'closed again']
+      summedLog.say({ level: 'warn', cause, message: `${which} is ${how}` })
     },
 
     coolDownBegan(application, address, forMs) {

@@ -152,7 +152,6 @@ export class History implements Listener {
     return { slotMs: slices * sliceMs, slots, last, values: values as Slots['values'] }
   }
 
-  /** In a slot of so many slices. */
   #valueOf(column: Column, number: number, slices: number): number | null {
     const before = number * slices - 1
     const end = Math.min(before + slices, this.#last)
@@ -185,7 +184,6 @@ export class History implements Listener {
     }
   }
 
-  /** Calls to an upstream in the last minute, by their kind. */
   trafficOf(upstream: UpstreamName): Calls[] {
     const seconds = Math.round(this.#reachMs(slicesOfMinute) / 1_000)
     return [...this.#calls[upstream]].map(([traffic, recent]) => {
@@ -238,7 +236,6 @@ export class History implements Listener {
   }
 }
 
-/** Calls of one slice, or of several. */
 class Tally {
   readonly slice: number
   failed = 0

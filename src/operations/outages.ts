@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
-import { type Problem, pairsText } from '../http/problem.ts'
+import type { Problem } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
@@ -9,10 +9,11 @@ import type { Outage } from './schemas.ts'
 type Outcome = Parameters<Events['callEnded']>[1]
 
 /**
- * What is wrong with one part now. `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it
- * was first seen.
+ * What is wrong with one part now. `says`: what the event of its beginning says. `sinceMs`: when its first failure ended,
+ * by `performance.now()`; undefined: since it was first seen.
  */
 export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
+  says: string
   sinceMs?: number | undefined
 }
 
@@ -120,15 +121,16 @@ export class Outages implements Listener {
       return
     }
     const known = one.outage
+    const { what, howMany, askedFor } = trouble
     if (known === undefined) {
       this.#lastId += 1
       one.sinceMs = performance.now()
       this.#say(one, trouble)
-    } else if (trouble.what === 'pairs' && pairsOf(trouble) !== pairsOf(known)) {
+    } else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor)) {
       // One event has the number of now, so that many pairs which stop one after the other push no other events out.
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
     }
-    const { sinceMs = one.sinceMs, ...said } = trouble
+    const { sinceMs = one.sinceMs, says: _isAnEvent, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
       ...said,
@@ -136,14 +138,14 @@ export class Outages implements Listener {
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
-      concerned: kinds[trouble.what].concerned,
+      concerned: kinds[what].concerned,
       runbook: runbookOf(trouble),
     }
   }
 
   #say({ name }: Watched, trouble: Trouble, replaces?: number): number {
     const tone = trouble.isSevere ? 'bad' : 'warn'
-    return this.#recent.addEvent(tone, `${name}: ${beginOf(trouble)}`, replaces)
+    return this.#recent.addEvent(tone, `${name}: ${trouble.says}`, replaces)
   }
 
   #end(one: Watched, outage: Outage, isWorse: boolean): void {
@@ -165,35 +167,8 @@ export class Outages implements Listener {
   }
 }
 
-function beginOf(trouble: Trouble): string {
-  const { what, lastFailure, offsetMs, p95Ms = 0, usualP95Ms = 0 } = trouble
-  switch (what) {
-    case 'upstream':
-      return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
-    case 'pairs':
-      return `${pairsOf(trouble)}, the last failure was ${lastFailure ?? 'not kept'}`
-    case 'slow':
-      return `p95 of 10 min is ${p95Ms} ms, usually ${usualP95Ms} ms`
-    case 'store':
-      return `down, ${lastFailure ?? 'it does not answer'}`
-    case 'clock':
-      return offsetMs === undefined ? 'unknown' : `${durationText(Math.abs(offsetMs))} off`
-    case 'trust-proxy':
-      return 'a peer sent a client-address header and is not in TRUST_PROXY'
-    case 'client-ip-header':
-      return 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
-    case 'unknown-orders':
-      return 'more orders than usual are forwarded as unknown'
-  }
-}
-
-function pairsOf({ howMany = 0, askedFor }: Pick<Trouble, 'howMany' | 'askedFor'>): string {
-  if (askedFor !== undefined) return `all that were asked for fail (${pairsText(howMany, askedFor)})`
-  return `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
-}
-
 /** As a person says it. */
-function durationText(ms: number): string {
+export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
   if (seconds < 120) return `${Math.round(seconds)} s`

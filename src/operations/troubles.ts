@@ -1,7 +1,8 @@
+import { pairsText } from '../http/problem.ts'
 import type { Breaker, BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { History } from './history.ts'
-import { failureText, type Subject, type Trouble } from './outages.ts'
+import { durationText, failureText, type Subject, type Trouble } from './outages.ts'
 import type { OperationsParts } from './parts.ts'
 
 const maxNames = 20
@@ -37,10 +38,12 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     trouble() {
       const { state, failingSinceMs, retryAfterMs } = breaker
       if (state === 'closed') return undefined
+      const lastFailure = lastFailureOf(upstream, name)
       return {
         ...{ what: 'upstream', isSevere: true, upstream: upstream.name, traffic: name },
+        says: `stopped, the last failure was ${lastFailure}`,
         sinceMs: failingSinceMs,
-        lastFailure: lastFailureOf(upstream, name),
+        lastFailure,
         // Half-open without a request that tries: the client of the last one left.
         retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
         stillServed: stillServed(failingSinceMs ?? performance.now()),
@@ -56,13 +59,18 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       if (outage === undefined) return undefined
       const { stopped, sinceMs, askedFor } = outage
       const names = stopped.map(({ pair }) => pair).sort()
+      const howMany = stopped.length
+      const some = `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
+      const all = askedFor && `all that were asked for fail (${pairsText(howMany, askedFor)})`
+      const lastFailure = lastFailureOf(upstream, 'quotes')
       return {
         ...{ what: 'pairs', isSevere: askedFor !== undefined, upstream: upstream.name, traffic: 'quotes' },
+        says: `${all ?? some}, the last failure was ${lastFailure}`,
         sinceMs,
-        lastFailure: lastFailureOf(upstream, 'quotes'),
+        lastFailure,
         retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
-        ...{ names: names.slice(0, maxNames), howMany: stopped.length, askedFor },
+        ...{ names: names.slice(0, maxNames), howMany, askedFor },
       }
     },
   })
@@ -71,7 +79,9 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     name: `${name} slowness`,
     trouble() {
       const found = slowness(history.p95sOf(name))
-      return found && { what: 'slow', isSevere: false, upstream: name, ...found }
+      if (found === undefined) return undefined
+      const says = `p95 of 10 min is ${found.p95Ms} ms, usually ${found.usualP95Ms} ms`
+      return { what: 'slow', says, isSevere: false, upstream: name, ...found }
     },
   })
 
@@ -81,21 +91,22 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        return (
-          outage && {
-            ...{ what: 'store', isSevere: true, sinceMs: outage.sinceMs, lastFailure: outage.reason },
-            stillServed: ['everything, out of the memory of this replica alone'],
-          }
-        )
+        if (outage === undefined) return undefined
+        const { sinceMs, reason: lastFailure } = outage
+        const stillServed = ['everything, out of the memory of this replica alone']
+        const says = `down, ${lastFailure}`
+        return { what: 'store', says, isSevere: true, sinceMs, lastFailure, stillServed }
       },
     },
     {
       name: "provider's clock",
       trouble() {
         const { saysNoTime, leastMs } = clockDifference
-        if (saysNoTime) return { what: 'clock', isSevere: false }
-        if (Math.abs(leastMs) <= maxClockOffsetMs) return undefined
-        return { what: 'clock', isSevere: true, offsetMs: Math.round(leastMs) }
+        if (saysNoTime) return { what: 'clock', says: 'unknown', isSevere: false }
+        const offMs = Math.abs(leastMs)
+        if (offMs <= maxClockOffsetMs) return undefined
+        const says = `${durationText(offMs)} off`
+        return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
       },
     },
     {
@@ -103,7 +114,8 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       count: () => metrics.requestCounts().untrustedHeaders,
       trouble() {
         const peers = named(addressNotes.peers['untrusted-header'])
-        return peers && { what: 'trust-proxy', isSevere: false, ...peers }
+        const says = 'a peer sent a client-address header and is not in TRUST_PROXY'
+        return peers && { what: 'trust-proxy', says, isSevere: false, ...peers }
       },
     },
     {
@@ -112,7 +124,8 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       trouble() {
         const peers = named(addressNotes.peers['other-header'])
         const headers = { headers: addressNotes.otherHeaders, clientIpHeader: config.client.ipHeader }
-        return peers && { what: 'client-ip-header', isSevere: false, ...peers, ...headers }
+        const says = 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
+        return peers && { what: 'client-ip-header', says, isSevere: false, ...peers, ...headers }
       },
     },
     {
@@ -152,7 +165,8 @@ function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
   const usualShare = history.total('unknown') / history.total('orders')
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
-  return { what: 'unknown-orders', isSevere: false, share, usualShare }
+  const says = 'more orders than usual are forwarded as unknown'
+  return { what: 'unknown-orders', says, isSevere: false, share, usualShare }
 }
 
 /**

@@ -70,8 +70,8 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const down = (sinceMs?: number) => ({
-    ...({ name: 'a part', concerned: 'none', count: () => 0 } as const),
-    trouble: () => (isDown ? ({ what: 'store', isSevere: true, sinceMs } as const) : undefined),
+    name: 'a part',
+    trouble: () => (isDown ? ({ what: 'store', says: 'down', isSevere: true, sinceMs } as const) : undefined),
   })
   outages.watch([down(), down(performance.now() - 600_000)])
   const minutes = (ms: number) => Math.round(ms / 60_000)

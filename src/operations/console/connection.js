@@ -25,7 +25,6 @@ export async function act(name, body = {}) {
   return said
 }
 
-/** Receive what a connection brings: `onEvent(name, data)`, `onState(state)`. */
 let handlers
 let current
 let next

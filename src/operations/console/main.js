@@ -64,7 +64,6 @@ function take(name, frame) {
 // What a user does may change what is drawn; these come here after the element that it was done to.
 for (const name of ['redraw', 'click', 'input', 'change']) addEventListener(name, drawPage)
 redraw()
-// Counts the quotes down.
 setInterval(() => page.isPaused || drawPage(), countDownEveryMs)
 
 function drawPage() {

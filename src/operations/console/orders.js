@@ -21,7 +21,6 @@ export function tick({ refusals }) {
   orders = [...refusals, ...orders].filter((order, index) => index < maxShown || isOpen(order))
 }
 
-/** The last refused orders by application, and a check of what would happen to an order. */
 export function view() {
   const sums = new Map(page.shown.refusedByApplication.map((sum) => [sum.application, sum]))
   const applications = [...new Set([...sums.keys(), ...orders.map(({ application }) => application)])]
@@ -80,7 +79,6 @@ function rowOf(order) {
   return openingRow(order, { columns, cells, describe: () => details(order) })
 }
 
-/** The terms of a refused or reported order, the quotes that were considered, how late it was, and by which rule. */
 function details(order) {
   const ids = order.quoteIds.map((id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`)
   return facts([

@@ -36,6 +36,8 @@ export function say(text, tone = 'warn') {
   }, saidForMs)
 }
 
+export const sayError = ({ message }) => say(message, 'bad')
+
 /** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
 export function visible(text) {
   return text.replace(invisible, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)

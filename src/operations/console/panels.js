@@ -74,7 +74,6 @@ export function events() {
 let wanted = ''
 let isChangedOnly = false
 
-/** The settings in effect, and where each comes from. */
 export function settings() {
   const all = page.shown.settings
   const shown = all.filter(({ name, value, meaning, source }) => {

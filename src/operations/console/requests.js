@@ -125,7 +125,6 @@ export function cacheKind(cacheStatus) {
   return cacheStatus.includes('stored') ? 'miss' : undefined
 }
 
-/** Who asked, what came of it, and where its time went. */
 function details(request) {
   const parts = partsOfTime.filter(({ key }) => request[key] !== null)
   const list = facts([

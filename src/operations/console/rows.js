@@ -45,7 +45,6 @@ export function holdOpenRows(change) {
     if (button.isConnected) scroller.scrollTop += button.getBoundingClientRect().top - top
 }
 
-/** Whether the mouse has just marked a text in this row. */
 function isSelecting(row) {
   return getSelection()?.isCollapsed === false && row.contains(getSelection().anchorNode)
 }

@@ -1,6 +1,6 @@
 import { act } from './connection.js'
 import { percent, span } from './format.js'
-import { html, Panel, page, redraw, say } from './page.js'
+import { html, Panel, page, redraw, sayError } from './page.js'
 
 const ms = (value) => `${Math.round(value)} ms`
 const sliders = [
@@ -66,10 +66,4 @@ function show(changed) {
   redraw()
 }
 
-async function set(changed) {
-  try {
-    show(await act('faults', changed))
-  } catch (error) {
-    say(error.message, 'bad')
-  }
-}
+const set = (changed) => act('faults', changed).then(show, sayError)

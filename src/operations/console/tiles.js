@@ -48,7 +48,6 @@ function noteOutages({ outages: current, health: { now } }) {
   for (const outage of current) outages.set(outage.id, outage)
 }
 
-/** The choice of what the tiles cover. */
 export function rangeChoice() {
   // By its click, after which the page is drawn: a change comes later, and would find the old choice checked again.
   const choose = ({ target }) => (range = target.value)

@@ -6,7 +6,6 @@ import { cacheKind } from './requests.js'
 
 const maxSteps = 8
 
-/** What has come of the last trials. */
 let steps = []
 let answer
 let error
