@@ -1,16 +1,16 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { lookAt, type Now, orderLeftMs } from '../clock.ts'
-import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
+import type { FloatOrderDecision } from '../orders/float-order.ts'
 import { isPlainObject } from '../process/arguments.ts'
 import { type Access, Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
+import { shownOrder } from './recent.ts'
 import { tryIt } from './try-it.ts'
 
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
 export function createActions(parts: OperationsParts, access: Access): Router {
-  const { cache, clock, config, floatOrders, notes, recent, sandbox, trafficUrl } = parts
+  const { cache, config, floatOrders, notes, recent, sandbox, trafficUrl } = parts
   const router = Router()
   router.use(access.refuseAction)
   router.use(express.json({ limit: maxBody }))
@@ -26,9 +26,9 @@ export function createActions(parts: OperationsParts, access: Access): Router {
   on('drop-all', () => drop())
   on('explain', async ({ body, application }) => {
     const explained = await floatOrders.explain(Buffer.from(textOf(body)), textOf(application))
-    return explained.problem === undefined
-      ? explanationOf(explained.order, explained.decision, lookAt(clock))
-      : { decision: 'bad-order', detail: explained.problem }
+    if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
+    const { order, decision } = explained
+    return { decision, detail: details[decision], ...shownOrder(order) }
   })
   on('try', (trial) => tryIt(trial, trafficUrl(), config.client.ipHeader))
   on('faults', (changes) => {
@@ -64,26 +64,6 @@ const details: Readonly<Record<FloatOrderDecision, string>> = {
   'reported-expired': 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
   'refused-expired': '409 quote-expired: its quote is too old.',
   'refused-unknown': '409 quote-unknown: no quote seen here matches it.',
-}
-
-/** What the gateway would do with an order, and the quote that the order matches. */
-function explanationOf({ terms, verdict }: FloatOrder, decision: FloatOrderDecision, now: Now) {
-  const { pair, fromAmount, toAmount, quoteIds } = terms
-  const order = {
-    pair: pair ?? null,
-    fromAmount: fromAmount?.text ?? null,
-    toAmount: toAmount === 'unreadable' ? 'unreadable' : (toAmount?.text ?? null),
-    quoteIds: quoteIds.map(({ id }) => id),
-  }
-  const explanation = { order, decision, detail: details[decision] }
-  if (verdict.state === 'unknown') return explanation
-  const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs } = verdict.quote
-  const quote = {
-    ...{ id, pair: pairId, amount: fromValue, requestedAmount, toAmount: toValue, application },
-    ageMs: Math.max(0, now.nowMs - notedAtMs),
-    leftMs: Math.round(orderLeftMs(verdict.quote, now)),
-  }
-  return { ...explanation, matchedBy: verdict.rule, quote }
 }
 
 function textOf(value: unknown): string {

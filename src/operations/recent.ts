@@ -92,7 +92,9 @@ export class Recent implements Listener {
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    putFirst(this.refusals, { ...this.#numbered(), sent, ...refusalOf(exchange, order) }, maxRefusals)
+    const reason = lateMs === undefined ? 'unknown' : 'expired'
+    const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
+    putFirst(this.refusals, { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) }, maxRefusals)
   }
 
   #numbered(): { number: number; at: number } {
@@ -186,38 +188,28 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-function refusalOf(
-  exchange: Exchange,
-  order: Seen<'orderDecided'>[2],
-): Omit<Refusal, 'number' | 'at' | 'sent'> {
-  const { verdict, why, application, quoteAgeMs = null } = order
-  const expired = verdict.state === 'expired' ? verdict : undefined
+/** A float order, how it was judged, and among what quotes. */
+export function shownOrder(order: Seen<'orderDecided'>[2]) {
+  const { verdict, why, application, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
-  const quotes = order.considered().map(({ quote, leftMs, isOwn }) => ({
-    id: quote.id,
-    amount: short(quote.fromValue),
-    toAmount: short(quote.toValue),
-    lateMs: Math.round(-leftMs),
-    isOwn,
-    decided: quote === expired?.quote,
+  const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({
+    ...{ id: one.id, amount: short(one.fromValue), toAmount: short(one.toValue) },
+    ...{ lateMs: Math.round(-leftMs), isOwn, decided: one === quote },
   }))
   quotes.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
   return {
-    reason: expired === undefined ? 'unknown' : 'expired',
     rule: verdict.rule,
     why,
-    pair: short(expired?.quote.pairId ?? pair),
+    pair: short(quote?.pairId ?? pair),
     amount: short(fromAmount?.text ?? ''),
     toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
     application,
-    client: maskedAddress(exchange.client?.address),
-    quoteId: expired?.quote.id ?? null,
-    quoteAgeMs: expired === undefined ? null : quoteAgeMs,
-    expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
+    quoteId: quote?.id ?? null,
+    quoteAgeMs,
+    expiredForMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null,
     quotes: quotes.slice(0, maxQuotes),
     quotesConsidered: quotes.length,
-    requestId: exchange.id,
   }
 }
 

@@ -98,8 +98,8 @@ describe('explain', () => {
     const counts = async () => (await gateway.metrics()).match(/^quotegate_float_orders_total.*$/gm)
     const before = await counts()
     expect(await acted(gateway, 'explain', { body, application: 'demo' })).toMatchObject({
-      ...{ decision: 'forwarded-live', matchedBy: 'pays' },
-      quote: { id, application: 'demo' },
+      ...{ decision: 'forwarded-live', rule: 'pays', quoteId: id, application: 'demo' },
+      quotes: [{ id, decided: true }],
     })
     const ofAnother = await acted(gateway, 'explain', { body, application: 'other' })
     expect(ofAnother.decision).toBe('forwarded-unknown')

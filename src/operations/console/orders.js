@@ -86,6 +86,7 @@ function details(order) {
     ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
     ['Client', order.client],
+    ['Quote age', order.quoteAgeMs === null ? '' : span(order.quoteAgeMs)],
     ['Late by', lateText(order)],
     ['Sent', order.sent ? 'reported only: ORDER_EXPIRED_QUOTE is report' : ''],
     ['Why', order.why],
@@ -143,7 +144,7 @@ async function explain(event) {
   redraw()
 }
 
-function explained({ error, decision, detail, matchedBy, order, quote }) {
+function explained({ error, decision, detail, ...order }) {
   if (error !== undefined) return html`<p class="error">${error.message}</p>`
   const isRefused = /^(refused|reported|bad)/.test(decision)
   return html`<div class="outcome stack">
@@ -151,15 +152,6 @@ function explained({ error, decision, detail, matchedBy, order, quote }) {
       <span class="status ${isRefused ? 'warn' : 'good'}">${decision}</span>
       <span class="dim">${detail}</span>
     </div>
-    ${facts([
-      ['Read as', order && termsOf(order.fromAmount, order.pair, order.toAmount)],
-      ['Ids named', order?.quoteIds.join(', ')],
-      ['Matched by', matchedBy],
-      ['Quote', quote && `${quote.amount} ${quote.pair} for ${quote.toAmount}`],
-      ['Its App-Name', quote?.application],
-      ['Its age', quote && span(quote.ageMs)],
-      ['Its expiry', quote && (quote.leftMs > 0 ? `in ${span(quote.leftMs)}` : `${span(-quote.leftMs)} ago`)],
-      ['Its id', quote?.id],
-    ])}
+    ${order.rule && details(order)}
   </div>`
 }
