@@ -137,8 +137,8 @@ export function createShown(parts: OperationsParts) {
       ...passed,
       requests: ofRequests(level, passed.requests),
       refusals: shownRefusals(passed.refusals, level),
-      // A few slots: the one before may have grown, and a viewer may have missed some seconds.
-      seconds: history.seconds(3),
+      // A few slots: the one before may have grown, and a viewer may have missed as many seconds as it is let.
+      seconds: history.seconds(5),
       minutes: history.minutes(2),
     }
   }

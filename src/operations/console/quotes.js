@@ -55,7 +55,7 @@ function heading(column) {
   const { key, label, kind } = column
   return html`<th scope="col" class=${kind} data-column=${key} title=${key === 'drift' && driftTitle}
     aria-sort=${sorting.column === column ? sorting.direction : undefined}
-    ><button type="button" onClick=${() => sortBy(column)}>${label}</button></th>`
+    ><button type="button" class="bare" onClick=${() => sortBy(column)}>${label}</button></th>`
 }
 
 function sortBy(column) {

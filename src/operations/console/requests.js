@@ -10,10 +10,10 @@ const heads = ['Time, at', 'Request', 'Status', 'Cache or error', 'ms, number la
 const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
 const notSentWhy = { breaker: 'the breaker was open', saturated: 'no connection became free' }
 const partsOfTime = [
-  { key: 'queueMs', name: 'queue', text: 'Waited for a connection' },
-  { key: 'upstreamMs', name: 'upstream', text: 'Upstream, to the head of its answer' },
-  { key: 'transferMs', name: 'transfer', text: 'Body of the answer' },
-  { key: 'ownMs', name: 'own', text: 'The gateway itself' },
+  { key: 'queueMs', background: 'var(--warn)', text: 'Waited for a connection' },
+  { key: 'upstreamMs', background: 'var(--accent)', text: 'Upstream, to the head of its answer' },
+  { key: 'transferMs', background: 'var(--accent-half)', text: 'Body of the answer' },
+  { key: 'ownMs', background: 'var(--dim)', text: 'The gateway itself' },
 ]
 
 /** The last requests and the last failed ones, newest first. */
@@ -142,9 +142,9 @@ function details(request) {
     ['Request id', copyableId(request.requestId, { what: 'request id' })],
   ])
   // The list says the same in words.
-  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, name, text }) => {
-    const style = { flexGrow: String(request[key]) }
-    return html`<span class=${name} title=${text} style=${style}></span>`
+  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, background, text }) => {
+    const style = { flex: `${request[key]} 0`, background }
+    return html`<span title=${text} style=${style}></span>`
   })}</div>`
   return html`<div class="stack">${parts.length > 1 && bar}${list}</div>`
 }

@@ -3,7 +3,7 @@ import { html, page } from './page.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
-const dayMs = 86_400_000
+const maxOutages = 1_000
 /** Other troubles may last for days, and would mark all. */
 const marked = new Set(['upstream', 'pairs', 'store'])
 const ranges = { seconds: '15 min', minutes: '24 h' }
@@ -13,7 +13,7 @@ const height = 32
 /** The slots of each range as the gateway keeps them, and what has come since. */
 let rings
 let range = 'seconds'
-/** Outages of the past by their ids, and those that go on. */
+/** Those that are over and those that go on, by their ids. */
 let outages
 
 export function hello(frame) {
@@ -31,21 +31,16 @@ export function tick(frame) {
 function takeSlots(ring, { last, values }) {
   for (const [name, list] of Object.entries(values)) {
     const known = ring.values[name]
-    const kept = Math.max(0, known.length - list.length + last - ring.last)
-    // A slot that no frame told of is not known.
-    const missed = Array(Math.max(0, kept - known.length)).fill(null)
-    ring.values[name] = [...known.slice(0, kept), ...missed, ...list].slice(-ring.slots)
+    const kept = known.length - list.length + last - ring.last
+    ring.values[name] = [...known.slice(0, kept), ...list].slice(-ring.slots)
   }
   ring.last = last
 }
 
+/** One that goes on has lasted until now. */
 function noteOutages({ outages: current, health: { now } }) {
-  for (const [id, outage] of outages) {
-    if (outage.until === null && !current.some((one) => one.id === id))
-      outages.set(id, { ...outage, until: now })
-    else if (outage.until !== null && now - outage.until > dayMs) outages.delete(id)
-  }
-  for (const outage of current) outages.set(outage.id, outage)
+  for (const outage of current) outages.set(outage.id, { ...outage, until: now })
+  if (outages.size > maxOutages) outages.delete(outages.keys().next().value)
 }
 
 export function rangeChoice() {
@@ -118,8 +113,8 @@ function marks(length, xOf) {
   const bars = [...outages.values()]
     .filter(({ what }) => marked.has(what))
     // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
-    .filter(({ until }) => until === null || placeOf(until) > -2)
-    .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until ?? now))))
+    .filter(({ until }) => placeOf(until) > -2)
+    .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until))))
   return bars.join('')
 }
 
