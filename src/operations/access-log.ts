@@ -23,7 +23,7 @@ const noHeaders: readonly string[] = []
 const maxTextLength = 512
 
 /** ACCESS_LOG: one line for each request, when it ends. */
-export function createAccessLog(options: Omit<LogOptions, 'summedLog'>): Listener {
+export function createAccessLog(options: LogOptions): Listener {
   const { log, loggedAddress, readClient, readTarget } = options
   const swapApplicationOf = (reading: TargetReading, rawHeaders: readonly string[]) => {
     const isSwap = 'upstream' in reading && reading.upstream === 'swap'
@@ -82,18 +82,17 @@ export function createAccessLog(options: Omit<LogOptions, 'summedLog'>): Listene
 /** ACCESS_LOG=orders, and on: one line for each decision about a float order. It has no client's address. */
 export function createOrderLog({ log, applicationOf }: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
   return {
-    orderDecided(exchange, decision, { terms, verdict }) {
+    orderDecided(exchange, decision, { terms, verdict, quote }) {
       const { quoteIds, pair, fromAmount, toAmount } = terms
-      const quoteId = 'quote' in verdict ? verdict.quote.id : quoteIds[0]?.id
       log.info(
         {
           log: 'orders',
           requestId: exchange.id,
           application: loggedText(applicationOf(exchange.request.rawHeaders)),
-          pairId: loggedText(pair ?? ('quote' in verdict ? verdict.quote.pairId : undefined)),
+          pairId: loggedText(pair ?? quote?.pairId),
           fromAmount: loggedText(fromAmount?.text),
           toAmount: toAmount === 'unreadable' ? toAmount : loggedText(toAmount?.text),
-          quoteId: loggedText(quoteId),
+          quoteId: loggedText(quote?.id ?? quoteIds[0]?.id),
           decision,
           rule: verdict.rule,
           lateMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined,

@@ -17,10 +17,7 @@ const maxTicksMissed = 30
 export type LiveStream = ReturnType<typeof createLiveStream>
 
 /** Sends to each viewer the whole state, and then once a second what is new. */
-export function createLiveStream(
-  shown: Pick<Shown, 'hello' | 'tick'>,
-  recent: Pick<Recent, 'watch' | 'mark' | 'after'>,
-) {
+export function createLiveStream(shown: Shown, recent: Recent) {
   const viewers = new Set<Viewer>()
 
   return { join, close, tick }
@@ -36,10 +33,8 @@ export function createLiveStream(
       viewers.delete(viewer)
       if (viewers.size === 0) recent.watch(false)
     })
-    response.writeHead(200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'X-Accel-Buffering': 'no',
-    })
+    const type = 'text/event-stream; charset=utf-8'
+    response.writeHead(200, { 'Content-Type': type, 'X-Accel-Buffering': 'no' })
     response.write(hello)
     return true
   }

@@ -8,7 +8,7 @@ const tickMs = 1_000
  * Once a second: keeps what the console shows of the past, whether a console is open or not, and sends what is new.
  * Returns what stops it.
  */
-export function startRecorder(parts: OperationsParts, live: Pick<LiveStream, 'tick'>): () => void {
+export function startRecorder(parts: OperationsParts, live: LiveStream): () => void {
   const { history, outages, recent, sandbox, version } = parts
   let faults: Record<string, unknown> = { ...sandbox?.faults() }
   recent.addEvent('note', `start of version ${version}`)

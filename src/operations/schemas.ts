@@ -43,10 +43,7 @@ export const outage = z.object({
     ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
   ] as const),
   isSevere: z.boolean(),
-  since: number(
-    'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, ' +
-      'CLIENT_IP_HEADER and unknown orders: when it was first seen.',
-  ),
+  since: number('Milliseconds since the epoch: when its first failure ended, or it was first seen.'),
   until: numberOrNull('Null: it goes on.'),
   requests: number('How many requests it has concerned since then; `concerned` says how.'),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
