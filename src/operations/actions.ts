@@ -24,8 +24,8 @@ export function createActions(parts: OperationsParts, access: Access): Router {
     return drop(id)
   })
   on('drop-all', () => drop())
-  on('explain', async ({ body, application }) => {
-    const explained = await floatOrders.explain(Buffer.from(textOf(body)), textOf(application))
+  on('explain', async ({ body = '', application = '' }) => {
+    const explained = await floatOrders.explain(Buffer.from(String(body)), String(application))
     if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
     const { order, decision } = explained
     return { decision, detail: details[decision], ...shownOrder(order) }
@@ -64,8 +64,4 @@ const details: Readonly<Record<FloatOrderDecision, string>> = {
   'reported-expired': 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
   'refused-expired': '409 quote-expired: its quote is too old.',
   'refused-unknown': '409 quote-unknown: no quote seen here matches it.',
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

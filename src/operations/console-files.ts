@@ -35,6 +35,7 @@ async function readFiles(): Promise<Map<string, Buffer>> {
 
 /** Forbids inline code, content of other origins, and markup made from strings. */
 export const pageHeaders: Readonly<Record<string, string>> = {
+  'Cache-Control': 'no-store',
   'Content-Security-Policy': [
     "default-src 'none'",
     "script-src 'self'",

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { extname } from 'node:path'
-import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
+import express, { type NextFunction, type Request, type Response } from 'express'
 import { createAccess, type Level, Refused } from './access.ts'
 import { createActions } from './actions.ts'
 import { consoleFile, pageHeaders } from './console-files.ts'
@@ -32,7 +32,10 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  app.use(withHeaders({ 'Cache-Control': 'no-store' }))
+  app.use((_request: Request, response: Response, next: NextFunction) => {
+    response.set(pageHeaders)
+    next()
+  })
   const get = (path: string, answer: (response: Response) => unknown) =>
     app.get(path, (_request: Request, response: Response) => answer(response))
 
@@ -45,7 +48,7 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
   get('/openapi.json', async (response) => response.type('json').send(await consoleFile('openapi.json')))
 
   // All routes from here on refuse a Host that is not a name of this listener.
-  app.use(withHeaders(pageHeaders), access.refuseHost)
+  app.use(access.refuseHost)
   const show = (path: string, answer: (response: Response, level: Level) => void) =>
     get(path, (response) => answer(response, access.levelOf(response.req)))
   show('/status', (response, level) => {
@@ -94,13 +97,6 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
       stopRecorder()
       live.close()
     },
-  }
-}
-
-function withHeaders(headers: Readonly<Record<string, string>>): RequestHandler {
-  return (_request, response, next) => {
-    response.set(headers)
-    next()
   }
 }
 

@@ -88,13 +88,8 @@ export class Outages implements Listener {
     return this.#refusals.get(`${upstream} ${breaker}`) ?? 0
   }
 
-  breakerChanged(): void {
-    this.look()
-  }
-
-  journalAway(): void {
-    this.look()
-  }
+  readonly breakerChanged = () => this.look()
+  readonly journalAway = () => this.look()
 
   /** Looks at every part; at least once a second, and before it is said what is wrong. */
   look(): void {
@@ -176,23 +171,19 @@ export function durationText(ms: number): string {
   return `${Math.round(seconds / 3_600)} h`
 }
 
+const failureWords: Readonly<Record<string, string>> = {
+  http_response_timeout: 'timeout',
+  connection_limit_reached: 'no free connection',
+}
+
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
 export function failureText(
   failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
   afterMs: number,
 ): string {
-  switch (failure) {
-    case 'http_response_timeout':
-      return `timeout after ${durationText(afterMs)}`
-    case 'connection_timeout':
-      return `connection timeout after ${durationText(afterMs)}`
-    case 'connection_limit_reached':
-      return 'no free connection'
-    default:
-      return String(failure)
-        .replaceAll('_', ' ')
-        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
-  }
+  const plain = String(failure).replaceAll('_', ' ')
+  const words = failureWords[failure] ?? plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
+  return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
 }
 
 /** The runbook, below the homepage of package.json, or in the repository itself without one. */

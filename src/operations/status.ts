@@ -13,6 +13,7 @@ type UpstreamState = Health['upstreams'][number]
 
 const maxShown = 20
 const maxQuotes = 100
+const loopback = /^(loopback|127\.|0\.0\.0\.0\/|::)/
 
 export type Shown = ReturnType<typeof createShown>
 
@@ -124,9 +125,7 @@ export function createShown(parts: OperationsParts) {
       traffic: {
         url: parts.trafficUrl() ?? null,
         clientIpHeader: config.client.ipHeader,
-        loopbackTrusted: config.client.trustProxy.some((entry) =>
-          /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),
-        ),
+        loopbackTrusted: config.client.trustProxy.some((entry) => loopback.test(entry)),
       },
     }
   }

@@ -135,16 +135,11 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     },
   ]
 
-  return [
-    ...upstreams.flatMap((upstream) => [
-      ...Object.entries(upstream.breakers.states).map(([name, breaker]) =>
-        ofBreaker(upstream, name as BreakerName, breaker),
-      ),
-      ofPairs(upstream),
-    ]),
-    ...upstreams.map(ofSlowness),
-    ...others,
-  ]
+  const ofUpstreams = upstreams.flatMap((upstream) => {
+    const breakers = Object.entries(upstream.breakers.states) as [BreakerName, Breaker][]
+    return [...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)), ofPairs(upstream)]
+  })
+  return [...ofUpstreams, ...upstreams.map(ofSlowness), ...others]
 }
 
 function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
@@ -158,7 +153,7 @@ function named(peers: ReadonlyMap<string, string>) {
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
-function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
+function unknownOrders(history: History): Trouble | undefined {
   const recent = history.total('unknown', slicesOfHalfAnHour)
   if (recent <= unknownShare.minOrders) return undefined
   const share = recent / history.total('orders', slicesOfHalfAnHour)
@@ -181,8 +176,7 @@ export function slowness(
   const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
   if (p95Ms < slow.moreMs || !isOldEnough) return undefined
   const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
-  const middle = (known.length - 1) / 2
-  const usualP95Ms = ((known[Math.floor(middle)] ?? 0) + (known[Math.ceil(middle)] ?? 0)) / 2
+  const usualP95Ms = known[Math.floor(known.length / 2)] ?? 0
   const isSlow = p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
   return isSlow ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) } : undefined
 }
