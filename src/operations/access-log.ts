@@ -19,7 +19,6 @@ export interface LogOptions {
   readTarget(rawTarget: string): TargetReading
 }
 
-const noHeaders: readonly string[] = []
 const maxTextLength = 512
 
 /** ACCESS_LOG: one line for each request, when it ends. */
@@ -59,7 +58,7 @@ export function createAccessLog(options: LogOptions): Listener {
     requestRefused(problem, requestId, from) {
       const request = from instanceof IncomingMessage ? from : undefined
       const { remoteAddress } = request?.socket ?? (from as Socket)
-      const rawHeaders = request?.rawHeaders ?? noHeaders
+      const rawHeaders = request?.rawHeaders ?? []
       const reading = readTarget(request?.url ?? '')
       log.info(
         {

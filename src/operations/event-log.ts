@@ -57,12 +57,14 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
       const which = `the breaker of the ${upstream} upstream (${breaker})`
       // Tried again and again while an outage lasts.
       if (state === 'half-open') return log.debug(members, `${which} lets one request try`)
-      const why = `they kept failing, the last with ${failure}`
-      const [cause, how] =
-        state === 'open'
-          ? [{ ...members, failure }, `open, so requests are not sent: ${why}`]
-          : [members, 'closed again']
-      summedLog.say({ level: 'warn', cause, message: `${which} is ${how}` })
+      const isOpen = state === 'open'
+      const cause = isOpen ? { ...members, failure } : members
+      const why = `so requests are not sent: they kept failing, the last with ${failure}`
+      summedLog.say({
+        level: 'warn',
+        cause,
+        message: `${which} is ${isOpen ? `open, ${why}` : 'closed again'}`,
+      })
     },
 
     coolDownBegan(application, address, forMs) {

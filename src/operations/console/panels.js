@@ -52,10 +52,8 @@ export function hello({ history }) {
 }
 
 export function tick({ events: added }) {
-  for (const event of added) {
-    if (event.id <= (happened[0]?.id ?? 0)) continue
+  for (const event of added)
     happened = [event, ...happened.filter(({ id }) => id !== event.replaces)].slice(0, maxEvents)
-  }
 }
 
 /** What happened to the gateway, newest first; also while no page was open. */
