@@ -114,7 +114,7 @@ export const history = object('What was kept since the start, whether a console 
 
 const breaker = z.object({
   name: oneOf(
-    'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are its quotes.',
+    'What it stops: with connections everything, else one kind. Only swap has kinds; `openPairs` are its quotes.',
     ['connections', 'orders', 'rest'],
   ),
   state: z.enum(['closed', 'open', 'half-open']),
@@ -246,8 +246,8 @@ const access = oneOf('reading: read-only, and without request details.', ['full'
 const setting = z.object(each(z.string(), 'name', 'value', 'source'))
 const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
 const refusedByApplication = list(
-  'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others in ' +
-    'one sum whose application is null. Empty without full rights.',
+  'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others ' +
+    'in one sum whose application is null. Empty without full rights.',
   ordersOfApplication,
 )
 

@@ -79,7 +79,12 @@ describeInBrowser('the console', () => {
       expect(JSON.parse(shown ?? '')).toEqual(JSON.parse(body))
       const isQuote = index === 0
       expect(await page.locator('#try [name="body"]').isVisible()).toBe(isQuote)
-      if (isQuote) expect(await page.locator('#try .left').textContent()).toMatch(/^[\d.]{6,} s$/)
+      if (!isQuote) continue
+      expect(await page.locator('#try .left').textContent()).toMatch(/^[\d.]{6,} s$/)
+      // Not in a sandbox, so an order has to be meant.
+      await page.getByRole('button', { name: 'Place the order' }).click()
+      await page.locator('#try .error', { hasText: 'Tick the box first.' }).waitFor()
+      expect(await page.locator('#try .steps li').count()).toBe(1)
     }
   })
 

@@ -29,7 +29,8 @@ export function openingRow(item, { columns, cells, describe, attributes }) {
 }
 
 export function openButton(item, title, ...content) {
-  return html`<button type="button" class="open bare cut" title=${title} aria-expanded=${isOpen(item)}>${content}</button>`
+  return html`<button type="button" class="open bare cut" title=${title}
+    aria-expanded=${isOpen(item)}>${content}</button>`
 }
 
 const toggle = (item) => opened.delete(item) || opened.add(item)

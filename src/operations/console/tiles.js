@@ -63,7 +63,8 @@ export function view() {
   const period = reach(Math.min(of.requests.length * slotMs, health.uptimeMs) / 1000)
   return html`
     <${Tile} id="requests" label="Requests" line=${of.requests} unit="/s"
-      value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))} more="${count(sum('requests'))} in the ${period}" />
+      value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))}
+      more="${count(sum('requests'))} in the ${period}" />
     <${Tile} id="hits" label="Cache hits" line=${hitShares} highest=${1} unit=${quotes > 0 && '%'}
       value=${quotes > 0 ? ((hits / quotes) * 100).toFixed(0) : '–'}
       more=${quotes > 0 ? `${count(hits)} of ${count(quotes)}, ${period}` : `no quote in the ${period}`} />
