@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Level } from './access.ts'
+import { type Level, Refused } from './access.ts'
 import type { Mark, Recent } from './recent.ts'
 import type { Shown } from './status.ts'
 
@@ -22,9 +22,8 @@ export function createLiveStream(shown: Shown, recent: Recent) {
 
   return { join, close, tick }
 
-  /** False: there are too many viewers already. */
-  function join(response: ServerResponse, level: Level): boolean {
-    if (viewers.size >= maxViewers) return false
+  function join(response: ServerResponse, level: Level): void {
+    if (viewers.size >= maxViewers) throw new Refused(503, 'Too many look at this console already.')
     if (viewers.size === 0) recent.watch(true)
     const hello = event('hello', shown.hello(level))
     const viewer: Viewer = { response, level, mark: recent.mark, ticksMissed: 0 }
@@ -36,7 +35,6 @@ export function createLiveStream(shown: Shown, recent: Recent) {
     const type = 'text/event-stream; charset=utf-8'
     response.writeHead(200, { 'Content-Type': type, 'X-Accel-Buffering': 'no' })
     response.write(hello)
-    return true
   }
 
   function close(): void {

@@ -60,8 +60,7 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
   show('/stream', (response, level) => {
     // An answer to HEAD ends with its head, so it must not take a viewer's place.
     if (response.req.method === 'HEAD') response.type('text/event-stream').end()
-    else if (!live.join(response, level))
-      response.status(503).json({ error: 'Too many look at this console already.' })
+    else live.join(response, level)
   })
   app.use('/actions', createActions(parts, access))
   app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
@@ -72,11 +71,11 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
     if (file === undefined) next()
     else response.type(extname(name)).send(file)
   })
-  app.use((_request: Request, response: Response) => {
-    response.status(404).json({
-      error:
-        'Here are the console at /, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
-    })
+  app.use(() => {
+    throw new Refused(
+      404,
+      'Here are the console at /, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
+    )
   })
   app.use((error: { status?: number }, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error
