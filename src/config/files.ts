@@ -42,7 +42,7 @@ export function readCertificates(path: string) {
   const blocks = text.match(certificatePattern) ?? []
   try {
     const [first] = blocks.map((block) => new X509Certificate(block))
-    if (first !== undefined && begun === blocks.length) return { path, text, first }
+    if (first !== undefined && begun === blocks.length) return { text, first }
   } catch {
     // Said below.
   }
@@ -52,7 +52,7 @@ export function readCertificates(path: string) {
 export function readKey(path: string) {
   const text = readText(path)
   try {
-    return { path, text, key: createPrivateKey(text) }
+    return { text, key: createPrivateKey(text) }
   } catch {
     const form = 'a PEM file of a private key (-----BEGIN PRIVATE KEY-----)'
     throw new Wrong(text.includes('ENCRYPTED') ? `${form} without a passphrase` : form)

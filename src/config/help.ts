@@ -19,12 +19,10 @@ function helpRow(name: SettingName): string {
 
 /** For --help: the settings that a team sets, or every one, with meaning and default. */
 export function helpText(which: 'team' | 'all'): string {
-  const groups = settingGroups
-    .map(
-      ({ title, names }) => [title, names.filter((name) => which === 'all' || factsOf(name).team)] as const,
-    )
-    .filter(([, names]) => names.length > 0)
-    .map(([title, names]) => [`${title}:`, ...names.map(helpRow)].join('\n'))
+  const groups = settingGroups.flatMap(({ title, names }) => {
+    const rows = names.filter((name) => which === 'all' || factsOf(name).team).map(helpRow)
+    return rows.length === 0 ? [] : [`${title}:\n${rows.join('\n')}`]
+  })
   const head =
     'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
   const end = which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`

@@ -19,8 +19,10 @@ function hostOf({ hostname, port }: URL): string | undefined {
   return isHost(host.replace(/\.$/, '')) && port !== '0' ? host : undefined
 }
 
+const baseUrlExample = 'https://api.example.com/prefix'
+
 /** `keys`: the setting that is for keys; `or`: what else would be right. */
-export function readHttpUrl(text: string, example: string, { keys = '', or = '' } = {}): string {
+export function readHttpUrl(text: string, { example = baseUrlExample, keys = '', or = '' } = {}): string {
   const wrong = (more = '') => new Wrong(`an http or https URL such as ${example}${more}${or}`)
   if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) throw wrong()
   if (/[?#]/.test(text)) throw wrong(', without query and fragment')
@@ -33,9 +35,14 @@ export function readHttpUrl(text: string, example: string, { keys = '', or = '' 
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
+export function readUpstream(text: string, keys = ''): string {
+  if (text.toLowerCase() === 'sandbox') return 'sandbox'
+  return readHttpUrl(text, { keys, or: '; or, outside production, sandbox' })
+}
+
 export function readCollectorUrl(text: string): string {
   const example = 'http://localhost:4318'
-  const url = readHttpUrl(text, example, { keys: 'OTEL_EXPORTER_OTLP_HEADERS' })
+  const url = readHttpUrl(text, { example, keys: 'OTEL_EXPORTER_OTLP_HEADERS' })
   if (!url.endsWith('/v1/traces')) return url
   throw new Wrong(`an http or https URL such as ${example}: /v1/traces is appended`)
 }

@@ -3,15 +3,14 @@ import { mayBeVersioned } from '../http/fold-path.ts'
 import { claimsClientAddress } from '../http/forwarded.ts'
 import { canonicalHost, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { prose } from '../process/text.ts'
-import { readCertificates, readKey, readText } from './files.ts'
 import { Wrong } from './problems.ts'
-import { isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
+import { isHost } from './urls.ts'
 
 // Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
 // they are shown, and errors are not.
 
 /** The schema of what `read` makes of a text, or throws Wrong for. */
-function readBy<Value>(read: (text: string) => Value) {
+export function readBy<Value>(read: (text: string) => Value) {
   return z.string().transform((text, context) => {
     try {
       return read(text)
@@ -22,8 +21,6 @@ function readBy<Value>(read: (text: string) => Value) {
     }
   })
 }
-
-export const anyText = z.string()
 
 /** What would be right stands behind the pattern. */
 function text(pattern: RegExp) {
@@ -53,17 +50,14 @@ export const port = z
   })
   .pipe(wholeNumber(0, 65535))
 
-export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
-  const expected = `one of ${choices.join(', ')}`
-  return z.string().toLowerCase().pipe(z.enum(choices, expected))
+/** `words`: others that count as one of them. */
+export function oneOf<const Choice extends string>(
+  choices: readonly Choice[],
+  words: Readonly<Record<string, Choice>> = {},
+) {
+  const read = z.string().toLowerCase()
+  return read.transform((text) => words[text] ?? text).pipe(z.enum(choices, `one of ${choices.join(', ')}`))
 }
-
-const switchWords: Readonly<Record<string, string>> = { true: 'on', 1: 'on', false: 'off', 0: 'off' }
-
-export const accessLog = z
-  .string()
-  .transform((text) => switchWords[text.toLowerCase()] ?? text)
-  .pipe(oneOf(['off', 'orders', 'on']))
 
 export const host = z
   .string()
@@ -73,22 +67,6 @@ export const host = z
     'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
   )
 
-const baseUrlExample = 'https://api.example.com/prefix'
-
-export const baseUrl = readBy((text) => readHttpUrl(text, baseUrlExample))
-
-/** `keys`: the setting that is for keys to this upstream. */
-export function baseUrlOrSandbox(keys = '') {
-  const more = { keys, or: '; or, outside production, sandbox' }
-  return readBy((text) =>
-    text.toLowerCase() === 'sandbox' ? 'sandbox' : readHttpUrl(text, baseUrlExample, more),
-  )
-}
-
-export const collectorUrl = readBy(readCollectorUrl)
-export const storeUrl = readBy((url) => ({ url, address: readStoreUrl(url) }))
-export const proxyUrl = readBy((url) => ({ url, address: readProxyUrl(url) }))
-
 /** Without braces: a Cluster would put all keys with the same braces on one server. */
 export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
   at most 64 letters, digits and . : / _ -, such as quotegate: or staging:`
@@ -96,10 +74,6 @@ export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
 /** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
 export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
   the path of one directory, such as /var/lib/quotegate`
-
-export const textFile = readBy(readText)
-export const certificates = readBy(readCertificates)
-export const privateKey = readBy(readKey)
 
 /** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
 export const token = text(/^[\x21-\x7e]{16,512}$/)`
@@ -149,20 +123,19 @@ export const trustedProxies = lowerCaseList(
 
 // Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
 // clients would share a quote.
-const neverKeyed = new Set(
-  `accept accept-encoding connection content-length content-type cookie expect host http2-settings
-  keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
-  transfer-encoding upgrade via x-request-id`.split(/\s+/),
-)
+const neverKeyed = wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
+  http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
+  transfer-encoding upgrade via x-request-id`)
 
 // Headers with another meaning, which no proxy uses for a client's address or place.
-const otherHeaders = new Set([
-  ...neverKeyed,
-  ...`accept-language app-name app-version authorization cache-control content-encoding date idempotency-key origin
-  pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto`.split(
-    /\s+/,
-  ),
-])
+const otherHeaders =
+  wordsOf(`accept-language app-name app-version authorization cache-control content-encoding date
+  idempotency-key origin pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto
+  ${[...neverKeyed].join(' ')}`)
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(text.split(/\s+/))
+}
 
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 

@@ -21,7 +21,7 @@ export async function createGateway(
 ): Promise<Gateway> {
   checkArguments(settings, overrides)
   const { limits } = overrides
-  return buildGateway(loadConfig({ ...settings }, { listens: false, ...(limits && { limits }) }), overrides)
+  return buildGateway(loadConfig({ ...settings }, { by: 'library', ...(limits && { limits }) }), overrides)
 }
 
 interface BuildOptions {

@@ -85,7 +85,7 @@ export class Replica {
       },
     }
     const sharedStore = new StoreLine(this.#world.store, timers)
-    const making = makeParts(loadConfig(settings, { listens: false }), {
+    const making = makeParts(loadConfig(settings, { by: 'library' }), {
       log: silentLogger(),
       overrides: { clock, network: { connect: this.#connect, sharedStore } },
       opened: (close) => this.#closes.unshift(close),
