@@ -47,13 +47,6 @@ export class RefusedOrder extends Refusal {
   }
 }
 
-const responsesToCut = new WeakSet<ServerResponse>()
-
-/** Makes the answer promise its whole length, send half of its body and break off. */
-export function cutAnswer(response: ServerResponse): void {
-  responsesToCut.add(response)
-}
-
 export function answerJson(response: ServerResponse, status: number, body: unknown): void {
   answerText(response, { status, type: 'application/json', text: JSON.stringify(body) })
 }
@@ -76,7 +69,6 @@ export function addAnswers(
   }
 }
 
-/** Every answer of the sandbox is written here, so that any of them can be cut. */
 export function answerText(
   response: ServerResponse,
   { status, type, text }: { status: number; type: string; text: string },
@@ -85,11 +77,7 @@ export function answerText(
   response.statusCode = status
   response.setHeader('Content-Type', `${type}; charset=utf-8`)
   response.setHeader('Content-Length', bytes.length)
-  if (!responsesToCut.has(response)) {
-    response.end(bytes)
-    return
-  }
-  response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy())
+  response.end(bytes)
 }
 
 /** The payments API has errors of another form: `path` is that of the request. */

@@ -49,7 +49,6 @@ interface OrderSources extends Sources {
 export class Orders {
   readonly #sources: OrderSources
   readonly #orders = new LRUCache<string, Order>({ max: maxOrders })
-  readonly #transactions = new LRUCache<string, Order>({ max: maxOrders })
 
   constructor(sources: OrderSources) {
     this.#sources = sources
@@ -90,11 +89,11 @@ export class Orders {
   noteTransaction(id: string, body: Record<string, unknown>): object {
     const order = this.#find(id)
     const transactionId = read(transactionSchema, body, 'INVALID_ORDER')
-    if (order.noted !== undefined || this.#transactions.has(transactionId)) {
+    const isKnown = [...this.#orders.values()].some(({ noted }) => noted?.transactionId === transactionId)
+    if (order.noted !== undefined || isKnown) {
       throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
     }
     order.noted = { transactionId, afterMs: this.#ageMs(order) }
-    this.#transactions.set(transactionId, order)
     return this.#describe(order)
   }
 
@@ -132,7 +131,7 @@ export class Orders {
   #place(body: Record<string, unknown>, quote: Quote | undefined): object {
     const terms = read(termsSchema, body, 'INVALID_ORDER')
     const addresses = read(addressesSchema, body, 'INVALID_ORDER')
-    const pair = this.#sources.prices.pair(terms.pairId)
+    const pair = this.#sources.prices.pairs.get(terms.pairId)
     if (pair === undefined) throw new RefusedOrder('the pair is unknown')
     const amount = amountOf(pair.from, 'fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()

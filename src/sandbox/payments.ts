@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { addAnswers, Refusal, read } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { type Fields, type Kind, PaymentCollection } from './payment-collection.ts'
-import { bodyAsJsonObject, bodyBytes, queryOf } from './requests.ts'
+import { bodyAsJsonObject, queryOf } from './requests.ts'
 
 const oneDayMs = 86_400_000
 const defaultListLength = 20
@@ -134,7 +134,7 @@ export class Payments {
   #charge(id: string, request: Request): object {
     const own = { subscriptionId: id, failure_reason: null }
     if (this.#subscriptions.having('active', id).token !== undefined) {
-      if (bodyBytes(request).length === 0) return this.#charges.create({}, own)
+      if (request.body.bytes.length === 0) return this.#charges.create({}, own)
       throw new Refusal(400, 'invalid_request', 'a charge of a plan in tokens has no body')
     }
     const posted = signedBody(request, chargeSchema)

@@ -15,7 +15,7 @@ export interface Pair {
   to: Asset
 }
 
-const oneMinuteMs = 60_000
+const tenMinutesMs = 600_000
 const listedAssets: (Omit<Asset, 'symbol'> & { dollars: number })[] = [
   { id: 'BTC', name: 'Bitcoin', network: 'bitcoin', decimals: 8, dollars: 91_230.5 },
   { id: 'ETH', name: 'Ether', network: 'ethereum', decimals: 8, dollars: 2896.45 },
@@ -24,13 +24,11 @@ const listedAssets: (Omit<Asset, 'symbol'> & { dollars: number })[] = [
   { id: 'USDC', name: 'USD Coin', network: 'ethereum', decimals: 6, dollars: 1 },
   { id: 'USDT', name: 'Tether', network: 'ethereum', decimals: 6, dollars: 0.9997 },
 ]
-const otherAssetDecimals = 8
 
-/** The assets, the pairs, and the price of a pair at a given time. */
+/** The assets and the pairs, each by its id, and the price of a pair at a given time. */
 export class Prices {
-  readonly assets: Asset[]
-  readonly pairs: Pair[]
-  readonly #pairsById: Map<string, Pair>
+  readonly assets: ReadonlyMap<string, Asset>
+  readonly pairs: ReadonlyMap<string, Pair>
   readonly #fixed: Map<string, string>
 
   constructor(fixedPrices: Record<string, number>) {
@@ -38,20 +36,18 @@ export class Prices {
     const assets = new Map<string, Asset>(
       listedAssets.map(({ dollars: _price, id, ...facts }) => [id, { id, symbol: id, ...facts }]),
     )
-    const assetOf = (id: string): Asset =>
-      assets.get(id) ?? { id, symbol: id, name: id, network: 'sandbox', decimals: otherAssetDecimals }
+    const assetOf = (id: string): Asset => {
+      const asset = assets.get(id) ?? { id, symbol: id, name: id, network: 'sandbox', decimals: 8 }
+      assets.set(id, asset)
+      return asset
+    }
     const pairIds = new Set([...crossPairIds(), ...this.#fixed.keys()])
-    this.pairs = [...pairIds].map((id) => {
+    const pairs = [...pairIds].map((id): [string, Pair] => {
       const [from = '', to = ''] = id.split('_')
-      return { id, from: assetOf(from), to: assetOf(to) }
+      return [id, { id, from: assetOf(from), to: assetOf(to) }]
     })
-    for (const { from, to } of this.pairs) assets.set(from.id, from).set(to.id, to)
-    this.assets = [...assets.values()]
-    this.#pairsById = new Map(this.pairs.map((pair) => [pair.id, pair]))
-  }
-
-  pair(id: string): Pair | undefined {
-    return this.#pairsById.get(id)
+    this.pairs = new Map(pairs)
+    this.assets = assets
   }
 
   /** How many of the pair's "to" asset one "from" asset buys, as a canonical decimal. */
@@ -74,7 +70,7 @@ function dollarsOf(assetId: string, nowMs: number): number {
   const asset = listedAssets[index]
   if (asset === undefined) throw new RangeError(`${assetId} has no price`)
   const swing = asset.dollars < 2 ? 0.000_02 : 0.002
-  return asset.dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / (10 * oneMinuteMs) + index))
+  return asset.dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / tenMinutesMs + index))
 }
 
 function readFixedPrice([pairId, price]: [string, number]): [string, string] {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
 import type { GatewayClock as Clock } from '../clock.ts'
 import { isPlainObject } from '../process/arguments.ts'
@@ -28,21 +27,14 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
     requests.push(recorded)
     dropOldest()
     const isEnded = await readBody(request)
-    recorded.body = bodyBytes(request)
+    recorded.body = request.body.bytes
     dropOldest()
     if (isEnded) next()
   }
 }
 
-interface KeptBody {
-  bytes: Buffer
-  isWhole: boolean
-}
-
-const keptBodies = new WeakMap<IncomingMessage, KeptBody>()
-
 /** Reads the body to its end and keeps the first MiB. Resolves to false if the client left before the end. */
-export async function readBody(request: IncomingMessage): Promise<boolean> {
+export async function readBody(request: Request): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
   let isEnded = true
@@ -55,20 +47,15 @@ export async function readBody(request: IncomingMessage): Promise<boolean> {
   } catch {
     isEnded = false
   }
-  keptBodies.set(request, { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes })
+  request.body = { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes }
   return isEnded
 }
 
-export function bodyBytes(request: IncomingMessage): Buffer {
-  return keptBodies.get(request)?.bytes ?? Buffer.alloc(0)
-}
-
-export function bodyAsJsonObject(request: IncomingMessage): Record<string, unknown> {
-  const body = keptBodies.get(request)
-  if (body !== undefined && !body.isWhole) {
+export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
+  if (!body.isWhole) {
     throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
   }
-  const value = parseJson(bodyBytes(request).toString('utf8'))
+  const value = parseJson(body.bytes.toString('utf8'))
   if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
   // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
   if (isDeeperThan(value, maxNesting)) {

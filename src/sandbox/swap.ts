@@ -24,11 +24,11 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
 
   router.get('/assets', (request, response) => {
     const query = queryOf(request)
-    answerList(response, query, chooseAssets(prices.assets, query))
+    answerList(response, query, chooseAssets([...prices.assets.values()], query))
   })
   addAnswers(router, 200, {
     'get /assets/:id': (id) => {
-      const asset = prices.assets.find((one) => one.id === id)
+      const asset = prices.assets.get(id)
       if (asset === undefined) throw new Refusal(404, 'NOT_FOUND', 'Asset not found')
       return asset
     },
@@ -38,7 +38,7 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
   // The one operation that does not refuse a client by its place: it has nothing for it.
   router.get('/pairs', (request, response) => {
     const query = queryOf(request)
-    answerList(response, query, isAllowed(request) ? choosePairs(prices.pairs, query) : [])
+    answerList(response, query, isAllowed(request) ? choosePairs([...prices.pairs.values()], query) : [])
   })
   router.use(['/pairs', '/orders'], (request, _response, next) => {
     // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
@@ -90,7 +90,7 @@ function notImitated(): never {
 }
 
 function findPair(prices: Prices, id: string): Pair {
-  const pair = prices.pair(id)
+  const pair = prices.pairs.get(id)
   if (pair === undefined) throw new Refusal(404, 'PAIR_NOT_FOUND', 'the pair is unknown')
   return pair
 }
