@@ -2,15 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
-interface Geolocation {
-  ip: string
-  /** `peer`: without a usable `Forwarded`, the address of the connection was looked up. */
-  source: 'forwarded' | 'peer'
-  allowed: boolean
-}
-
-/** The place is as `SandboxFaults` allows it. */
-export function locate(request: IncomingMessage, restrictedPlace: string): Geolocation {
+/** Without a usable `Forwarded`, by the address of the connection. The place is as `SandboxFaults` allows it. */
+export function locate(request: IncomingMessage, restrictedPlace: string) {
   const forwarded = forwardedFor(request.headers.forwarded ?? '')
   const ip = forwarded ?? normalizeAddress(request.socket.remoteAddress ?? '') ?? ''
   const source = forwarded === undefined ? 'peer' : 'forwarded'

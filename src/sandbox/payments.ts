@@ -11,11 +11,6 @@ const defaultListLength = 20
 const maxListLength = 100
 const maxCharges = 1000
 
-interface ChargeQuote {
-  amount: string
-  expiresAtMs: number
-}
-
 const settles = ['open', 'completed'] as const
 const wholeOrText = z.union([z.string().min(1), z.int()])
 const refundSchema = z.looseObject({ destination: z.string().min(1), deadline: wholeOrText })
@@ -29,7 +24,7 @@ export class Payments {
   readonly #subscriptions: PaymentCollection
   readonly #charges: PaymentCollection
   /** The last one of each subscription. */
-  readonly #chargeQuotes = new LRUCache<string, ChargeQuote>({ max: maxCharges })
+  readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({ max: maxCharges })
 
   constructor(sources: Sources) {
     const collection = (kind: Kind) => new PaymentCollection(sources, kind)

@@ -37,7 +37,6 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
 export async function readBody(request: Request): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
-  let isEnded = true
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       // Chunks past the bound are read too: a client that is still writing would miss the 413.
@@ -45,31 +44,28 @@ export async function readBody(request: Request): Promise<boolean> {
       receivedBytes += chunk.length
     }
   } catch {
-    isEnded = false
+    // The client left: the request is not complete.
   }
   request.body = { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes }
-  return isEnded
+  return request.complete
 }
 
 export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
   if (!body.isWhole) {
     throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
   }
-  const value = parseJson(body.bytes.toString('utf8'))
+  let value: unknown
+  try {
+    value = JSON.parse(body.bytes.toString('utf8'))
+  } catch {
+    // No object either.
+  }
   if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
   // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
   if (isDeeperThan(value, maxNesting)) {
     throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
   }
   return value as Record<string, unknown>
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {

@@ -60,9 +60,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(() => {
     throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
   })
-  const answerWithError: ErrorRequestHandler = (error, request, response, _next) =>
+  app.use(((error, request, response, _next) => {
     answerError(response, error, request.path)
-  app.use(answerWithError)
+  }) satisfies ErrorRequestHandler)
 
   const server = createSandboxServer(app, clock)
   if (options.unref === true) {
