@@ -43,7 +43,7 @@ export const otherNames = {
 /** What settings of ours begin with and variables of other programs rarely do. HOST, LOG_ and CLIENT_ belong to all. */
 export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
-  ADMIN_ STATE_ TRUST_ TRUSTED_`.split(/\s+/)
+  ADMIN_ STATE_ TRUST_`.split(/\s+/)
 
 /** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
@@ -68,7 +68,8 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
     return { expected: 'ip', message }
   }
   if (isKnownName(name)) return undefined
-  const [written, isNone] = [inCapitals(name), `${onOneLine(name)} is not a setting`]
+  const written = inCapitals(name).replace(/^TRUSTED_/, 'TRUST_')
+  const isNone = `${onOneLine(name)} is not a setting`
   const oneOf = (names: readonly string[], last: 'and' | 'or', before: string, isNear = false): Meant => {
     const expected = names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
     return { expected, message: `${isNone}. ${before} ${expected}${last === 'or' ? '?' : '.'}`, isNear }
@@ -84,7 +85,9 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
     return oneOf(secretSettings.map(fileOf), 'and', 'Only secrets may be in files:')
-  const whole = settingNames.filter((setting) => withoutBeginning(setting) === written)
+  // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
+  const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
+  const whole = settingNames.filter((own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written)
   if (whole.length > 0) return didYouMean(whole)
   const beginning = ownBeginnings.find((own) => written.startsWith(own))
   if (beginning === undefined) return undefined
@@ -135,14 +138,8 @@ export function isWithinEdits(left: string, right: string, edits: number): boole
   )
 }
 
-/** EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs. */
-function withoutBeginning(name: SettingName): string | undefined {
-  const isOurs = ownBeginnings.some((own) => name.startsWith(own)) && !name.includes('TIMEOUT')
-  return isOurs ? /_(\w+_\w+_\w+)$/.exec(name)?.[1] : undefined
-}
-
 function settingsOf(beginning: string): readonly SettingName[] {
-  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
+  return settingNames.filter((name) => name.startsWith(beginning))
 }
 
 /** Those that have most words in common with the name behind its beginning; one word at least. */

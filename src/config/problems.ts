@@ -18,15 +18,14 @@ export class SettingsError extends Error {
 
   constructor(problems: readonly SettingProblem[]) {
     const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
-    super([`${count} with the settings:`, ...problems.map((problem) => `  ${lineOf(problem)}`)].join('\n'))
+    const lines = problems.map(({ name, value, expected, message }) => {
+      const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
+      return `  ${message ?? `${shown} - expected: ${expected}`}`
+    })
+    super([`${count} with the settings:`, ...lines].join('\n'))
     this.name = 'SettingsError'
     this.problems = problems
   }
-}
-
-function lineOf({ name, value, expected, message }: SettingProblem): string {
-  if (message !== undefined) return message
-  return `${value === undefined ? `${name} is not set` : `${name}=${value}`} - expected: ${expected}`
 }
 
 /** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */

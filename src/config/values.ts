@@ -29,8 +29,8 @@ function text(pattern: RegExp) {
 
 export function wholeNumber(minimum: number, maximum: number, unit = '') {
   const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
-  const digits = text(/^\d{1,15}$/)`${expected}`.transform(Number)
-  return digits.pipe(z.number().min(minimum, expected).max(maximum, expected))
+  const read = text(/^\d{1,15}$/)`${expected}`.transform(Number)
+  return read.refine((value) => value >= minimum && value <= maximum, expected)
 }
 
 /** Of a day at most. */

@@ -17,8 +17,6 @@ interface Order {
   startedAtMs: number
 }
 
-const maxOrders = 1000
-
 const shortText = z.string().min(1).max(200)
 const optionalText = z.string().max(200).nullish()
 const plainAmount = z.union([z.number(), z.string().max(200)]).transform(String)
@@ -41,7 +39,7 @@ interface OrderSources extends Sources {
 
 export class Orders {
   readonly #sources: OrderSources
-  readonly #orders = new LRUCache<string, Order>({ max: maxOrders })
+  readonly #orders = new LRUCache<string, Order>({ max: 1000 })
 
   constructor(sources: OrderSources) {
     this.#sources = sources
