@@ -6,10 +6,10 @@ import {
   namedBlocks,
   parseAddressBlock,
 } from '../http/ip-address.ts'
-import { type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { prose } from '../process/text.ts'
-import { bytesOfEntries, type CompleteValues, fittedNames } from './config.ts'
+import { bytesOfEntries, type CompleteValues, fittedNames, pathsOf } from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
 import { fixedDefault, type SettingName, settingNames } from './settings.ts'
@@ -154,16 +154,13 @@ function production(values: CompleteValues, { texts }: Given): Check[] {
 
 function upstreams(values: CompleteValues): Check[] {
   return upstreamNames.flatMap((name) => {
-    const { paths }: UpstreamFacts = upstreamTable[name]
     const { setting } = upstreamTable[name].baseUrl
     const url = values[setting]
     if (url === undefined || url === 'sandbox') return []
     const { hostname, pathname } = new URL(url)
-    const prefixes = 'setting' in paths ? values.PAYMENTS_PATHS : paths
     // The prefix / means every path.
-    const doubled = prefixes.find(
-      (path) => path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase()),
-    )
+    const ends = (path: string) => path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase())
+    const doubled = pathsOf(values, name).find(ends)
     const isOpen = url.startsWith('http:') && !isLoopback(hostname)
     return [
       warn(doubled !== undefined)`

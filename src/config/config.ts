@@ -1,4 +1,4 @@
-import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
+import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type MemoryLimits, mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
@@ -64,14 +64,16 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       allowedHosts: values.ADMIN_ALLOWED_HOSTS,
     },
     upstreams: forEachUpstream((name) => {
-      const { paths } = upstreamTable[name]
+      // Webhooks use the files of payments: both go to the team's own services.
+      const of = name === 'swap' ? 'SWAP' : 'PAYMENTS'
+      const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: values[upstreamTable[name].baseUrl.setting],
         /** The path prefixes that go there. */
-        paths: 'setting' in paths ? values[paths.setting] : paths,
-        // Webhooks use the files of payments: both go to the team's own services.
-        tls: tlsOf(values, name === 'swap' ? 'SWAP' : 'PAYMENTS'),
+        paths: pathsOf(values, name),
+        /** Undefined: no file is set. `cert` and `key` are both there or both not. */
+        tls: (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text },
       }
     }),
     swap: {
@@ -145,10 +147,9 @@ export function toConfig(values: CompleteValues, limits: Limits) {
   }
 }
 
-/** Undefined: no file is set. `cert` and `key` are both there or both not. */
-function tlsOf(values: CompleteValues, of: 'SWAP' | 'PAYMENTS') {
-  const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
-  return (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text }
+export function pathsOf(values: SettingValues, name: UpstreamName): readonly string[] {
+  const { paths } = upstreamTable[name]
+  return 'setting' in paths ? values[paths.setting] : paths
 }
 
 export function deepFreeze<Value>(value: Value): DeepReadonly<Value> {

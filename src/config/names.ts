@@ -124,10 +124,10 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
 
 /** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
 export function isWithinEdits(left: string, right: string, edits: number): boolean {
+  if (left === right) return true
   let same = 0
-  while (same < left.length && left[same] === right[same]) same++
+  while (left[same] === right[same]) same++
   const [one, other] = [left.slice(same), right.slice(same)]
-  if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
   const isSwap = one[0] === other[1] && one[1] === other[0]
   return (

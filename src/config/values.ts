@@ -82,10 +82,8 @@ export const token = text(/^[\x21-\x7e]{16,512}$/)`
 export const headerValue = text(/^[\x20-\x7e]{1,4096}$/)`
   at most 4096 visible ASCII characters and spaces, without line breaks`
 
-type Problem = string | false | undefined
-
 /** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
-function list(form: string, problem: (entry: string) => Problem) {
+function list(form: string, problem: (entry: string) => string | false | undefined) {
   const expected = `a comma-separated list of ${form}`
   return readBy((text): readonly string[] => {
     const entries = [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
@@ -97,7 +95,7 @@ function list(form: string, problem: (entry: string) => Problem) {
   })
 }
 
-function lowerCaseList(form: string, problem: (entry: string) => Problem) {
+function lowerCaseList(form: string, problem: (entry: string) => string | false | undefined) {
   return z.string().toLowerCase().pipe(list(form, problem))
 }
 
