@@ -40,16 +40,7 @@ function refuse(name: SettingName, when: boolean) {
 
 /** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
-  const tables = [
-    listeners,
-    upstreams,
-    production,
-    certificates,
-    clients,
-    quotes,
-    surroundings,
-    withoutEffect,
-  ]
+  const tables = [listeners, upstreams, production, tls, clients, quotes, surroundings, withoutEffect]
   return tables.flatMap((table) => table(values, given))
 }
 
@@ -106,7 +97,7 @@ function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
   ]
 }
 
-function certificates(values: CompleteValues, { texts }: Given): Check[] {
+function tls(values: CompleteValues, { texts }: Given): Check[] {
   return (['SWAP', 'PAYMENTS'] as const).flatMap((of) => {
     const [certName, keyName] = [`${of}_CERT_FILE`, `${of}_KEY_FILE`] as const
     const { [certName]: cert, [keyName]: key } = values

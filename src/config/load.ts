@@ -29,9 +29,9 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   /**
-   * Names that are nearly a setting's are errors but at a start, other names that begin as settings do only for
-   * --check-config, which also tries the folder of STATE_DIRECTORY. HOST may never be used by the library, whose gateway
-   * may be mounted in another app.
+   * library: names that are nearly a setting's are errors, and HOST may never be used, because the gateway may be mounted
+   * in another app. check: all names that may be meant as a setting are errors, and the folder of STATE_DIRECTORY is
+   * tried, which nothing else touches.
    */
   by?: 'start' | 'check' | 'library'
   /** For tests: times and sizes in place of those that are always used. */

@@ -59,22 +59,21 @@ export function readProxyUrl(text: string) {
   if (host === undefined) throw wrong()
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw wrong(', without path, query and fragment; %2F, %3F and %23 in a password are / ? #')
-  const credentials = credentialsOf(url)
-  if (credentials === undefined)
-    throw wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
+  // RFC 7617 section 2: a user has no colon, and neither user nor password has a control character.
+  const unfit = wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
+  const credentials = decode(`${url.username}:${url.password}`, unfit)
+  if (/%3a/i.test(url.username) || /[\u0000-\u001f\u007f]/.test(credentials)) throw unfit
   const authorization =
     credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
   return { host, port: Number(url.port || 80), authorization }
 }
 
-/** RFC 7617 section 2: a user has no colon, and neither user nor password has a control character. */
-function credentialsOf({ username, password }: URL): string | undefined {
+/** Without the percent-encoding; throws `wrong` if it is not one of UTF-8. */
+function decode(encoded: string, wrong: Wrong): string {
   try {
-    const user = decodeURIComponent(username)
-    const credentials = `${user}:${decodeURIComponent(password)}`
-    return user.includes(':') || /[\u0000-\u001f\u007f]/.test(credentials) ? undefined : credentials
+    return decodeURIComponent(encoded)
   } catch {
-    return undefined
+    throw wrong
   }
 }
 
@@ -115,13 +114,8 @@ export function readStoreUrl(text: string): StoreAddress {
     throw wrong('only sentinelPassword of +sentinel may follow the ?')
 
   const [username, password] = userInfo?.split(/:(.*)/s) ?? []
-  const decoded = (encoded: string | undefined) => {
-    try {
-      return encoded ? decodeURIComponent(encoded) : undefined
-    } catch {
-      throw wrong('a % that is not part of an escape')
-    }
-  }
+  const decoded = (encoded: string | undefined) =>
+    encoded ? decode(encoded, wrong('a % that is not part of an escape')) : undefined
   return {
     ...{ kind, nodes, tls: tls !== undefined, database: Number(database) },
     ...{ username: decoded(username), password: decoded(password) },

@@ -110,14 +110,11 @@ export const pathPrefixes = list('path prefixes such as /checkouts,/refunds', (p
   return mayBeVersioned(path) && 'is a version: only /v3 is relayed, to the swap API'
 })
 
-export const trustedProxies = lowerCaseList(
-  `addresses, CIDRs or ${[...namedBlocks.keys()].join(', ')}`,
-  (entry) => {
-    if (namedBlocks.has(entry)) return undefined
-    const block = parseAddressBlock(entry)
-    return 'problem' in block && block.problem
-  },
-)
+const blockNames = [...namedBlocks.keys()]
+export const trustedProxies = lowerCaseList(`addresses, CIDRs or ${blockNames.join(', ')}`, (entry) => {
+  const block = parseAddressBlock(entry)
+  return !blockNames.includes(entry) && 'problem' in block && block.problem
+})
 
 // Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
 // clients would share a quote.
