@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
+import { act, floatOrder, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { describeInBrowser, openPage, useBrowser } from './browser.ts'
 
 const hostileName = '<img src=x onerror=document.title=1>'

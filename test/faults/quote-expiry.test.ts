@@ -10,8 +10,7 @@ import {
   quoteBody,
   untilCounted,
 } from '../support/clients/quotes.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayTo, gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 
 /** Clients that ask without a pause for three seconds: how many answers they got, and how many of these were hits. */
@@ -68,8 +67,7 @@ it('a quote that expires while its answers wait for their turn is fetched again 
       give(response, 'first', 40)
     })
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock: { nowMs } })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock: { nowMs } })
   const answers = await Promise.all(Array.from({ length: 64 }, () => ask(gateway.url)))
   const ids = answers.map(({ body }): string => JSON.parse(body).id)
   const first = ids.filter((id) => id === 'first').length

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Answered,
   ask,
@@ -8,10 +8,9 @@ import {
   lookups,
   quoteBody,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const lifeMs = 30_000
 const aheadMs = 10_000
@@ -25,8 +24,7 @@ async function withOneQuote(settings: Record<string, string> = {}) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => giveQuote(response, bodyNow(), undated))
   const all = { SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: aheadMs, retries: 0, ...settings }
-  const gateway = await startGateway(all, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(all, { clock })
   const startMs = clock.nowMs()
   const first = await ask(gateway.url)
   upstream.answer((_request, response) => waiting.push(response))
@@ -63,7 +61,7 @@ describe('refresh-ahead', () => {
 
   it('that brings no quote is seen by no client, counted, and not tried again for the same quote', async () => {
     const { clock, startMs, upstream, gateway, waiting, first } = await withOneQuote()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     clock.set(startMs + lifeMs - 1_000)
     await ask(gateway.url)
     await until(() => waiting.length === 1, 'the background fetch')

@@ -1,10 +1,11 @@
-import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { createServer, type LookupFunction, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
+import { listening } from '../support/machine/listening.ts'
 
 // Which method and which failure may be tried again is in test/upstream/call.test.ts; here is what arrives at a socket.
 
@@ -79,9 +80,8 @@ type Stage = (typeof stages)[number]
 /** Ends the connection of every POST at one stage of its arrival; counts those of which it saw as much as a byte. */
 async function endingUpstream(stage: Stage, end: (socket: Socket) => void) {
   const posts: string[] = []
-  const open = new Set<Socket>()
   const server = createServer((socket) => {
-    open.add(socket.on('error', () => {}))
+    socket.on('error', () => {})
     if (stage === 'connection') return end(socket)
     const index = posts.push('') - 1
     socket.on('data', (chunk) => {
@@ -99,12 +99,7 @@ async function endingUpstream(stage: Stage, end: (socket: Socket) => void) {
       if (arrived >= due[stage]) end(socket)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of open) socket.destroy()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posts }
+  return { url: (await listening(server)).url, posts }
 }
 
 describe.each(deaths)('a POST whose connection is %s', (_how, end) => {

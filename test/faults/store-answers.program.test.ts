@@ -1,30 +1,21 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { connect, createServer, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { ask, asking, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 /** The address of a server that does this with each connection. */
-async function listening(serve: (socket: Socket) => void): Promise<string> {
-  const open = new Set<Socket>()
-  const server = createServer((socket) => {
-    open.add(socket.on('error', () => socket.destroy()))
-    serve(socket)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of open) socket.destroy()
-    server.close()
-  })
-  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+async function storeThat(serves: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => serves(socket.on('error', () => socket.destroy())))
+  return `redis://127.0.0.1:${(await listening(server)).port}`
 }
 
 /** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
 function storeThatSays(scriptAnswer: string): Promise<string> {
-  return listening((socket) => {
+  return storeThat((socket) => {
     socket.on('data', (bytes) => {
       // Commands come whole here, and each names itself once.
       for (const [, name = ''] of bytes
@@ -56,8 +47,7 @@ async function quoteUpstream(): Promise<string> {
 }
 
 async function upWithStore(urls: { SWAP_BASE_URL: string; VALKEY_URL: string }, settings = {}) {
-  const gateway = await startGateway({ ...urls, VALKEY_TIMEOUT_MS: '5000', ...settings })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ ...urls, VALKEY_TIMEOUT_MS: '5000', ...settings })
   const isUp = () => expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
   await isUp()
   return { ...gateway, isUp }
@@ -92,7 +82,7 @@ describe.each(['0', '1000'])(
 /** A line to the store on which, once, before the answer that holds `before` that which held `first` comes again. */
 function lineThatRepeats(port: number, first: string, before: string): Promise<string> {
   let kept: Buffer | undefined
-  return listening((near) => {
+  return storeThat((near) => {
     const far = connect(port, '127.0.0.1')
     far.on('error', () => far.destroy())
     near.on('close', () => far.destroy()).pipe(far)

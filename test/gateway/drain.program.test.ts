@@ -9,7 +9,7 @@ import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 afterEach(killPrograms)
@@ -29,12 +29,6 @@ async function gatewayThatWaits(settings: Record<string, number> = {}) {
     else waiting.push(response)
   })
   return { upstream, waiting, gateway: await gatewayTo(upstream.url, settings) }
-}
-
-async function startBuiltGateway(settings: Record<string, string>) {
-  const program = startProgram([], { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings })
-  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  return { program, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
 }
 
 const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
@@ -217,7 +211,7 @@ describe('SIGTERM', () => {
   test('is followed by another signal: it ends at once, with exit code 1', async () => {
     const upstream = await recordingUpstream(() => {})
     const settings = { SWAP_BASE_URL: upstream.url, DRAIN_DELAY_MS: String(veryLongMs) }
-    const { program, url, operationsUrl } = await startBuiltGateway(settings)
+    const { url, operationsUrl, ...program } = await startListening(settings)
     new RawConnection(url).write(get('/v3/pairs'))
     await until(() => upstream.requests.length === 1, 'the request to arrive')
     program.child.kill('SIGTERM')

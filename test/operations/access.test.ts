@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createAccess } from '../../src/operations/access.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
-import { act, ask, gatewayWith, production, quote, statusOf } from './support.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
+import { act, ask, production, quote, statusOf } from './support.ts'
 
 const token = 'correct-horse-battery'
 

@@ -5,8 +5,8 @@ import { type Counts, History, sums } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
-import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
-import { ask, floatOrder, gatewayWith, helloOf, look, quote, statusOf } from './support.ts'
+import { gatewayTo, gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { ask, floatOrder, helloOf, look, quote, statusOf } from './support.ts'
 
 const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums']
 

@@ -6,12 +6,12 @@ import { Outages, runbookOf, runbookSections } from '../../src/operations/outage
 import { Recent } from '../../src/operations/recent.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey } from '../support/stores/valkey.ts'
-import { act, aSecond, ask, floatOrder, gatewayInHaste, gatewayWith, quote, statusOf } from './support.ts'
+import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
 
 async function historyOf({ operationsUrl }: RunningGateway) {
   const { body } = await ask(`${operationsUrl}/history`)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type CountedOrder, OrdersByApplication } from '../../src/operations/orders-by-application.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-import { floatOrder, gatewayWith, quote, statusOf } from './support.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { floatOrder, quote, statusOf } from './support.ts'
 
 async function order({ url }: RunningGateway, body: object): Promise<number> {
   const answer = await fetch(`${url}/v3/orders/float`, {
@@ -109,8 +109,7 @@ test('refused orders are summed by application: how many of all orders of the la
     if (request.method === 'POST') response.writeHead(201).end('{}')
     else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 10_000 }), ['Date', date()])
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   for (const lateMs of [30_000, undefined, 44_000]) {
     await quote(gateway, { application: 'web' })
     if (lateMs !== undefined) pass(10_000 + lateMs)

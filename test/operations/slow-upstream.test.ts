@@ -1,9 +1,8 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { completeClock, systemTimers } from '../../src/clock.ts'
 import { type Counts, History, sums } from '../../src/operations/history.ts'
 import { slowness } from '../../src/operations/troubles.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, statusOf } from './support.ts'
 
 const nothing: Counts = {
@@ -84,8 +83,7 @@ test('a provider that has become slow is in /status, and an event', { timeout: 6
   })
   const steadyMs = () => performance.now() + aheadMs
   const clock = { nowMs: () => Date.now() + aheadMs, steadyMs, timers: { ...systemTimers, steadyMs } }
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   const history = async () => JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
 
   /** So many minutes after these calls, of which the history knows. */

@@ -10,9 +10,9 @@ import { startRecorder } from '../../src/operations/recorder.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { floatOrder, framesOf, gatewayWith, helloOf, look, production, quote } from './support.ts'
+import { floatOrder, framesOf, helloOf, look, production, quote } from './support.ts'
 
 const token = 'correct-horse-battery'
 const withToken = { Authorization: `Bearer ${token}` }
@@ -64,8 +64,7 @@ test('begins with the whole state, then sends what is new, without keys and the 
 test('counts a hit of a quote only when it is served, not when it is found expired', async () => {
   const clock = createTestClock()
   const upstream = await recordingUpstream()
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   const offerUntil = (expiry: number) =>
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ expiry }), ['Date', new Date(clock.nowMs()).toUTCString()]),

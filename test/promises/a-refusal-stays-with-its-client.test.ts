@@ -8,10 +8,10 @@ import {
   lookups,
   notKept,
   quoteBody,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
 import { at, refuse, refusedAddress, refusedInALoop, sharedBy } from '../support/clients/refusals.ts'
 import { held } from '../support/gateways/held.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 // One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
 
@@ -22,7 +22,7 @@ const statuses = async (answers: Promise<Answered>[]) =>
 /** A refused client has begun a call, and these addresses have joined it. */
 async function joinedBy(addresses: readonly string[], settings: Record<string, string> = sharedBy.header) {
   const stage = await held(settings)
-  const unhandled = watchForUnhandled()
+  const unhandled = escapedErrors()
   const from = (address: string, amount = '0.1') => asking(stage.gateway.url, amount, at(address))
   /** The call with this number, from 0 on. */
   const call = (number: number) => stage.waiting[number] as ServerResponse

@@ -9,10 +9,10 @@ import {
   notKept,
   quoteBody,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const statusOf = ({ headers }: Answered) => headers['cache-status']?.toString() ?? ''
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
@@ -58,7 +58,7 @@ describe('requests for the same quote at the same time', () => {
     ['an answer that is cut in its chunks', 502, (response) => cut(response, {})],
   ])('all get %s: %i, and the next one makes its own call', async (_what, status, fail) => {
     const { upstream, gateway, waiting, crowd, joined } = await held()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const answers = crowd(8)
     await joined(7)
     fail(first(waiting))
@@ -113,7 +113,7 @@ describe('a caller who leaves', () => {
 
   it('first harms no client that waits for its call', async () => {
     const { upstream, gateway, waiting, called, crowd, joined } = await held()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { left, leave } = leaver(gateway.url)
     await called(1)
     const others = crowd(8)
@@ -129,7 +129,7 @@ describe('a caller who leaves', () => {
 
   it('last ends the call: the upstream sees its connection close, and nothing is kept', async () => {
     const { upstream, gateway, waiting, joined, ended } = await held()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const leavers = Array.from({ length: 8 }, () => leaver(gateway.url))
     await joined(7)
     for (const { leave } of leavers) leave()
@@ -157,7 +157,7 @@ describe('a caller who leaves', () => {
 })
 
 it('an upstream that resets every connection costs each request its own 502, and the process nothing', async () => {
-  const unhandled = watchForUnhandled()
+  const unhandled = escapedErrors()
   const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
   const gateway = await gatewayTo(upstream.url)
   for (let asked = 0; asked < 4; asked += 1) expect((await ask(gateway.url)).status).toBe(502)

@@ -8,10 +8,10 @@ import {
   lookups,
   quoteBody,
   quotePath,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 // Joining a call that had hung for 9 s was a 504 after 1.5 s, though the provider had recovered.
 
@@ -31,7 +31,7 @@ async function hung(
   before?: Awaited<ReturnType<typeof held>>,
 ) {
   const stage = before ?? (await held({ ...hanging, ...settings }))
-  const unhandled = watchForUnhandled()
+  const unhandled = escapedErrors()
   const { length } = stage.upstream.requests
   const beginner = ask(stage.gateway.url)
   await stage.called(length + 1)
@@ -81,7 +81,7 @@ describe('a further call', () => {
   it("ends for each waiting request when that request's own time is over", async () => {
     const settings = { UPSTREAM_HEADERS_TIMEOUT_MS: '600000', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' }
     const { upstream, gateway, timers, waiting, called, joined, ended: closed } = await held(settings)
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const beginner = ask(gateway.url)
     await called(1)
     await timers.pass(1_500)

@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 
 const lifeMs = 30_000
 type Give = (response: ServerResponse, body: string) => void
@@ -22,8 +21,7 @@ async function afterOddAnswer(odd: Give, to = own) {
     else give(response, quoteBody({ expiry: clock.nowMs() + lifeMs }))
   })
   const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' }
-  const gateway = await startGateway(settings, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(settings, { clock })
   const quote = async (how: Give = (response, body) => giveQuote(response, body), client = own) => {
     give = how
     return (await ask(gateway.url, { headers: ['App-Name', 'wallet', 'Forwarded', client] })).body

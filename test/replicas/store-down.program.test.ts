@@ -1,8 +1,9 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { reasonOf } from '../../src/replicas/failure.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { listening } from '../support/machine/listening.ts'
 import { valkey } from '../support/stores/valkey.ts'
 import { get, lineTo, set, watched } from '../support/stores/watched-store.ts'
 
@@ -15,9 +16,7 @@ async function serverThat(
   port = 0,
 ): Promise<{ port: number; close(): void }> {
   const server = createServer((socket) => acts(socket.on('error', () => {}).resume()))
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return { port: (server.address() as AddressInfo).port, close: () => server.close() }
+  return { port: (await listening(server, port)).port, close: () => server.close() }
 }
 
 // What Redis 7 writes to a connection from another machine, before it closes it (networking.c). The log said

@@ -5,9 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { type ParsedAnswer, rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
 import { type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
@@ -209,7 +208,7 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
     const identity = identityOf()
     const upstream = await tlsUpstream(identity)
     const log = await keptLog()
-    const gateway = await startGateway(
+    const gateway = await gatewayWith(
       {
         SWAP_BASE_URL: `https://localhost:${upstream.port}`,
         SWAP_CA_FILE: identity.certFile,
@@ -219,7 +218,6 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
       },
       { logger: log.logger },
     )
-    onTestFinished(() => gateway.close())
     return { gateway, upstream, log }
   }
 

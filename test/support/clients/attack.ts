@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
+import { pause } from '../gateways/between.ts'
 import { startGateway } from '../gateways/gateway.ts'
 import { type Recorded, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 
@@ -108,17 +109,13 @@ export async function attack(
   })
   for (const step of Array.isArray(steps) ? steps : [steps]) {
     if (over) break
-    if (typeof step === 'number') await Promise.race([ended, after(step)])
+    if (typeof step === 'number') await Promise.race([ended, pause(step)])
     else if (typeof step === 'function') await step(socket)
     else socket.write(typeof step === 'string' ? Buffer.from(step, 'latin1') : step)
   }
   await ended
   socket.destroy()
   return { ...readAnswers(Buffer.concat(chunks).toString('latin1'), options.methods), error }
-}
-
-export function after(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
 /** Every byte the clients mean to smuggle asks for a path with this name. */
@@ -149,6 +146,30 @@ export async function startAttackedGateway(
     async close() {
       await gateway.close()
       await upstream.close()
+    },
+  }
+}
+
+/** One for all tests of a file. What it received is forgotten before each of them, unless they run `atOnce`. */
+export function attackedGateway(
+  settings: Record<string, string | number> = {},
+  { atOnce = false } = {},
+): Pick<AttackedGateway, 'url' | 'received'> {
+  let gateway: AttackedGateway
+  beforeAll(async () => {
+    gateway = await startAttackedGateway(settings)
+  })
+  afterAll(() => gateway.close())
+  if (!atOnce)
+    beforeEach(() => {
+      gateway.received.length = 0
+    })
+  return {
+    get url() {
+      return gateway.url
+    },
+    get received() {
+      return gateway.received
     },
   }
 }

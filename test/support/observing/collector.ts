@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
 import { until } from '../gateways/between.ts'
+import { listening } from '../machine/listening.ts'
 import { type ReceivedBatch, type ReceivedSpan, readJson, readProtobuf } from './otlp.ts'
 
 export interface Collector {
@@ -31,14 +31,9 @@ export async function startCollector(
       answer(response)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   const spans = () => batches.flatMap((batch) => batch.spans)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: (await listening(server)).url,
     requests,
     batches,
     spans,
