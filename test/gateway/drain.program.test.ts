@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
@@ -10,6 +9,7 @@ import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-con
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { listening } from '../support/machine/listening.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 afterEach(killPrograms)
@@ -35,10 +35,7 @@ const statusOf = async (url: string) => (await rawExchange(url, get('/readyz')))
 
 describe('while a load balancer has not noticed yet', () => {
   test('because the gateway was never ready, the shutdown does not wait', async () => {
-    const silentStore = createServer(() => {}).listen(0, '127.0.0.1')
-    onTestFinished(() => void silentStore.close())
-    await once(silentStore, 'listening')
-    const { port } = silentStore.address() as AddressInfo
+    const { port } = await listening(createServer(() => {}))
     const gateway = await createGateway({
       VALKEY_URL: `redis://127.0.0.1:${port}`,
       VALKEY_TIMEOUT_MS: 500,

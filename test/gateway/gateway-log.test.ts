@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { giveQuote } from '../support/clients/quotes.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayWith, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 

@@ -5,6 +5,7 @@ import type { JournalRecord } from '../../src/journal/journal.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
 import { firstId, partEntries } from '../../src/journal/stream-store.ts'
 import { silentLogger } from '../../src/process/logger.ts'
+import { Chance } from '../simulation/chance.ts'
 import { environment } from '../support/machine/environment.ts'
 import { fakedClock } from '../support/machine/faked-clock.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
@@ -252,18 +253,8 @@ afterEach(async () => {
 })
 
 /** The same numbers for the same seed. */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 async function play(steps: readonly (readonly [Event, number])[], seed: number): Promise<void> {
-  const random = randomOf(seed)
+  const random = new Chance(seed).next
   vi.spyOn(Math, 'random').mockImplementation(random)
   const stage = new Stage(random)
   opened.push(stage)

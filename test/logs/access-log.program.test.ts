@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ask, giveQuote } from '../support/clients/quotes.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { keptLog, linesOf } from '../support/observing/log-lines.ts'

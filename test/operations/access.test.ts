@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createAccess } from '../../src/operations/access.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayWith } from '../support/gateways/between.ts'
 import { act, ask, production, quote, statusOf } from './support.ts'
 

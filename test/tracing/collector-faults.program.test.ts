@@ -37,7 +37,7 @@ test('a collector that answers 503 is tried again, and gets all spans', async ()
     response.end()
   })
   await asking(gateway.url, '0.1')
-  await until(() => answers === 2, 'a second try')
+  await until(() => answers >= 2, 'a second try')
   await collector.received(6)
   expect(await counted(gateway, dropped)).toBe(0)
 })
@@ -73,7 +73,7 @@ test.each<[string, string, (response: ServerResponse) => void]>([
   const [, OTEL_EXPORTER_OTLP_PROTOCOL, answer] = row
   const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL }, answer)
   await asking(gateway.url, '0.1')
-  await collector.received(3)
+  await until(() => collector.requests.length > 0, 'the spans')
   await gateway.close()
   expect(await counted(gateway, dropped)).toBe(0)
 })
@@ -83,7 +83,8 @@ test('OpenTelemetry reads its own names from the environment of the program, and
   const upstream = await recordingUpstream()
   const { url, ...program } = await startListening({
     ...{ LOG_LEVEL: 'trace', SWAP_BASE_URL: upstream.url },
-    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key' },
+    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key',
     ...{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_SERVICE_NAME: 'gate' },
     ...{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '8' },
     ...{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-other=1', OTEL_LOG_LEVEL: 'all' },

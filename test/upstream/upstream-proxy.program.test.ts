@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type LookupFunction, type Socket } from 'node:net'
+import { connect, createServer, type LookupFunction, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { type ParsedAnswer, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
+import { listening } from '../support/machine/listening.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
 import { type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
@@ -172,9 +173,7 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
     const proxy = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'))
     })
-    await new Promise<void>((resolve) => proxy.listen(0, '::1', resolve))
-    onTestFinished(() => void proxy.close())
-    const { port } = proxy.address() as AddressInfo
+    const { port } = await listening(proxy, 0, '::1')
     const options = { proxy: { host: '::1', port, authorization: undefined } }
     const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
     const answer = await rawExchange(edge.url, post('{}'))

@@ -28,7 +28,6 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
     offsetMs: 0,
     lifeMs: 30_000,
     quote: {} as Record<string, unknown>,
-    datesOrders: true,
   }
   const nowMs = () => clock.nowMs() + provider.offsetMs
   const upstream = await recordingUpstream((request, response) => {
@@ -38,11 +37,7 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
       return
     }
     response.sendDate = false
-    response.writeHead(201, {
-      'Content-Type': 'application/json',
-      ...(provider.datesOrders && { Date: date }),
-    })
-    response.end('{"id":"order-1"}')
+    response.writeHead(201, { 'Content-Type': 'application/json', Date: date }).end('{"id":"order-1"}')
   })
   let folder = newFolder()
 
