@@ -5,12 +5,10 @@ import {
   ask,
   createTestClock,
   giveQuote,
-  lookups,
   quoteBody,
   untilCounted,
 } from '../support/clients/quotes.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { escapedErrors } from '../support/machine/escaped-errors.ts'
+import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const lifeMs = 30_000
 const aheadMs = 10_000
@@ -57,38 +55,5 @@ describe('refresh-ahead', () => {
     clock.set(startMs + lifeMs - 1)
     expect(how(await ask(gateway.url))).toBe('hit')
     expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('that brings no quote is seen by no client, counted, and not tried again for the same quote', async () => {
-    const { clock, startMs, upstream, gateway, waiting, first } = await withOneQuote()
-    const unhandled = escapedErrors()
-    clock.set(startMs + lifeMs - 1_000)
-    await ask(gateway.url)
-    await until(() => waiting.length === 1, 'the background fetch')
-    waiting[0]?.socket?.resetAndDestroy()
-    await untilCounted(gateway, refreshes('failed'), 1)
-    const later = await ask(gateway.url)
-    expect([later.status, how(later), later.body]).toEqual([200, 'hit', first.body])
-    await pause(100)
-    expect(upstream.requests).toHaveLength(2)
-    expect(unhandled).toEqual([])
-  })
-
-  it('is joined by a client whose quote has expired meanwhile, and continues if that client leaves', async () => {
-    const { clock, startMs, upstream, gateway, waiting, give } = await withOneQuote()
-    clock.set(startMs + lifeMs - 1_000)
-    await ask(gateway.url)
-    await until(() => waiting.length === 1, 'the background fetch')
-    clock.set(startMs + lifeMs)
-    const leaving = new AbortController()
-    const left = ask(gateway.url, { signal: leaving.signal }).catch(() => 'left')
-    await untilCounted(gateway, lookups('collapsed'), 1)
-    leaving.abort()
-    expect(await left).toBe('left')
-    const staying = ask(gateway.url)
-    await untilCounted(gateway, lookups('collapsed'), 2)
-    give(0)
-    expect((await staying).headers['cache-status']).toBe('quotegate; fwd=uri-miss; collapsed')
-    expect(upstream.requests).toHaveLength(2)
   })
 })
