@@ -97,16 +97,6 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     expect(await set(store)).toBe('OK')
   })
 
-  test('is frozen at startup is used when it thaws', async () => {
-    const server = await valkey()
-    server.freeze()
-    const { store, complaints } = await watched(server.url, { mayBeDown: true })
-    await until(() => complaints().length > 0, 'a line about it')
-    server.thaw()
-    await until(() => store.up, 'a store that has thawed', 10_000)
-    expect(complaints()).toEqual([expect.stringContaining('no answer within')])
-  })
-
   test('is killed fails no request, is skipped while it is down, and is shared again when it is back', async () => {
     const server = await valkey()
     const { store, outcomes, complaints, log } = await watched(server.url)
@@ -208,20 +198,6 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     await until(() => store.up, 'a store that has thawed', 10_000)
     expect(await get(store)).toBe('1')
     expect(complaints()).toEqual([expect.stringContaining('no answer within 500 ms (VALKEY_TIMEOUT_MS)')])
-  })
-
-  test('is too slow is skipped until it is fast again', async () => {
-    const line = await lineTo((await valkey()).port)
-    const { store, outcomes } = await watched(line.url)
-    expect(await set(store)).toBe('OK')
-    line.delayMs = 1_500
-    expect(await get(store)).toBe(undefined)
-    expect(outcomes).toEqual(['ok', 'timeout'])
-    await pause(2_500)
-    expect(store.up).toBe(false)
-    line.delayMs = 0
-    await until(() => store.up, 'a store that is fast again', 10_000)
-    expect(await get(store)).toBe('1')
   })
 
   test('stalls for a moment is shared again as soon as it answers', async () => {
