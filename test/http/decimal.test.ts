@@ -9,24 +9,9 @@ describe('parseDecimal', () => {
   })
 
   // What Number() refuses is refused: test/property/decimal.test.ts. These it accepts, or they look like a number.
-  it.each([
-    '',
-    '.',
-    'e5',
-    '1e',
-    '1e+',
-    '+1',
-    '-1',
-    '1 ',
-    '1\n',
-    '0x10',
-    '1n',
-    '1e1.5',
-    'Infinity',
-    '१',
-    '１',
-    '1%',
-  ])('refuses %j', (text) => expect(parseDecimal(text)).toBeUndefined())
+  it.each(['', '+1', '-1', '1 ', '1\n', '0x10', 'Infinity', '१', '１', '1%'])('refuses %j', (text) =>
+    expect(parseDecimal(text)).toBeUndefined(),
+  )
 
   it('takes 80 digits and refuses 81, as written and written out, without expanding a huge exponent', () => {
     expect(parseDecimal('9'.repeat(80))).toBe('9'.repeat(80))
