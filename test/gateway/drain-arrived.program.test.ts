@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
@@ -44,8 +44,7 @@ test('requests that have arrived at the shutdown are answered, in kept connectio
 }, 60_000)
 
 test('connections that keep coming do not keep the listener open', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url)
+  const { gateway } = await recordedGateway()
   let isOver = false
   const { hostname, port } = new URL(gateway.url)
   const coming = (async () => {

@@ -42,6 +42,15 @@ export function gatewayTo(upstreamUrl: string, settings: Settings = {}, override
   return gatewayWith({ ...urls, ...settings }, overrides)
 }
 
+/** A gateway in front of an upstream that answers so, or `ok`. */
+export async function recordedGateway(
+  settings: Settings = {},
+  answer?: Parameters<typeof startRecordingUpstream>[0],
+) {
+  const upstream = await recordingUpstream(answer)
+  return { upstream, gateway: await gatewayTo(upstream.url, settings) }
+}
+
 /** A gateway whose deadlines and breakers go by a time that stands still until the test lets it pass. */
 export async function gatewayInVirtualTime(upstreamUrl: string, settings: Settings = {}) {
   const timers = new VirtualTime()
