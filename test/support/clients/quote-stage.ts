@@ -80,9 +80,13 @@ export interface StageOptions {
   sharedQuotes?: SharedQuotes | undefined
   notes?: Partial<QuoteNotes>
   listener?: Listener
+  /** For many stages whose provider answers no 429: each of its own takes the memory of a thousand callers. */
+  providerLimit?: ProviderLimit
   /** Each call of the provider. Default: they are collected. */
   onCall?(call: StagedCall): void
 }
+
+const unheard = new Events()
 
 /** The real quote route, between clients and a provider that the test plays. */
 export class QuoteStage {
@@ -94,8 +98,8 @@ export class QuoteStage {
 
   constructor(options: StageOptions) {
     this.#options = options
-    const { clock, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
-    const events = new Events(options.listener === undefined ? [] : [options.listener])
+    const { clock, listener, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
+    const events = listener === undefined ? unheard : new Events([listener])
     const quotes = {
       ...{ keyHeaders: ['app-name'], partition: { mode: 'none', placeHeaders: [] }, obeyCacheControl: false },
       ...{ cacheEntries: 100, cacheBytes: 67_108_864, maxBytes: 16_384, minValidityMs: 0, refreshAheadMs: 0 },
@@ -123,7 +127,7 @@ export class QuoteStage {
       },
       cache: this.cache,
       notes: { note() {}, async noteUnreadable() {}, noteFound() {}, wasUsed: () => false, ...options.notes },
-      providerLimit: new ProviderLimit(parts),
+      providerLimit: options.providerLimit ?? new ProviderLimit(parts),
       rateLimit: undefined,
       sharedQuotes,
     })
