@@ -27,7 +27,7 @@ export class SimulatedStream {
     const lastId = this.#lastId
     const nowMs = Date.now() - this.#behindMs
     const isOfLast = nowMs <= instantOf(lastId)
-    const id = isOfLast ? `${instantOf(lastId)}-${Number(lastId.split('-')[1]) + 1}` : `${nowMs}-0`
+    const id = isOfLast ? `${instantOf(lastId)}-${countOf(lastId) + 1}` : `${nowMs}-0`
     this.entries.push({ id, text })
     this.#ids.push(id)
     return id
@@ -74,10 +74,11 @@ export class SimulatedStream {
 }
 
 function isLater(id: string, other: string): boolean {
-  const [ms = 0, count = 0] = id.split('-').map(Number)
-  const [otherMs = 0, otherCount = 0] = other.split('-').map(Number)
-  return ms > otherMs || (ms === otherMs && count > otherCount)
+  const [ms, otherMs] = [instantOf(id), instantOf(other)]
+  return ms > otherMs || (ms === otherMs && countOf(id) > countOf(other))
 }
+
+const countOf = (id: string) => Number(id.slice(id.indexOf('-') + 1))
 
 function replyError(message: string): Error {
   const error = new Error(message)
