@@ -99,6 +99,8 @@ test('an order whose body came slowly may wait for as long as any other', async 
   expect(client.received).toHaveLength(0)
   free()
   await until(() => received().includes('late'), 'it to be sent')
+  // Or the gateway would end only after its drain.
+  free()
 })
 
 // As after a pause of the process, or while a connection is made: no timer has refused it.

@@ -223,8 +223,8 @@ async function twiceWithOneKey(
   again = (call: Call): Call => call,
 ): Promise<Provoke> {
   const held = new Set<string>()
-  const upstream = await recordingUpstream(({ headers, target }, response) => {
-    if (!target.startsWith('/v3/orders')) return void response.end('ok')
+  const upstream = await recordingUpstream(({ headers, method, target }, response) => {
+    if (method !== 'POST' || !target.startsWith('/v3/orders')) return void response.end('ok')
     held.add(String(headers['idempotency-key']))
     take(response)
   })

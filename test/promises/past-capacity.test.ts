@@ -7,7 +7,8 @@ const loads: Load[] = ['quotes', 'float orders', 'quotes and float orders']
 
 const twice = { connections: 4, callMs: 400, totalTimeoutMs: 4_000, requestsPerSecond: 25, requests: 100 }
 
-test.each(loads)(
+// At the same time, because each of them takes as long as its requests come.
+test.concurrent.each(loads)(
   'at twice what the connections can take, %s are refused unsent, and all that are sent are answered',
   async (load) => {
     // The connections can take 10 a second, or 7.5 if none is a float order. If none was refused, the last would wait for 6 s.
@@ -19,7 +20,7 @@ test.each(loads)(
 )
 
 // The rest of /v3 waited for up to 10 s and quotes for 7.5 s: after 20 s of this, 0 of 30 answers in 10 s were quotes.
-test('at twice what the connections can take, quotes and the rest of /v3 share the connections', async () => {
+test.concurrent('at twice what the connections can take, quotes and the rest of /v3 share the connections', async () => {
   const { ended } = await playPastCapacity({ load: 'quotes and the rest', ...twice })
   const answered = ended.filter(({ status }) => status === 200)
   const quotes = answered.filter(({ isQuote }) => isQuote)
