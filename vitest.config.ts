@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { environment } from './test/support/machine/environment.ts'
+import { LongestFirst } from './test/support/machine/longest-first.ts'
 import { programTags } from './test/support/machine/missing-programs.ts'
 import { SkippedTests } from './test/support/machine/skipped-tests.ts'
 
@@ -31,6 +32,7 @@ export default defineConfig({
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 5,
     maxConcurrency: 32,
+    sequence: { sequencer: LongestFirst },
     tags: await programTags(),
     // The second is vitest's own choice where GitHub runs it.
     reporters: [
