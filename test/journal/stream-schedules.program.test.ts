@@ -7,6 +7,7 @@ import { firstId, partEntries } from '../../src/journal/stream-store.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { environment } from '../support/machine/environment.ts'
 import { fakedClock } from '../support/machine/faked-clock.ts'
+import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
 
@@ -19,7 +20,9 @@ const lifeMs = 10_000
 const absenceMs = 5_000
 const endMs = 8_000
 
-const turn = setImmediate
+/** vitest's own fake timers look through all that are set at each step, of which there are hundreds here. */
+const time = new VirtualTime()
+const epochMs = 1_760_000_000_000
 
 /** Fake time passes, and everything that is due in it happens, one timer after the other. */
 async function advance(ms: number): Promise<void> {
@@ -29,10 +32,10 @@ async function advance(ms: number): Promise<void> {
   }, ms)
   while (!isOver) {
     // Whatever can go on without time does so first.
-    await new Promise<void>((resolve) => turn(resolve))
-    vi.advanceTimersToNextTimer()
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    time.next()
   }
-  await new Promise<void>((resolve) => turn(resolve))
+  await new Promise<void>((resolve) => setImmediate(resolve))
 }
 
 interface Replica {
@@ -232,14 +235,15 @@ const schedule = fc.array(fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250,
   maxLength: 14,
 })
 
+const [performanceNow, dateNow] = [performance.now, Date.now]
+
 beforeEach(() => {
-  vi.useFakeTimers({
-    now: 1_760_000_000_000,
-    toFake: [
-      ...(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const),
-      ...(['setImmediate', 'clearImmediate', 'Date', 'performance'] as const),
-    ],
-  })
+  time.begin()
+  vi.stubGlobal('setTimeout', time.setTimeout.bind(time))
+  vi.stubGlobal('setInterval', time.setInterval.bind(time))
+  for (const name of ['clearTimeout', 'clearInterval']) vi.stubGlobal(name, time.clear.bind(time))
+  performance.now = () => time.steadyMs()
+  Date.now = () => epochMs + time.steadyMs()
 })
 
 const opened: Stage[] = []
@@ -248,7 +252,9 @@ afterEach(async () => {
   for (const stage of opened.splice(0)) stage.close()
   await advance(1_000)
   vi.restoreAllMocks()
-  vi.useRealTimers()
+  vi.unstubAllGlobals()
+  performance.now = performanceNow
+  Date.now = dateNow
 })
 
 /** The same numbers for the same seed. */
