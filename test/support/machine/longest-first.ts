@@ -17,6 +17,20 @@ const longest = [
   'property/guard-exhaustive.test.ts',
   'regression/regular-expressions.test.ts',
   'sandbox/payments.test.ts',
+  // Of those that start programs, in turns: one that works, one that waits.
+  'grafana/alerts.program.test.ts',
+  'replicas/store.program.test.ts',
+  'library/memory.program.test.ts',
+  'faults/store-faults.program.test.ts',
+  'package/examples.program.test.ts',
+  'faults/store-faults-at-the-start.program.test.ts',
+  'scripts/build.program.test.ts',
+  'gateway/drain-rolling.program.test.ts',
+  'package/declarations.program.test.ts',
+  'promises/held-bodies-are-bounded.program.test.ts',
+  'package/tarball.program.test.ts',
+  'faults/client-memory.program.test.ts',
+  'bench/memory.program.test.ts',
 ]
 
 /**
