@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { pack, root, runIn } from './tarball.ts'
 
 // The compiler runs here, on machines that have other things to do.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 
 const consumer = `
   import { createServer } from 'node:http'
