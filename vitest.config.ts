@@ -61,10 +61,13 @@ export default defineConfig({
           include: [programs],
           exclude: [fleets],
           isolate: false,
+          // Each waits most of its time for what it has started.
+          maxWorkers: 8,
+          sequence: { groupOrder: 1 },
           setupFiles: ['test/support/machine/leaves-nothing-behind.ts'],
         },
       },
-      { extends: true, test: { name: 'fleets', include: [fleets] } },
+      { extends: true, test: { name: 'fleets', include: [fleets], sequence: { groupOrder: 2 } } },
     ],
   },
 })
