@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { environment } from './test/support/machine/environment.ts'
+import { LongestFirst } from './test/support/machine/longest-first.ts'
 import { programTags } from './test/support/machine/missing-programs.ts'
 import { SkippedTests } from './test/support/machine/skipped-tests.ts'
 
@@ -31,6 +32,7 @@ export default defineConfig({
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 5,
     maxConcurrency: 32,
+    sequence: { sequencer: LongestFirst },
     tags: await programTags(),
     // The second is vitest's own choice where GitHub runs it.
     reporters: [
@@ -59,10 +61,13 @@ export default defineConfig({
           include: [programs],
           exclude: [fleets],
           isolate: false,
+          // Each waits most of its time for what it has started.
+          maxWorkers: 8,
+          sequence: { groupOrder: 1 },
           setupFiles: ['test/support/machine/leaves-nothing-behind.ts'],
         },
       },
-      { extends: true, test: { name: 'fleets', include: [fleets] } },
+      { extends: true, test: { name: 'fleets', include: [fleets], sequence: { groupOrder: 2 } } },
     ],
   },
 })

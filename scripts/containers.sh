@@ -8,14 +8,13 @@
 #   npm run containers -- --limits   the image under two memory limits
 #   --if-possible                    where no Docker can be started, one line says why, and nothing fails
 set -euo pipefail
-repository=$(cd "$(dirname "$0")/.." && pwd)
+scripts=$(cd "$(dirname "$0")" && pwd)/containers
 work=${CONTAINERS_FOLDER:-/var/tmp/quotegate-containers}
 checks=all
 if_possible=
 for flag in "$@"; do
   case "$flag" in
-    --quick) checks=quick ;;
-    --limits) checks=limits ;;
+    --quick | --limits) checks=${flag#--} ;;
     --if-possible) if_possible=1 ;;
     *) printf 'unknown flag: %s (--quick, --limits, --if-possible)\n' "$flag" >&2 && exit 2 ;;
   esac
@@ -26,21 +25,18 @@ cannot() {
   [ -n "$if_possible" ] && exit 0
   exit 1
 }
-[ "$(uname -s)" = Linux ] || cannot 'this is not Linux'
-[ "$(id -u)" = 0 ] || cannot 'only root can start a Docker'
-unshare --mount --pid --net --fork true 2>/dev/null || cannot 'no namespaces can be made here'
+unshare --mount --pid --net --fork true 2>/dev/null || cannot 'only root on Linux can start a Docker, and not everywhere'
 mkdir -p "$work"
 exec 9>"$work/lock"
 flock --nonblock 9 || { printf 'waiting for another run of this script\n' && flock 9; }
+bash "$scripts/bases.sh" "$work" >"$work/bases.log" 2>&1 || cannot "the bases could not be made: see $work/bases.log"
 
-# shellcheck source=scripts/containers/bases.sh
-. "$repository/scripts/containers/bases.sh"
-make_bases "$repository" "$work" >"$work/bases.log" 2>&1 || cannot "the bases could not be made: see $work/bases.log"
-
-namespaces=
+setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
+  bash "$scripts/inside.sh" build "$checks" "$work" "${scripts%/scripts/containers}" 9>&- &
+namespaces=$!
 end() {
   # The first process of a process namespace takes all others with it, and they the mounts and the network.
-  if [ -n "$namespaces" ]; then kill -KILL "$namespaces" 2>/dev/null && wait "$namespaces" 2>/dev/null || true; fi
+  kill -KILL "$namespaces" 2>/dev/null && wait "$namespaces" 2>/dev/null || true
   # What is ending still holds its control groups.
   for _ in $(seq 50); do
     find /sys/fs/cgroup -depth -type d -path '*/quotegate-containers*' -exec rmdir {} + 2>/dev/null && break
@@ -50,10 +46,6 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM HUP
 status=0
-setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
-  bash "$repository/scripts/containers/inside.sh" enter "$repository" "$work" "$base" "$tools" "$checks" 9>&- &
-namespaces=$!
 wait "$namespaces" || status=$?
-namespaces=
 [ "$status" -ne 75 ] || cannot "Docker did not start: see $work/dockerd.log"
 exit "$status"

@@ -87,9 +87,8 @@ function checkInstall(): void {
 }
 
 function sizeOf(folder: string): { bytes: number; files: number } {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  )
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
   const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0)
   return { bytes, files: files.length }
 }

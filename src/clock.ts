@@ -90,6 +90,18 @@ export class PatientTimer {
   }
 }
 
+/** What the promise resolves with; undefined: that takes longer. */
+export function inTime<Value>(
+  promise: Promise<Value>,
+  ms: number,
+  timers: Timers,
+): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = new PatientTimer(ms, () => resolve(undefined), timers)
+    promise.finally(() => timer.clear()).then(resolve, reject)
+  })
+}
+
 /** `isUnref`: it does not keep the process running. */
 export function pause(ms: number, timers: Timers, { isUnref = false } = {}): Promise<void> {
   return new Promise((resolve) => {
@@ -112,10 +124,4 @@ export interface Ending {
 /** How long until orders for it are refused: until both of our clocks are past its end. */
 export function orderLeftMs({ refusedFromMs, wallAheadMs }: Ending, { nowMs, steadyMs }: Now): number {
   return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
-}
-
-/** The provider's clock less ours, as the `Date` of one answer bounds it. */
-export interface Difference {
-  readonly lowMs: number
-  readonly highMs: number
 }

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ClientAddress } from './client/client-address.ts'
-import type { Difference, Now } from './clock.ts'
 import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
-import type { FloatOrder, FloatOrderDecision } from './orders/float-order.ts'
+import type { FloatOrder, FloatOrderDecision } from './orders/guard.ts'
 import type { Exchange } from './server/exchange.ts'
-import type { Breaker, EndedCall, Traffic } from './upstream/breakers.ts'
+import type { Breaker, Traffic } from './upstream/breakers.ts'
+import type { Call } from './upstream/call.ts'
 import type { CountedFailure, Outcome } from './upstream/fault.ts'
 
 /** What a quote request found. */
@@ -71,177 +71,92 @@ export type StoreOperation = (typeof storeOperations)[number]
 /** skipped: the store was away, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
+/** What an event does that no listener wants. */
+const unheard = () => {}
+
+type Hear = (...happened: unknown[]) => void
+
 /**
  * All that can happen, one method each: the code that sees it calls it, and the listeners that want it are called in
  * their order. Nothing is decided by what they do.
  */
 export class Events {
-  readonly #heard = {} as Heard
-
-  constructor(listeners: readonly Listener[] = []) {
-    for (const name of eventNames) hearing(this.#heard, name, listeners)
-  }
-
   /** A request has its whole answer, or has none. `status` 0: the client left, or the answer broke off. */
-  requestEnded(exchange: Exchange, status: number, durationMs: number): void {
-    for (const one of this.#heard.requestEnded) one.requestEnded(exchange, status, durationMs)
-  }
-
+  requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = unheard
   /** The gateway answers with a problem. Undefined: the request had not reached a route. */
-  problemAnswered(problem: Problem, requestId: string, exchange: Exchange | undefined): void {
-    for (const one of this.#heard.problemAnswered) one.problemAnswered(problem, requestId, exchange)
-  }
-
+  problemAnswered: (problem: Problem, requestId: string, exchange: Exchange | undefined) => void = unheard
   /** That request has its answer. `from`: only the connection, if no request could be read. */
-  requestRefused(problem: Problem, requestId: string, from: IncomingMessage | Duplex): void {
-    for (const one of this.#heard.requestRefused) one.requestRefused(problem, requestId, from)
-  }
-
+  requestRefused: (problem: Problem, requestId: string, from: IncomingMessage | Duplex) => void = unheard
   /** What a client-address header says could not be used: its `note` says why. */
-  addressNoted(client: ClientAddress): void {
-    for (const one of this.#heard.addressNoted) one.addressNoted(client)
-  }
-
+  addressNoted: (client: ClientAddress) => void = unheard
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
-  rateLimited(area: Area): void {
-    for (const one of this.#heard.rateLimited) one.rateLimited(area)
-  }
-
-  quoteLookedUp(result: Lookup): void {
-    for (const one of this.#heard.quoteLookedUp) one.quoteLookedUp(result)
-  }
-
-  /** A quote goes out, with this much of its time left. */
-  quoteServed(pair: string, leftMs: number): void {
-    for (const one of this.#heard.quoteServed) one.quoteServed(pair, leftMs)
-  }
-
+  rateLimited: (area: Area) => void = unheard
+  /** A quote request that found no live quote in memory. */
+  quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = unheard
+  /** A quote goes out, with this much of its time left. `found`: in memory, which was not said before. */
+  quoteServed: (pair: string, leftMs: number, found?: 'hit') => void = unheard
   /** The provider is asked for a quote. */
-  quoteCalled(pair: string): void {
-    for (const one of this.#heard.quoteCalled) one.quoteCalled(pair)
-  }
-
+  quoteCalled: (pair: string) => void = unheard
   /**
    * A quote is in memory. `moved`: its price, from that of the quote that it replaces, as a share; undefined: of none.
    */
-  quoteKept(leftMs: number, pair: string, moved: number | undefined): void {
-    for (const one of this.#heard.quoteKept) one.quoteKept(leftMs, pair, moved)
-  }
-
+  quoteKept: (leftMs: number, pair: string, moved: number | undefined) => void = unheard
   /** The answer to a quote call is relayed alone. */
-  quoteNotKept(reason: NotKeptReason): void {
-    for (const one of this.#heard.quoteNotKept) one.quoteNotKept(reason)
-  }
-
+  quoteNotKept: (reason: NotKeptReason) => void = unheard
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
-  quotesDropped(reason: 'capacity' | 'order' | 'elsewhere', quotes: number): void {
-    for (const one of this.#heard.quotesDropped) one.quotesDropped(reason, quotes)
-  }
-
+  quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void = unheard
   /** A quote was asked for ahead of the end of the one before. */
-  quoteRefreshed(outcome: 'stored' | 'found' | 'failed'): void {
-    for (const one of this.#heard.quoteRefreshed) one.quoteRefreshed(outcome)
-  }
-
-  quoteShared(sharing: Sharing): void {
-    for (const one of this.#heard.quoteShared) one.quoteShared(sharing)
-  }
-
+  quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = unheard
+  quoteShared: (sharing: Sharing) => void = unheard
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Once. */
-  cacheControlIgnored(directive: string): void {
-    for (const one of this.#heard.cacheControlIgnored) one.cacheControlIgnored(directive)
-  }
-
+  cacheControlIgnored: (directive: string) => void = unheard
   /** The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. */
-  coolDownBegan(application: string, address: string, forMs: number): void {
-    for (const one of this.#heard.coolDownBegan) one.coolDownBegan(application, address, forMs)
-  }
-
-  /** What an answer says of the provider's clock; undefined: nothing. */
-  providerDated(difference: Difference | undefined, now: Now): void {
-    for (const one of this.#heard.providerDated) one.providerDated(difference, now)
-  }
-
-  /** The ledger dropped a quote to make room, so long after its end. */
-  quoteForgotten(expiredForMs: number): void {
-    for (const one of this.#heard.quoteForgotten) one.quoteForgotten(expiredForMs)
-  }
-
-  orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder): void {
-    for (const one of this.#heard.orderDecided) one.orderDecided(exchange, decision, order)
-  }
-
+  coolDownBegan: (application: string, address: string, forMs: number) => void = unheard
+  orderDecided: (exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder) => void = unheard
   /** An order goes out for a quote that an order of the same client has used, or is using. */
-  orderRepeated(exchange: Exchange, order: FloatOrder): void {
-    for (const one of this.#heard.orderRepeated) one.orderRepeated(exchange, order)
-  }
-
+  orderRepeated: (exchange: Exchange, order: FloatOrder) => void = unheard
   /** What became of an order with an Idempotency-Key, or of a key. */
-  orderKeyed(result: KeyResult): void {
-    for (const one of this.#heard.orderKeyed) one.orderKeyed(result)
-  }
-
+  orderKeyed: (result: KeyResult) => void = unheard
   /** An order was refused because it came slowly while too much was held of unfinished bodies. */
-  bodyRefused(): void {
-    for (const one of this.#heard.bodyRefused) one.bodyRefused()
-  }
-
+  bodyRefused: () => void = unheard
   /** A request to an upstream was refused unsent. */
-  callRefused(upstream: UpstreamName, traffic: Traffic, outcome: Outcome): void {
-    for (const one of this.#heard.callRefused) one.callRefused(upstream, traffic, outcome)
-  }
-
-  callRetried(upstream: UpstreamName): void {
-    for (const one of this.#heard.callRetried) one.callRetried(upstream)
-  }
-
+  callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: Outcome) => void = unheard
+  callRetried: (upstream: UpstreamName) => void = unheard
   /** A request to an upstream has ended, after all of its tries. */
-  callEnded(call: EndedCall, outcome: Outcome, durationMs: number): void {
-    for (const one of this.#heard.callEnded) one.callEnded(call, outcome, durationMs)
-  }
-
+  callEnded: (
+    call: Pick<Call, 'upstream' | 'traffic' | 'status'>,
+    outcome: Outcome,
+    durationMs: number,
+  ) => void = unheard
   /** Not that of a single pair. `failure`: what the last request that it counted had failed with. */
-  breakerChanged(upstream: UpstreamName, breaker: Breaker, failure: CountedFailure | undefined): void {
-    for (const one of this.#heard.breakerChanged) one.breakerChanged(upstream, breaker, failure)
-  }
-
+  breakerChanged: (upstream: UpstreamName, breaker: Breaker, failure: CountedFailure | undefined) => void =
+    unheard
   /** `durationMs` has no meaning for a skipped operation. */
-  storeAsked(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void {
-    for (const one of this.#heard.storeAsked) one.storeAsked(operation, outcome, durationMs)
-  }
-
+  storeAsked: (operation: StoreOperation, outcome: StoreOutcome, durationMs: number) => void = unheard
   /**
    * It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away.
    */
-  journalAway(part: 'disk' | 'stream', step?: string, cause?: unknown): void {
-    for (const one of this.#heard.journalAway) one.journalAway(part, step, cause)
-  }
-
-  journalBack(part: 'disk' | 'stream', forMs: number): void {
-    for (const one of this.#heard.journalBack) one.journalBack(part, forMs)
-  }
-
+  journalAway: (part: 'disk' | 'stream', step?: string, cause?: unknown) => void = unheard
+  journalBack: (part: 'disk' | 'stream', forMs: number) => void = unheard
   /** Too many wait, or the collector did not take them. */
-  spansDropped(count: number): void {
-    for (const one of this.#heard.spansDropped) one.spansDropped(count)
+  spansDropped: (count: number) => void = unheard
+
+  constructor(listeners: readonly Listener[] = []) {
+    const methods = this as unknown as Record<string, Hear>
+    for (const name of Object.keys(this)) {
+      const heard = (listeners as readonly Partial<Record<string, Hear>>[]).flatMap(
+        (one) => one[name]?.bind(one) ?? [],
+      )
+      if (heard.length > 0) methods[name] = heard.length === 1 ? (heard[0] as Hear) : inTurn(heard)
+    }
   }
 }
 
-type EventName = keyof Events
+function inTurn(heard: readonly Hear[]): Hear {
+  return (...happened) => {
+    for (const hear of heard) hear(...happened)
+  }
+}
 
 /** It has a method for each event that it wants. */
-export type Listener = { readonly [Name in EventName]?: Events[Name] }
-
-type Heard = { [Name in EventName]: readonly Pick<Events, Name>[] }
-
-export const eventNames = Object.getOwnPropertyNames(Events.prototype).filter(
-  (name) => name !== 'constructor',
-) as readonly EventName[]
-
-function hearing<Name extends EventName>(
-  heard: { [Each in Name]: readonly Pick<Events, Each>[] },
-  name: Name,
-  listeners: readonly Listener[],
-): void {
-  heard[name] = listeners.filter((one): one is Listener & Pick<Events, Name> => one[name] !== undefined)
-}
+export type Listener = Partial<Events>

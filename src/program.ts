@@ -42,11 +42,7 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
     throw new UsageError('--check-health cannot be combined with other flags: --check-health [url]')
   if (flag.help) return print(`${usage}\n${(await texts()).helpText(asksForAll ? 'all' : 'team')}`)
   if (flag.version) return print(version)
-  const asChecked = flag['check-config'] ? 'error' : 'warn'
-  const loaded = loadConfig(environment, {
-    ...{ nearMisses: asChecked, unknownNames: asChecked },
-    tryDirectory: flag['check-config'] === true,
-  })
+  const loaded = loadConfig(environment, { by: flag['check-config'] ? 'check' : 'start' })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { healthUrl } from '../src/process/check-health.ts'
-import { killPrograms, startProgram } from './support/gateways/program.ts'
+import { killPrograms, startListening, startProgram } from './support/gateways/program.ts'
+import { listening } from './support/machine/listening.ts'
 
 afterEach(killPrograms)
 
@@ -14,19 +13,11 @@ const healthy = { code: 0, stdout: '', stderr: '' }
 
 /** The port of the operations listener. */
 async function startGateway(settings: Record<string, string>): Promise<string> {
-  const program = startProgram([], { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings })
-  const [, url = ''] = await program.says(/"operationsUrl":"(.+?)"/)
-  return new URL(url).port
+  return new URL((await startListening(settings)).operationsUrl).port
 }
 
 async function startServer(answer: RequestListener): Promise<string> {
-  const server = createServer(answer)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return String((server.address() as AddressInfo).port)
+  return String((await listening(createServer(answer))).port)
 }
 
 describe('--check-health', () => {

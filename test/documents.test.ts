@@ -59,7 +59,7 @@ describe.each(pages)('%s', (page) => {
   })
 
   test('names source files, npm scripts and settings that exist', () => {
-    const named = foundIn(text, /`(src\/[\w/.-]+|(?:routes|upstream|client)\/[\w-]+\.ts)`/g)
+    const named = foundIn(text, /`(src\/[\w/.-]+|(?:server|upstream|client)\/[\w-]+\.ts)`/g)
     const drawn = foundIn(text, /^```mermaid\n([\s\S]*?)^```$/gm).flatMap(
       (it) => it.match(/[\w/-]+\.ts/g) ?? [],
     )

@@ -1,7 +1,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { afterEach, describe, expect, test } from 'vitest'
 import { recordingUpstream } from './support/gateways/between.ts'
-import { builtProgram, killPrograms, startProgram, watchProgram } from './support/gateways/program.ts'
+import {
+  builtProgram,
+  killPrograms,
+  startListening,
+  startProgram,
+  watchProgram,
+} from './support/gateways/program.ts'
 import { environment } from './support/machine/environment.ts'
 
 afterEach(killPrograms)
@@ -9,11 +15,8 @@ afterEach(killPrograms)
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 
 async function startGateway(settings: Record<string, string> = {}) {
-  const program = startProgram([], { ...freePorts, LOG_FORMAT: 'json', ...settings })
-  const [, trafficUrl = '', operationsUrl = ''] = await program.says(
-    /"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/,
-  )
-  return { program, trafficUrl, operationsUrl }
+  const program = await startListening(settings)
+  return { program, trafficUrl: program.url, operationsUrl: program.operationsUrl }
 }
 
 describe('a gateway that was started', () => {

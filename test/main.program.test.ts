@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { settingNames } from '../src/config/settings.ts'
 import { killPrograms, startProgram } from './support/gateways/program.ts'
+import { listening } from './support/machine/listening.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
@@ -163,11 +163,8 @@ describe('what cannot start', () => {
     ['ADMIN_PORT', []],
     ['PORT', ['--sandbox']],
   ])('is a taken %s, reported in one clear line (flags: %j)', async (name, flags) => {
-    const other = createServer()
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as AddressInfo
+    const { port } = await listening(createServer())
     const { code, stdout, stderr } = await run(flags, { ...freePorts, [name]: String(port) })
-    other.close()
     expect([code, stdout]).toEqual([1, ''])
     const question = 'is quotegate running already? If not, choose another'
     expect(stderr).toBe(`127.0.0.1:${port} is already in use: ${question} ${name}\n`)

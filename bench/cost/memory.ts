@@ -4,7 +4,6 @@
 import { randomUUID } from 'node:crypto'
 import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { latin1Headers } from '../../src/http/headers.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
 import { QuoteKeys } from '../../src/quotes/ask.ts'
@@ -42,7 +41,7 @@ const quotes = {
   refreshAheadMs: 0,
 }
 const config = { quotes }
-const reader = new AnswerReader({ config, events })
+const reader = new AnswerReader({ config, events, clockDifference: { note() {} } })
 const expiresAtMs = clock.nowMs() + 3_600_000
 
 const keyOf = (number: number) =>
@@ -71,7 +70,7 @@ function storedQuote(number: number): StoredQuote {
   const answer = {
     status: 200,
     reason: 'OK',
-    rawHeaders: latin1Headers(headers.map((part) => Buffer.from(part))),
+    rawHeaders: headers.map((part) => Buffer.from(part).toString('latin1')),
     body,
     sentAtMs: Date.now(),
     receivedAtMs: Date.now(),

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
@@ -30,17 +31,12 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
 export async function refuseBusyPort(port: number): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', () =>
-      reject(
-        new Error(
-          `port ${port} is busy: the server that listens there would be measured instead; try --port-base`,
-        ),
-      ),
-    )
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()))
+  const probe = createServer().listen(port, '127.0.0.1')
+  await once(probe, 'listening').catch((cause) => {
+    const because = 'the server that listens there would be measured instead; try --port-base'
+    throw new Error(`port ${port} is busy: ${because}`, { cause })
   })
+  await once(probe.close(), 'close')
 }
 
 /** Starts a server on its core and waits until it answers `probe`. */
@@ -57,15 +53,8 @@ export async function startServer(
   const line = [launch.command, ...launch.arguments]
   const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
   const beganMs = performance.now()
-  const environment = {
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    ...launch.environment,
-  }
-  const child = spawn(command, rest, {
-    env: environment,
-    detached: true,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...launch.environment }
+  const child = spawn(command, rest, { env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   running.add(child)
   let complaint = ''
   child.stderr.on('data', (chunk: Buffer) => {

@@ -10,49 +10,38 @@ export function docker(...parameters: string[]): string {
 export const restricted = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true']
 
 /** A gateway or what it needs, in the network `trial`, where each container is reached by its name. */
-export function runContainer(name: string, flags: readonly string[], command: readonly string[]): void {
+export function container(name: string, flags: readonly string[], command: readonly string[]): void {
   docker('run', '--detach', '--name', name, '--network', 'trial', ...restricted, ...flags, ...command)
 }
 
-export function runGateway(name: string, ...flags: string[]): void {
+export function gateway(name: string, address: string, ...flags: string[]): void {
   const upstreams = ['SWAP', 'PAYMENTS'].map((api) => `--env=${api}_BASE_URL=http://sandbox:8080`)
-  runContainer(name, [...upstreams, ...flags], ['quotegate'])
+  container(name, ['--ip', address, ...upstreams, ...flags], ['quotegate'])
 }
 
 /** The network `trial` with a sandbox in it, and nothing of either when `body` has ended. */
 export async function withSandbox(body: () => Promise<void>): Promise<void> {
   docker('network', 'create', '--subnet', '172.30.0.0/24', 'trial')
-  runContainer('sandbox', ['--env=NODE_ENV=development'], ['quotegate', '--sandbox'])
+  container('sandbox', ['--env=NODE_ENV=development'], ['quotegate', '--sandbox'])
   await body()
   docker('rm', '--force', '--volumes', ...docker('ps', '--all', '--quiet').split('\n'))
   docker('network', 'rm', 'trial')
 }
 
-export function addressOf(name: string): string {
-  return docker('inspect', '--format', '{{.NetworkSettings.Networks.trial.IPAddress}}', name)
-}
-
-interface State {
-  ExitCode: number
-  OOMKilled: boolean
-  Running: boolean
-}
-
-export function stateOf(name: string): State {
-  return JSON.parse(docker('inspect', '--format', '{{json .State}}', name)) as State
+/** As `exited 0 false`: the state, the exit code, whether it was killed for memory. */
+export function stateOf(name: string): string {
+  return docker('inspect', '--format', '{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}', name)
 }
 
 /** Asks until the answer is yes. Throws after a minute, with what the last question threw, if anything. */
 export async function until(what: string, ask: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = Date.now() + 60_000
   let cause: unknown
-  while (Date.now() < endMs) {
+  for (const endMs = Date.now() + 60_000; Date.now() < endMs; await sleep(200)) {
     try {
       if (await ask()) return
     } catch (error) {
       cause = error
     }
-    await sleep(200)
   }
   throw new Error(`not within a minute: ${what}`, { cause })
 }

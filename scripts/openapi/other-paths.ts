@@ -16,7 +16,7 @@ function routesOf(router: Router, prefix = ''): string[] {
   })
 }
 
-const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings({}) }
+const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings() }
 const swap = createSwapRouter({}, sources)
 const described = Object.entries(swapPaths).flatMap(([path, operations]) =>
   Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),

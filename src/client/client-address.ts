@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import { claimingHeader, otherHeader } from '../http/forwarded.ts'
-import { memoize } from '../http/headers.ts'
+import {
+  claimingHeader,
+  clientAddressHeaders,
+  headerValues,
+  memoize,
+  shortestClientAddressHeader,
+} from '../http/headers.ts'
 import {
   type AddressBlock,
   blocksHold,
@@ -55,15 +60,15 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
   return (peerAddress, rawHeaders) => {
     const { plain, inOwnNetwork } = peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
     if (plain.peerTrusted) {
-      const received = receivedHeader(rawHeaders, options.ipHeader)
-      if (received === undefined) {
+      const lines = headerValues(rawHeaders, options.ipHeader)
+      if (lines.length === 0) {
         const other = otherHeader(rawHeaders)
         return other === undefined ? plain : { ...plain, note: 'other-header', noteHeader: other }
       }
-      const { name, lines } = received
       const { address, reason } = lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (reason === undefined) return { ...plain, address }
-      return { ...plain, address, note: reason, noteHeader: name }
+      const isIts = (part: string, at: number) => at % 2 === 0 && part.toLowerCase() === options.ipHeader
+      return { ...plain, address, note: reason, noteHeader: rawHeaders.find(isIts) ?? options.ipHeader }
     }
     if (!inOwnNetwork) return plain
     const claim = claimingHeader(rawHeaders)
@@ -111,21 +116,25 @@ function describePeer(peerAddress: string, trusted: TrustedProxies): Peer {
   return { plain: Object.freeze(plain), inOwnNetwork: ownNetwork.trusts(address) }
 }
 
-interface ReceivedHeader {
-  /** As spelled in the first line. */
-  readonly name: string
-  readonly lines: string[]
+/** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
+function namesClientAddress(name: string): boolean {
+  const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
+  return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
 }
 
-function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): ReceivedHeader | undefined {
-  let received: ReceivedHeader | undefined
+/**
+ * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is
+ * the advice to the operator.
+ */
+function otherHeader(rawHeaders: readonly string[]): string | undefined {
+  let first: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name?.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
-    received ??= { name, lines: [] }
-    received.lines.push(rawHeaders[index + 1] ?? '')
+    const name = rawHeaders[index] ?? ''
+    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
+    if (name.toLowerCase() === 'x-forwarded-for') return name
+    first ??= name
   }
-  return received
+  return first
 }
 
 /** Why a trusted proxy's header names no client. */
@@ -245,17 +254,9 @@ function readBlock(text: string): AddressBlock {
 /** The own network: a proxy in it that is not trusted is most likely one that was forgotten. */
 const ownNetwork = parseTrustProxy([...namedBlocks.keys()])
 
-/** How a client's address is written in the log; undefined: it is not. */
-type LoggedAddress = (address: string | undefined) => string | undefined
-
-/** By LOG_CLIENT_ADDRESS. */
-export function createLoggedAddress(how: 'masked' | 'full' | 'none'): LoggedAddress {
-  switch (how) {
-    case 'masked':
-      return maskedAddress
-    case 'full':
-      return (address) => address ?? 'unknown'
-    case 'none':
-      return () => undefined
-  }
-}
+/** By LOG_CLIENT_ADDRESS, how a client's address is written in the log; undefined: it is not. */
+export const loggedAddresses = {
+  masked: maskedAddress,
+  full: (address) => address ?? 'unknown',
+  none: () => undefined,
+} as const satisfies Record<string, (address: string | undefined) => string | undefined>

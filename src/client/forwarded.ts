@@ -59,11 +59,9 @@ interface Scanner {
   position: number
 }
 
-const noParameters: ReadonlyMap<string, string> = new Map()
-
 /** Reads to the end of the element; the caller checks whether a comma or the end of the value follows. */
 function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined {
-  let parameters: Map<string, string> | undefined
+  const parameters = new Map<string, string>()
   do {
     skipBlanks(scanner)
     const name = readRun(scanner, tokenRun)?.toLowerCase()
@@ -72,14 +70,13 @@ function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined 
     if (!take(scanner, '=')) return undefined
     const value = scanner.text[scanner.position] === '"' ? readQuoted(scanner) : readRun(scanner, unquotedRun)
     if (value === undefined) return undefined
-    parameters ??= new Map()
     // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
     // examples). To pick one of two addresses would be a guess.
     if (parameters.has(name)) return undefined
     parameters.set(name, value)
     skipBlanks(scanner)
   } while (take(scanner, ';'))
-  return parameters ?? noParameters
+  return parameters
 }
 
 /** RFC 9110 section 5.6.4. Starts at the opening quote. Undefined: not closed, or a character no string may hold. */

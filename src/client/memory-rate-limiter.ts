@@ -1,11 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type RateLimiter, windowSeconds } from './rate-limiter.ts'
 
-interface MemoryRateLimiterOptions {
-  perMinute: number
-  maxBuckets?: number
-}
-
 interface Minute {
   taken: number
   endsAtMs: number
@@ -16,13 +11,19 @@ interface Minute {
  * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
  * limit keeps asking, so its own bucket stays.
  */
-export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): RateLimiter {
-  const { perMinute, maxBuckets = 50_000 } = options
+export function createMemoryRateLimiter({
+  perMinute,
+  maxBuckets = 50_000,
+}: {
+  perMinute: number
+  maxBuckets?: number
+}): RateLimiter {
   const minutes = new LRUCache<string, Minute>({ max: maxBuckets })
   return {
     perMinute,
     async take(bucket) {
-      const nowMs = monotonicMs()
+      // Not the wall clock: setting that back would lengthen every minute under way.
+      const nowMs = Math.floor(performance.now())
       let minute = minutes.get(bucket)
       if (minute === undefined || nowMs >= minute.endsAtMs) {
         minute = { taken: 0, endsAtMs: nowMs + windowSeconds * 1_000 }
@@ -33,9 +34,4 @@ export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): Rate
       return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
     },
   }
-}
-
-/** Not the wall clock: setting that back would lengthen every minute under way. */
-function monotonicMs(): number {
-  return Math.floor(performance.now())
 }

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { createHeaderPicker, headerLines, lineBreak, memoize } from '../http/headers.ts'
+import { headerLines, lineBreak, linesOf, memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { flatText } from '../process/text.ts'
 
@@ -59,9 +59,8 @@ const placeholders: ReadonlySet<string> = new Set([
 ])
 
 function createPlaceReader(names: readonly string[]): (rawHeaders: readonly string[]) => string | undefined {
-  const pick = createHeaderPicker(names)
   return (rawHeaders) => {
-    const values = pick(rawHeaders)
+    const values = linesOf(rawHeaders, names)
     // No value holds a comma, so no value can imitate two.
     return values.every(saysPlace) ? values.join(',') : undefined
   }

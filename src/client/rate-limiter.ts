@@ -14,7 +14,7 @@ export interface RateLimiter {
 
 /** The result of counting one request. */
 export interface RateLimitStanding {
-  readonly taken: Taken
+  readonly allowed: boolean
   /** What its answer says of the limit. */
   readonly fields: readonly string[]
 }

@@ -1,14 +1,16 @@
-import { blocksHold, canonicalHost, isLoopback, isWildcard, parseAddressBlock } from '../http/ip-address.ts'
-import { type UpstreamFacts, type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { blocksHold, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { prose } from '../process/text.ts'
-import { bytesOfEntries, type CompleteValues, fittedNames } from './config.ts'
+import { bytesOfEntries, type CompleteValues, fittedNames, pathsOf } from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
-import { fixedDefault, type SettingName, textOf } from './settings.ts'
+import { fixedDefault, type SettingName, settingNames } from './settings.ts'
+import { canonicalHost, isLoopback, isWildcard } from './urls.ts'
 
 interface Given {
-  isSet(name: string): boolean
+  /** What is set, by name. */
+  texts: ReadonlyMap<string, string>
   isWrong(name: SettingName): boolean
   /** False: HOST may never be used, because the gateway may be mounted in another app. */
   listens: boolean
@@ -32,19 +34,8 @@ function refuse(name: SettingName, when: boolean) {
 
 /** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
-  return [
-    ...listeners(values, given),
-    ...certificate('SWAP', values, given),
-    ...certificate('PAYMENTS', values, given),
-    ...production(values, given),
-    ...partitions(values),
-    ...clientAddress(values, given),
-    ...upstreamNames.flatMap((name) => upstream(values, name)),
-    ...quotesAndOrders(values),
-    ...memory(values, given),
-    ...others(values, given),
-    ...withoutEffect(values, given),
-  ]
+  const tables = [listeners, upstreams, production, tls, clients, quotes, surroundings, withoutEffect]
+  return tables.flatMap((table) => table(values, given))
 }
 
 interface Listener {
@@ -55,6 +46,7 @@ interface Listener {
 
 /** As written, and by localhost and loopback. Where a name leads here otherwise, requests are answered 508 `loop`. */
 function reaches(text: string, listener: Listener): boolean {
+  if (!URL.canParse(text)) return false
   const url = new URL(text)
   const host = canonicalHost(url.hostname)
   if (Number(url.port || (url.protocol === 'http:' ? 80 : 443)) !== listener.port) return false
@@ -70,24 +62,22 @@ function shareAddress(left: Listener, right: Listener): boolean {
   return hosts.includes('localhost') && hosts.every(isLoopback)
 }
 
-function listeners(values: CompleteValues, { isSet, isWrong }: Given): Check[] {
+function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
-  const traffic: Listener = { name: 'PORT', host, port: values.PORT }
-  const admin: Listener = { name: 'ADMIN_PORT', host: adminHost, port: values.ADMIN_PORT }
-  const hostOfAdmin = isSet('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
-  const own = [
-    ...(isWrong('HOST') || isWrong('PORT') ? [] : [traffic]),
-    ...(isWrong(hostOfAdmin) || isWrong('ADMIN_PORT') ? [] : [admin]),
-  ]
-  const [wrong, other] = isSet('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
-  const origin = isSet(other.name) ? '' : ", that setting's default"
+  const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
+  // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
+  const portOf = (name: Listener['name'], by: SettingName) =>
+    isWrong(name) || isWrong(by) ? 0 : values[name]
+  const traffic: Listener = { name: 'PORT', host, port: portOf('PORT', 'HOST') }
+  const admin: Listener = { name: 'ADMIN_PORT', host: adminHost, port: portOf('ADMIN_PORT', hostOfAdmin) }
+  const [wrong, other] = texts.has('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
+  const origin = texts.has(other.name) ? '' : ", that setting's default"
   const baseUrls = upstreamNames.map((name) => upstreamTable[name].baseUrl.setting)
   return [
-    refuse(wrong.name, own.length === 2 && shareAddress(traffic, admin))`
+    refuse(wrong.name, shareAddress(traffic, admin))`
       a port that differs from ${other.name} (${other.port}${origin})`,
-    ...[...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT' as const, 'UPSTREAM_PROXY' as const].map((name) => {
-      const url = textOf(values[name])
-      const listener = ['', 'sandbox'].includes(url) ? undefined : own.find((one) => reaches(url, one))
+    ...([...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT', 'UPSTREAM_PROXY'] as const).map((name) => {
+      const listener = [traffic, admin].find((one) => reaches(texts.get(name) ?? '', one))
       return refuse(name, listener !== undefined)`
         the URL of another service; this is quotegate's own listener (${listener?.name})`
     }),
@@ -101,27 +91,29 @@ function listeners(values: CompleteValues, { isSet, isWrong }: Given): Check[] {
   ]
 }
 
-function certificate(of: 'SWAP' | 'PAYMENTS', values: CompleteValues, { isSet }: Given): Check[] {
-  const [certName, keyName] = [`${of}_CERT_FILE`, `${of}_KEY_FILE`] as const
-  const { [certName]: cert, [keyName]: key } = values
-  const isPair = cert !== undefined && key !== undefined && cert.first.checkPrivateKey(key.key)
-  return [
-    refuse(certName, isSet(keyName) && !isSet(certName))`
-      a PEM file, because ${keyName} is set: each needs the other`,
-    refuse(keyName, isSet(certName) && !isSet(keyName))`
-      a PEM file, because ${certName} is set: each needs the other`,
-    refuse(keyName, cert !== undefined && key !== undefined && !isPair)`
-      the private key of the certificate in ${certName}`,
-    refuse(certName, isPair && !isAccepted(cert.text, key.text))`
-      a certificate and key that OpenSSL accepts: these are too weak`,
-  ]
+function tls(values: CompleteValues, { texts }: Given): Check[] {
+  return (['SWAP', 'PAYMENTS'] as const).flatMap((of) => {
+    const [certName, keyName] = [`${of}_CERT_FILE`, `${of}_KEY_FILE`] as const
+    const { [certName]: cert, [keyName]: key } = values
+    const isPair = cert !== undefined && key !== undefined && cert.first.checkPrivateKey(key.key)
+    return [
+      refuse(certName, texts.has(keyName) && !texts.has(certName))`
+        a PEM file, because ${keyName} is set: each needs the other`,
+      refuse(keyName, texts.has(certName) && !texts.has(keyName))`
+        a PEM file, because ${certName} is set: each needs the other`,
+      refuse(keyName, cert !== undefined && key !== undefined && !isPair)`
+        the private key of the certificate in ${certName}`,
+      refuse(certName, isPair && !isAccepted(cert.text, key.text))`
+        a certificate and key that OpenSSL accepts: these are too weak`,
+    ]
+  })
 }
 
-function production(values: CompleteValues, { isSet }: Given): Check[] {
+function production(values: CompleteValues, { texts }: Given): Check[] {
   const { HOST: host, NODE_ENV: mode, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments } = values
   const isProduction = mode === 'production'
   // An empty ${SWAP_URL} of a compose file counts as unset.
-  const isForgotten = !isSet('SWAP_BASE_URL') && !isProduction
+  const isForgotten = !texts.has('SWAP_BASE_URL') && !isProduction
   const signs = [
     ...(payments === undefined || payments === 'sandbox' ? [] : [`PAYMENTS_BASE_URL=${payments} is not`]),
     ...(isLoopback(host) ? [] : [`HOST=${host} is reachable from other machines`]),
@@ -129,16 +121,66 @@ function production(values: CompleteValues, { isSet }: Given): Check[] {
   return [
     refuse('SWAP_BASE_URL', isProduction && swap === 'sandbox')`
       the swap upstream's http or https URL: NODE_ENV=production refuses the sandbox`,
-    refuse('PAYMENTS_BASE_URL', isProduction && isSet('PAYMENTS_BASE_URL') && payments === 'sandbox')`
+    refuse('PAYMENTS_BASE_URL', isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox')`
       the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox`,
     warn(mode === 'prod')`
       NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.`,
     warn(isProduction && values.ORDER_EXPIRED_QUOTE === 'report')`
       ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set it
       to refuse when the counts are as expected.`,
+    warn(isProduction && values.TRUST_PROXY.length === 0)`
+      TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
+      TRUST_PROXY to their addresses.`,
     warn(isForgotten && signs.length > 0)`
       SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented;
       ${signs.join(', and ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
+  ]
+}
+
+function upstreams(values: CompleteValues): Check[] {
+  return upstreamNames.flatMap((name) => {
+    const { setting } = upstreamTable[name].baseUrl
+    const url = values[setting]
+    if (url === undefined || url === 'sandbox') return []
+    const { hostname, pathname } = new URL(url)
+    // The prefix / means every path.
+    const ends = (path: string) => path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase())
+    const doubled = pathsOf(values, name).find(ends)
+    const isOpen = url.startsWith('http:') && !isLoopback(hostname)
+    return [
+      warn(doubled !== undefined)`
+        ${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for
+        ${doubled} is sent as ${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
+      warn(isOpen && values.NODE_ENV === 'production')`
+        ${setting}=${url} is not encrypted, in production: anyone on the network between can read and change requests,
+        and take the keys in them. Use https.`,
+      warn(isOpen && values.UPSTREAM_PROXY !== undefined)`
+        ${setting}=${url} is connected to directly, not through UPSTREAM_PROXY: only https upstreams are reached through
+        it. Use https, if it has to go through the proxy.`,
+    ]
+  })
+}
+
+function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
+  const { HOST: host, TRUST_PROXY: trusted } = values
+  const isTrusting = trusted.length > 0
+  const entries = trusted.flatMap((entry) => namedBlocks.get(entry) ?? [entry])
+  const blocks = entries.map(parseAddressBlock).filter((block) => 'prefix' in block)
+  /** Whether a connection over loopback may come from an address that is trusted. */
+  const isOnThisMachine =
+    entries.some((entry) => isLoopback(entry.replace(/\/.*/, ''))) ||
+    ['127.0.0.1', '::1'].some((own) => blocksHold(blocks, own))
+  return [
+    warn(blocks.some(({ prefix }) => prefix === 0))`
+      TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and with it any place. List only
+      your own proxies.`,
+    warn(isTrusting && !texts.has('CLIENT_IP_HEADER'))`
+      TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded of these proxies is read, and most proxies
+      send X-Forwarded-For. Set CLIENT_IP_HEADER to the header that yours write: x-forwarded-for, forwarded or another.`,
+    warn(isTrusting && listens && isLoopback(host) && !isOnThisMachine)`
+      TRUST_PROXY=${trusted} names other machines alone, and HOST=${host} accepts connections from this machine alone:
+      none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the operations listener on
+      this machine; or add loopback to TRUST_PROXY, if your proxy runs here.`,
   ]
 }
 
@@ -146,21 +188,21 @@ function production(values: CompleteValues, { isSet }: Given): Check[] {
 const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
-function partitions(values: CompleteValues): Check[] {
+function quotes(values: CompleteValues): Check[] {
   const { QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: places, QUOTE_KEY_HEADERS: keyed } = values
+  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
+  const { ORDER_EXPIRY_MARGIN_MS: margin, LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
   const byHeader = mode === 'header'
   const region = places.find((name) => endsInRegion.test(name))
   const isWithoutCountry = region !== undefined && !places.some((name) => endsInCountry.test(name))
   // A keyed header is sent to the provider, also when an untrusted client wrote it.
   const unkeyed = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
+  const isKeyed = (name: string) => keyed.includes(name)
   return [
     refuse('QUOTE_PARTITION_HEADER', byHeader && places.length === 0)`
       a header name such as cf-ipcountry: QUOTE_PARTITION is header`,
-    refuse('CLIENT_IP_HEADER', keyed.includes(values.CLIENT_IP_HEADER))`${unkeyed}`,
-    refuse(
-      'QUOTE_PARTITION_HEADER',
-      places.some((name) => keyed.includes(name)),
-    )`${unkeyed}`,
+    refuse('CLIENT_IP_HEADER', isKeyed(values.CLIENT_IP_HEADER))`${unkeyed}`,
+    refuse('QUOTE_PARTITION_HEADER', places.some(isKeyed))`${unkeyed}`,
     warn(byHeader && values.TRUST_PROXY.length === 0)`
       QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.`,
     // ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan.
@@ -170,69 +212,6 @@ function partitions(values: CompleteValues): Check[] {
     warn(mode === 'none')`
       QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not offer in
       its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.`,
-  ]
-}
-
-function clientAddress(values: CompleteValues, { isSet, listens }: Given): Check[] {
-  const { TRUST_PROXY: trusted, HOST: host } = values
-  const isTrusting = trusted.length > 0
-  const trustsAll = (entry: string) => {
-    const block = parseAddressBlock(entry)
-    return 'prefix' in block && block.prefix === 0
-  }
-  /** Whether a connection over loopback may come from an address of the entry. */
-  const isOnThisMachine = (entry: string) => {
-    const block = parseAddressBlock(entry)
-    if ('problem' in block) return entry === 'loopback'
-    return (
-      isLoopback(entry.replace(/\/.*/, '')) || ['127.0.0.1', '::1'].some((own) => blocksHold([block], own))
-    )
-  }
-  return [
-    warn(!isTrusting && values.NODE_ENV === 'production')`
-      TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
-      TRUST_PROXY to their addresses.`,
-    warn(trusted.some(trustsAll))`
-      TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and with it any place. List only
-      your own proxies.`,
-    warn(isTrusting && !isSet('CLIENT_IP_HEADER'))`
-      TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded of these proxies is read, and most proxies
-      send X-Forwarded-For. Set CLIENT_IP_HEADER to the header that yours write: x-forwarded-for, forwarded or another.`,
-    warn(isTrusting && listens && isLoopback(host) && !trusted.some(isOnThisMachine))`
-      TRUST_PROXY=${trusted} names other machines alone, and HOST=${host} accepts connections from this machine alone:
-      none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the operations listener on
-      this machine; or add loopback to TRUST_PROXY, if your proxy runs here.`,
-  ]
-}
-
-function upstream(values: CompleteValues, name: UpstreamName): Check[] {
-  const { paths }: UpstreamFacts = upstreamTable[name]
-  const { setting } = upstreamTable[name].baseUrl
-  const url = values[setting]
-  if (url === undefined || url === 'sandbox') return []
-  const { hostname, pathname } = new URL(url)
-  const prefixes = 'setting' in paths ? values.PAYMENTS_PATHS : paths
-  // The prefix / means every path.
-  const ends = (path: string) => path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase())
-  const doubled = prefixes.find(ends)
-  const isOpen = url.startsWith('http:') && !isLoopback(hostname)
-  return [
-    warn(doubled !== undefined)`
-      ${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for
-      ${doubled} is sent as ${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
-    warn(isOpen && values.NODE_ENV === 'production')`
-      ${setting}=${url} is not encrypted, in production: anyone on the network between can read and change requests, and
-      take the keys in them. Use https.`,
-    warn(isOpen && values.UPSTREAM_PROXY !== undefined)`
-      ${setting}=${url} is connected to directly, not through UPSTREAM_PROXY: only https upstreams are reached through it.
-      Use https, if it has to go through the proxy.`,
-  ]
-}
-
-function quotesAndOrders(values: CompleteValues): Check[] {
-  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
-  const { ORDER_EXPIRY_MARGIN_MS: margin, LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
-  return [
     warn(ahead > 0 && ahead <= minValidity)`
       QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a quote
       is not served. Set QUOTE_REFRESH_AHEAD_MS higher than that.`,
@@ -247,83 +226,69 @@ function quotesAndOrders(values: CompleteValues): Check[] {
   ]
 }
 
-function memory(values: CompleteValues, { isSet, memory: limits }: Given): Check[] {
+/** Beside the memory that there is, and what other programs read of the environment. */
+function surroundings(values: CompleteValues, { texts, memory: limits }: Given): Check[] {
   const heap = mebibytes(limits.heapBytes)
   const bytes = bytesOfEntries((name) => values[name])
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = values
+  const collector = endpoint === undefined ? undefined : new URL(endpoint)
+  const isOpen = collector?.protocol === 'http:' && !isLoopback(collector.hostname)
+  // Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent.
+  const proxy = ['HTTPS_PROXY', 'https_proxy'].find((name) => texts.has(name))
   return [
-    warn(fittedNames.some(isSet) && bytes > limits.heapBytes / 2)`
+    warn(fittedNames.some((name) => texts.has(name)) && bytes > limits.heapBytes / 2)`
       ${fittedNames.map((name) => `${name}=${values[name]}`).join(' and ')} take ${mebibytes(bytes)} when full, of a heap
       limit of ${heap}: the process may run out of memory. Set them lower, or give the process more memory.`,
     warn(!leavesRoom(limits))`
       V8 may fill ${heap} with objects, and the process may take ${mebibytes(limits.processBytes)} in all: it may be
       killed before V8 collects. Start it with node --max-old-space-size-percentage=50, or give it more memory.`,
-  ]
-}
-
-/** Beside what other programs read of the environment. */
-function others({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: CompleteValues, { isSet }: Given): Check[] {
-  const collector = endpoint === undefined ? undefined : new URL(endpoint)
-  const isOpen = collector?.protocol === 'http:' && !isLoopback(collector.hostname)
-  // Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent.
-  const proxy = ['HTTPS_PROXY', 'https_proxy'].find(isSet)
-  return [
-    warn(isSet(testLimitsName))`
+    warn(texts.has(testLimitsName))`
       ${testLimitsName} is set, which is for the tests of quotegate itself: remove it.`,
     warn(collector?.port === '4317')`
       OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. Use the
       port for OTLP over HTTP, usually 4318.`,
-    warn(isOpen && isSet('OTEL_EXPORTER_OTLP_HEADERS'))`
+    warn(isOpen && texts.has('OTEL_EXPORTER_OTLP_HEADERS'))`
       OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the network
       between can take the keys in it. Use https.`,
-    warn(proxy !== undefined && !isSet('UPSTREAM_PROXY'))`
+    warn(proxy !== undefined && !texts.has('UPSTREAM_PROXY'))`
       ${proxy} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach
       https upstreams through a proxy.`,
   ]
 }
 
 /** Settings that were set to another value than their default, and that nothing reads as the other settings are. */
-function withoutEffect(values: CompleteValues, { isSet }: Given): Check[] {
-  const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
+function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
   const { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments, WEBHOOKS_BASE_URL: webhooks } = values
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = values
-  const idle = (when: boolean, ...names: SettingName[]) => {
-    const isChanged = (name: SettingName) => isSet(name) && String(values[name]) !== fixedDefault(name)
+  const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
+  const idle = (when: boolean, names: RegExp) => {
+    const isChanged = (name: SettingName) => texts.has(name) && String(values[name]) !== fixedDefault(name)
     return (...because: Text) =>
-      names.map((name) => {
-        return warn(when && isChanged(name))`
+      settingNames.map((name) => {
+        return warn(when && names.test(name) && isChanged(name))`
           ${name} is set and has no effect, because ${prose(...because)}, or remove ${name}.`
       })
   }
   return [
-    idle(values.QUOTE_PARTITION !== 'header', 'QUOTE_PARTITION_HEADER')`
+    idle(values.QUOTE_PARTITION !== 'header', /^QUOTE_PARTITION_HEADER$/)`
       QUOTE_PARTITION is not header. Set QUOTE_PARTITION to header`,
-    idle(values.TRUST_PROXY.length === 0, 'CLIENT_IP_HEADER')`
+    idle(values.TRUST_PROXY.length === 0, /^CLIENT_IP_HEADER$/)`
       TRUST_PROXY is not set, so no proxy is trusted and the header is ignored. Set TRUST_PROXY`,
-    idle(values.RATE_LIMIT_PER_MINUTE === 0, 'RATE_LIMIT_BY')`
+    idle(values.RATE_LIMIT_PER_MINUTE === 0, /^RATE_LIMIT_BY$/)`
       RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set RATE_LIMIT_PER_MINUTE`,
-    idle(values.VALKEY_URL === undefined, 'VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS')`
+    idle(values.VALKEY_URL === undefined, /^VALKEY_/)`
       VALKEY_URL is not set. Set VALKEY_URL`,
-    idle(
-      endpoint === undefined,
-      'OTEL_EXPORTER_OTLP_PROTOCOL',
-      'OTEL_TRACES_SAMPLER',
-      'OTEL_TRACES_SAMPLER_ARG',
-    )`
+    idle(endpoint === undefined, /^OTEL_/)`
       OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced. Set OTEL_EXPORTER_OTLP_ENDPOINT`,
-    idle(endpoint !== undefined && !sampler.endsWith('traceidratio'), 'OTEL_TRACES_SAMPLER_ARG')`
+    idle(endpoint !== undefined && !sampler.endsWith('traceidratio'), /^OTEL_TRACES_SAMPLER_ARG$/)`
       OTEL_TRACES_SAMPLER is ${sampler}. Set it to traceidratio or parentbased_traceidratio`,
-    idle(!isHttps(swap), 'SWAP_CA_FILE', 'SWAP_CERT_FILE', 'SWAP_KEY_FILE')`
+    idle(!isHttps(swap), /^SWAP_\w+_FILE$/)`
       SWAP_BASE_URL is not an https URL. Use https in SWAP_BASE_URL`,
-    idle(
-      !isHttps(payments) && !isHttps(webhooks),
-      'PAYMENTS_CA_FILE',
-      'PAYMENTS_CERT_FILE',
-      'PAYMENTS_KEY_FILE',
-    )`
+    idle(!isHttps(payments) && !isHttps(webhooks), /^PAYMENTS_\w+_FILE$/)`
       neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL. Use https in one of them`,
-    idle(![swap, payments, webhooks].some(isHttps), 'UPSTREAM_PROXY')`
+    idle(![swap, payments, webhooks].some(isHttps), /^UPSTREAM_PROXY$/)`
       no upstream has an https URL. Use https in a base URL`,
-    idle(payments === undefined, 'PAYMENTS_PATHS')`
+    idle(payments === undefined, /^PAYMENTS_PATHS$/)`
       PAYMENTS_BASE_URL is not set, so these paths are answered with 404. Set PAYMENTS_BASE_URL`,
   ].flat()
 }

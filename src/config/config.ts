@@ -1,4 +1,4 @@
-import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
+import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type MemoryLimits, mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
@@ -28,20 +28,17 @@ export function withDefaults(
   const room = (heapBytes - programBytes) * defaultShare
   // The same for all where they fit; else each is smaller by one factor, whether the other one is set or not.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
+  const fitted = fittedNames.map((name) => {
+    const fixed = Number(fixedDefault(name))
+    const fewer = Math.max(100, Math.floor((fixed * share) / 100) * 100)
+    return [name, fewer, `default ${fixed}, less for a heap limit of ${mebibytes(heapBytes)}`] as const
+  })
+  const payments = values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined
   const derived = [
     ['ADMIN_HOST', values.HOST, 'derived from HOST'],
-    [
-      'PAYMENTS_BASE_URL',
-      values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined,
-      'derived from SWAP_BASE_URL',
-    ],
+    ['PAYMENTS_BASE_URL', payments, 'derived from SWAP_BASE_URL'],
     ['DRAIN_DELAY_MS', values.NODE_ENV === 'production' ? 5_000 : 0, 'derived from NODE_ENV'],
-    ...fittedNames.map((name) => {
-      const fixed = Number(fixedDefault(name))
-      if (share >= 1) return [name, fixed, 'default'] as const
-      const fewer = Math.max(100, Math.floor((fixed * share) / 100) * 100)
-      return [name, fewer, `default ${fixed}, less for a heap limit of ${mebibytes(heapBytes)}`] as const
-    }),
+    ...(share >= 1 ? [] : fitted),
   ] as const
   const unset = derived.filter(([name]) => !isGiven(name))
   const defaults = Object.fromEntries(unset.map(([name, value]) => [name, value]))
@@ -67,14 +64,16 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       allowedHosts: values.ADMIN_ALLOWED_HOSTS,
     },
     upstreams: forEachUpstream((name) => {
-      const { paths } = upstreamTable[name]
+      // Webhooks use the files of payments: both go to the team's own services.
+      const of = name === 'swap' ? 'SWAP' : 'PAYMENTS'
+      const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: values[upstreamTable[name].baseUrl.setting],
         /** The path prefixes that go there. */
-        paths: 'setting' in paths ? values[paths.setting] : paths,
-        // Webhooks use the files of payments: both go to the team's own services.
-        tls: tlsOf(values, name === 'swap' ? 'SWAP' : 'PAYMENTS'),
+        paths: pathsOf(values, name),
+        /** Undefined: no file is set. `cert` and `key` are both there or both not. */
+        tls: (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text },
       }
     }),
     swap: {
@@ -95,7 +94,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       breakerOpenMs: limits.breakerOpenMs,
     },
     /** Through which https upstreams are reached. */
-    proxy: values.UPSTREAM_PROXY?.address,
+    proxy: values.UPSTREAM_PROXY,
     quotes: {
       partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER },
       keyHeaders: values.QUOTE_KEY_HEADERS,
@@ -116,7 +115,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     state: values.STATE_DIRECTORY === undefined ? undefined : { directory: values.STATE_DIRECTORY },
     /** The store that replicas share; undefined for a gateway of one replica. */
     store: values.VALKEY_URL && {
-      ...values.VALKEY_URL,
+      address: values.VALKEY_URL,
       keyPrefix: values.VALKEY_KEY_PREFIX,
       timeoutMs: values.VALKEY_TIMEOUT_MS,
       lockWaitMs: limits.lockWaitMs,
@@ -148,10 +147,9 @@ export function toConfig(values: CompleteValues, limits: Limits) {
   }
 }
 
-/** Undefined: no file is set. `cert` and `key` are both there or both not. */
-function tlsOf(values: CompleteValues, of: 'SWAP' | 'PAYMENTS') {
-  const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
-  return (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text }
+export function pathsOf(values: SettingValues, name: UpstreamName): readonly string[] {
+  const { paths } = upstreamTable[name]
+  return 'setting' in paths ? values[paths.setting] : paths
 }
 
 export function deepFreeze<Value>(value: Value): DeepReadonly<Value> {

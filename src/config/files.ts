@@ -9,27 +9,18 @@ import { Wrong } from './problems.ts'
 /** Many times what the certificate authorities of a system take. */
 const maxBytes = 4 * 2 ** 20
 
-/** Throws an error that says why it cannot. A start must not hang on a pipe without a writer or on an endless device. */
-function readBytes(path: string): Buffer {
-  const file = statSync(path)
-  if (!file.isFile() && !file.isDirectory()) throw new Error('it is a pipe or a device, not a file')
-  if (file.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`)
-  return readFileSync(path)
-}
-
+/** A start must not hang on a pipe without a writer or on an endless device. */
 export function readText(path: string): string {
-  let bytes: Buffer
   try {
-    bytes = readBytes(path)
+    const file = statSync(path)
+    if (!file.isFile() && !file.isDirectory()) throw new Error('it is a pipe or a device, not a file')
+    if (file.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`)
+    // A byte order mark does not belong to the text, and is dropped.
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw new Wrong('a file of UTF-8 text')
     throw new Wrong(`a file that quotegate can read (${code ?? message})`)
-  }
-  try {
-    // A byte order mark does not belong to the text, and is dropped.
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new Wrong('a file of UTF-8 text')
   }
 }
 
@@ -42,7 +33,7 @@ export function readCertificates(path: string) {
   const blocks = text.match(certificatePattern) ?? []
   try {
     const [first] = blocks.map((block) => new X509Certificate(block))
-    if (first !== undefined && begun === blocks.length) return { path, text, first }
+    if (first !== undefined && begun === blocks.length) return { text, first }
   } catch {
     // Said below.
   }
@@ -52,7 +43,7 @@ export function readCertificates(path: string) {
 export function readKey(path: string) {
   const text = readText(path)
   try {
-    return { path, text, key: createPrivateKey(text) }
+    return { text, key: createPrivateKey(text) }
   } catch {
     const form = 'a PEM file of a private key (-----BEGIN PRIVATE KEY-----)'
     throw new Wrong(text.includes('ENCRYPTED') ? `${form} without a passphrase` : form)

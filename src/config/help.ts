@@ -2,29 +2,20 @@ import { leavesRoom, memoryLimits } from '../process/memory.ts'
 import type { LoadedConfig } from './load.ts'
 import { factsOf, fixedDefault, type SettingName, settingGroups, settingNames } from './settings.ts'
 
-const nameColumns = 32
-
-function defaultText(name: SettingName): string {
-  return factsOf(name).defaultText ?? fixedDefault(name) ?? 'none'
-}
-
 /** In 100 columns. Breaks at blanks, and after commas because the default of PAYMENTS_PATHS is longer than a line. */
 function helpRow(name: SettingName): string {
-  const text = `${factsOf(name).meaning} Default: ${defaultText(name)}`
-  const lines = text.match(/.{1,68}(?:(?<=,)| |$)/g) ?? []
-  return (
-    `  ${name}`.padEnd(nameColumns) + lines.map((line) => line.trim()).join(`\n${' '.repeat(nameColumns)}`)
-  )
+  const { meaning, defaultText = fixedDefault(name) ?? 'none' } = factsOf(name)
+  const lines = `${meaning} Default: ${defaultText}`.match(/.{1,68}(?:(?<=,)| |$)/g) ?? []
+  const nextLine = `\n${' '.repeat(32)}`
+  return `  ${name}`.padEnd(32) + lines.map((line) => line.trim()).join(nextLine)
 }
 
 /** For --help: the settings that a team sets, or every one, with meaning and default. */
 export function helpText(which: 'team' | 'all'): string {
-  const groups = settingGroups
-    .map(
-      ({ title, names }) => [title, names.filter((name) => which === 'all' || factsOf(name).team)] as const,
-    )
-    .filter(([, names]) => names.length > 0)
-    .map(([title, names]) => [`${title}:`, ...names.map(helpRow)].join('\n'))
+  const groups = settingGroups.flatMap(({ title, names }) => {
+    const rows = names.filter((name) => which === 'all' || factsOf(name).team).map(helpRow)
+    return rows.length === 0 ? [] : [`${title}:\n${rows.join('\n')}`]
+  })
   const head =
     'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
   const end = which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`

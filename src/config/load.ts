@@ -2,6 +2,7 @@ import { tryFolder } from '../process/folders.ts'
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
 import { checkTogether } from './checks.ts'
 import { type Config, deepFreeze, toConfig, withDefaults } from './config.ts'
+import { readText } from './files.ts'
 import { type Limits, limitsOf, testLimitsName } from './limits.ts'
 import { checkNames } from './names.ts'
 import { onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
@@ -15,10 +16,9 @@ import {
   secretSettings,
   settingNames,
   settings,
-  textOf,
 } from './settings.ts'
 import { maskUrl } from './urls.ts'
-import { textFile } from './values.ts'
+import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
@@ -28,18 +28,16 @@ export interface LoadedConfig {
 }
 
 export interface LoadOptions {
-  /** For names that are nearly a setting's. */
-  nearMisses?: 'warn' | 'error'
-  /** For other names that begin as settings do, and for settings and values of earlier versions. */
-  unknownNames?: 'warn' | 'error'
-  /** False: HOST may never be used, because the gateway may be mounted in another app. */
-  listens?: boolean
+  /**
+   * library: names that are nearly a setting's are errors, and HOST may never be used, because the gateway may be mounted
+   * in another app. check: all names that may be meant as a setting are errors, and the folder of STATE_DIRECTORY is
+   * tried, which nothing else touches.
+   */
+  by?: 'start' | 'check' | 'library'
   /** For tests: times and sizes in place of those that are always used. */
   limits?: Partial<Limits>
   /** Those of this process, if not given. */
   memory?: MemoryLimits
-  /** Whether the folder of STATE_DIRECTORY is tried. If not, it is not touched. */
-  tryDirectory?: boolean
 }
 
 /** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
@@ -50,7 +48,7 @@ export function loadConfig(
   given: Record<string, SettingValue | undefined>,
   options: LoadOptions = {},
 ): LoadedConfig {
-  const { nearMisses = 'error', unknownNames = 'warn', listens = true, memory = memoryLimits() } = options
+  const { by = 'start', memory = memoryLimits() } = options
   const expectedOf = new Map<string, string>()
   const isWrong = (name: string) => expectedOf.has(name)
   const note: Note = (name, expected) => {
@@ -58,7 +56,6 @@ export function loadConfig(
     if (!isWrong(name)) expectedOf.set(name, expected)
   }
   const texts = readTexts(given, note)
-  const gone = withoutPrefixes(texts)
   const fileOfSecret = readSecretFiles(texts, note)
   const isSet = (name: string) => texts.has(name)
   const read = readValues(texts, note)
@@ -66,11 +63,11 @@ export function loadConfig(
   const limits = limitsOf(options.limits ?? {}, texts.get(testLimitsName))
   if (limits === undefined) note(testLimitsName, 'not set; it is for the tests of quotegate itself')
   const warnings: string[] = []
-  for (const found of checkTogether(values, { isSet, isWrong, listens, memory })) {
+  for (const found of checkTogether(values, { texts, isWrong, listens: by !== 'library', memory })) {
     if (typeof found === 'string') warnings.push(found)
     else if (found) note(...found)
   }
-  const unfit = options.tryDirectory && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
+  const unfit = by === 'check' && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
   if (unfit) note('STATE_DIRECTORY', unfit)
 
   const problems = [...expectedOf].map(([name, expected]): SettingProblem => {
@@ -79,21 +76,20 @@ export function loadConfig(
     const text = texts.get(shown)
     return { name: shown, value: text && displaySetting(shown, text), expected: right }
   })
-  const names = checkNames(texts)
-  for (const [how, found] of [
-    [nearMisses, names.near],
-    [unknownNames, [...names.unknown, ...gone]],
-  ] as const) {
-    if (how === 'error') problems.push(...found)
-    else warnings.push(...found.map(({ message }) => message))
+  for (const { isNear, ...problem } of checkNames(texts)) {
+    if (by === 'check' || (by === 'library' && isNear)) problems.push(problem)
+    else warnings.push(problem.message)
   }
   if (problems.length > 0 || limits === undefined) throw new SettingsError(problems)
 
   const effective = (name: SettingName) => {
-    const value = displaySetting(name, textOf(values[name]))
+    const value = values[name]
+    const isText = typeof value !== 'object' || Array.isArray(value)
+    const text = isText ? String(value ?? '') : (texts.get(name) ?? '')
     const file = fileOfSecret.get(name)
-    if (file) return { value, source: `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}` }
-    return { value, source: isSet(name) ? 'environment' : (sources.get(name) ?? 'default') }
+    const fromFile = file && `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}`
+    const source = fromFile ?? (isSet(name) ? 'environment' : (sources.get(name) ?? 'default'))
+    return { value: displaySetting(name, text), source }
   }
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
   return {
@@ -111,23 +107,13 @@ function isScalar(value: unknown): boolean {
 function readTexts(given: Record<string, unknown>, note: Note): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || value === null) continue
-    const isReadable = Array.isArray(value) ? value.every(isScalar) : isScalar(value)
     // An array becomes its items with commas between them, which is how a list setting is written.
-    const text = isReadable ? String(value).trim() : `(${typeof value})`
+    const isReadable = [value ?? ''].flat().every(isScalar)
+    const text = isReadable ? String(value ?? '').trim() : `(${typeof value})`
     if (text !== '') texts.set(name, text)
     if (!isReadable && isKnownName(name)) note(name, 'a string, a number, a boolean or an array of those')
   }
   return texts
-}
-
-/** A value of earlier versions: neighbouring addresses may be in different places. */
-function withoutPrefixes(texts: Map<string, string>): Required<SettingProblem>[] {
-  const name = 'QUOTE_PARTITION'
-  if (texts.get(name)?.toLowerCase() !== 'prefix') return []
-  texts.set(name, 'ip')
-  const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
-  return [{ name, value: 'prefix', expected: 'ip', message }]
 }
 
 /**
@@ -140,7 +126,7 @@ function readSecretFiles(texts: Map<string, string>, note: Note) {
     const name = fileOf(secret)
     const path = texts.get(name)
     if (path === undefined) continue
-    const { data: text = '', error } = textFile.safeParse(path)
+    const { data: text = '', error } = readBy(readText).safeParse(path)
     if (texts.has(secret)) note(name, `not set, because ${secret} is set: keep one of the two`)
     else if (error) note(name, error.issues[0]?.message ?? '')
     else if (text.trim() === '') note(name, `a file that holds ${secret}; this file is empty`)
@@ -152,15 +138,16 @@ function readSecretFiles(texts: Map<string, string>, note: Note) {
   return fileOfSecret
 }
 
-/** Reads each setting on its own. A wrong one is noted, and has its default. */
+/** A wrong one is noted, and has its default. */
 function readValues(texts: ReadonlyMap<string, string>, note: Note): SettingValues {
-  const values = settingNames.map((name) => {
-    const { data, error } = settings.shape[name].safeParse(texts.get(name))
-    if (error === undefined) return [name, data]
-    note(name, error.issues[0]?.message ?? '')
-    return [name, settings.shape[name].parse(undefined)]
-  })
-  return Object.fromEntries(values) as SettingValues
+  const { data, error } = settings.safeParse(Object.fromEntries(texts))
+  if (error === undefined) return data
+  const wrong = new Set<unknown>()
+  for (const { path, message } of error.issues) {
+    note(String(path[0]), message)
+    wrong.add(path[0])
+  }
+  return readValues(new Map([...texts].filter(([name]) => !wrong.has(name))), note)
 }
 
 /** The value of a setting, fit for a terminal or a log, without secrets. */

@@ -1,4 +1,3 @@
-import { upstreamNames } from '../http/upstreams.ts'
 import { onOneLine, type SettingProblem } from './problems.ts'
 import {
   fileOf,
@@ -44,35 +43,57 @@ export const otherNames = {
 /** What settings of ours begin with and variables of other programs rarely do. HOST, LOG_ and CLIENT_ belong to all. */
 export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
-  ADMIN_ STATE_ TRUST_ TRUSTED_`.split(/\s+/)
+  ADMIN_ STATE_ TRUST_`.split(/\s+/)
 
 /** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 /** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
-/**
- * Names that are not settings, and may be meant as one. Of the values nothing is shown: they may be another program's.
- */
-export function checkNames(texts: ReadonlyMap<string, string>) {
-  const near: Required<SettingProblem>[] = []
-  const unknown: Required<SettingProblem>[] = []
-  for (const [name, text] of texts) {
-    if (isKnownName(name)) continue
-    const shown = onOneLine(name)
-    const problem = (expected: string, more: string) => {
-      return { name: shown, value: '****', expected, message: `${shown} is not a setting${more}` }
-    }
-    const instead = goneSettings[inCapitals(name)]
-    const meant = nearMiss(name, text)
-    const hint = hintAt(name, text)
-    if (instead !== undefined) unknown.push(problem('not set', ` any more: ${instead}.`))
-    // Beside VALKEY_URL, a REDIS_URL is another program's.
-    else if (meant !== undefined && !(byOtherName.has(bare(name)) && texts.has(meant)))
-      near.push(problem(meant, `. Did you mean ${meant}?`))
-    else if (hint !== undefined) unknown.push(problem(...hint))
+/** `isNear`: surely one setting was meant. */
+type Meant = Pick<Required<SettingProblem>, 'expected' | 'message'> & { isNear?: boolean }
+
+/** Of the values of names that are not settings nothing is shown: they may be another program's. */
+export function checkNames(texts: ReadonlyMap<string, string>): (SettingProblem & Meant)[] {
+  return [...texts].flatMap(([name, text]) => {
+    const meant = meantBy(name, text, texts)
+    return meant === undefined ? [] : { name: onOneLine(name), value: '****', ...meant }
+  })
+}
+
+/** Undefined for a setting, and for what is another program's. */
+function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>): Meant | undefined {
+  if (name === 'QUOTE_PARTITION' && text.toLowerCase() === 'prefix') {
+    const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
+    return { expected: 'ip', message }
   }
-  return { near, unknown }
+  if (isKnownName(name)) return undefined
+  const written = inCapitals(name).replace(/^TRUSTED_/, 'TRUST_')
+  const isNone = `${onOneLine(name)} is not a setting`
+  const oneOf = (names: readonly string[], last: 'and' | 'or', before: string, isNear = false): Meant => {
+    const expected = names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
+    return { expected, message: `${isNone}. ${before} ${expected}${last === 'or' ? '?' : '.'}`, isNear }
+  }
+  const didYouMean = (names: readonly string[], isNear = false) => oneOf(names, 'or', 'Did you mean', isNear)
+
+  const instead = goneSettings[written]
+  if (instead !== undefined) return { expected: 'not set', message: `${isNone} any more: ${instead}.` }
+  const near = nearMiss(name, text)
+  // Beside VALKEY_URL, a REDIS_URL is another program's.
+  const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
+  if (near !== undefined && !isOfOther) return didYouMean([near], true)
+  if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
+  if (isSettingName(written.replace(/_FILE$/, '')))
+    return oneOf(secretSettings.map(fileOf), 'and', 'Only secrets may be in files:')
+  // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
+  const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
+  const whole = settingNames.filter((own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written)
+  if (whole.length > 0) return didYouMean(whole)
+  const beginning = ownBeginnings.find((own) => written.startsWith(own))
+  if (beginning === undefined) return undefined
+  const [all, similar] = [settingsOf(beginning), mostSimilar(written, beginning)]
+  if (similar.length > 0 || all.length === 1) return didYouMean(similar.length > 0 ? similar : all)
+  return oneOf(all, 'and', `The settings that begin with ${beginning} are`)
 }
 
 /** As a setting would be written: log-level is LOG_LEVEL, and so is QUOTEGATE_LOG_LEVEL. */
@@ -95,22 +116,18 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
   if (isKnownName(name) || serviceAddress.test(value)) return undefined
   const written = bare(name)
-  const isNear = ([known]: [string, unknown]) => isWithinEdits(written, known, allowedEdits(known.length))
+  // Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
+  const edits = ({ length }: string) => Number(length >= 7) + Number(length >= 10)
+  const isNear = ([known]: [string, unknown]) => isWithinEdits(written, known, edits(known))
   return byBareName.get(written) ?? byOtherName.get(written) ?? [...byBareName].find(isNear)?.[1]
-}
-
-// Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
-function allowedEdits(length: number): number {
-  if (length >= 10) return 2
-  return length >= 7 ? 1 : 0
 }
 
 /** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
 export function isWithinEdits(left: string, right: string, edits: number): boolean {
+  if (left === right) return true
   let same = 0
-  while (same < left.length && left[same] === right[same]) same++
+  while (left[same] === right[same]) same++
   const [one, other] = [left.slice(same), right.slice(same)]
-  if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
   const isSwap = one[0] === other[1] && one[1] === other[0]
   return (
@@ -121,49 +138,18 @@ export function isWithinEdits(left: string, right: string, edits: number): boole
   )
 }
 
-/** For a name that begins as settings do, or is one without its beginning: what was meant, and how that is said. */
-function hintAt(name: string, text: string): [expected: string, more: string] | undefined {
-  const written = inCapitals(name)
-  if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
-  if (isSettingName(written.replace(/_FILE$/, ''))) {
-    const inFiles = inWords(secretSettings.map(fileOf), 'and')
-    return [inFiles, `. Only secrets may be in files: ${inFiles}.`]
-  }
-  const whole = settingNames.filter((setting) => withoutBeginning(setting) === written)
-  const beginning = ownBeginnings.find((own) => written.startsWith(own))
-  if (whole.length === 0 && beginning === undefined) return undefined
-  const all = settingsOf(beginning ?? '')
-  const similar = whole.length > 0 ? whole : mostSimilar(written, beginning ?? '')
-  if (similar.length === 0 && all.length > 1) {
-    const listed = inWords(all, 'and')
-    return [listed, `. The settings that begin with ${beginning} are ${listed}.`]
-  }
-  const meant = inWords(similar.length === 0 ? all : similar, 'or')
-  return [meant, `. Did you mean ${meant}?`]
-}
-
-/** EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs. */
-function withoutBeginning(name: SettingName): string | undefined {
-  const isOurs = ownBeginnings.some((own) => name.startsWith(own)) && !name.includes('TIMEOUT')
-  return isOurs ? /_(\w+_\w+_\w+)$/.exec(name)?.[1] : undefined
-}
-
 function settingsOf(beginning: string): readonly SettingName[] {
-  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
-}
-
-function inWords(names: readonly string[], last: 'and' | 'or'): string {
-  return names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
+  return settingNames.filter((name) => name.startsWith(beginning))
 }
 
 /** Those that have most words in common with the name behind its beginning; one word at least. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
   // MS says nothing of what is meant.
   const words = written.slice(beginning.length).split('_')
-  const telling = words.filter((word) => word !== 'MS' && word !== '')
+  const telling = words.filter((word) => !['MS', ''].includes(word))
   // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
-  const isUpstream = upstreamNames.some((name) => beginning === `${name.toUpperCase()}_`)
-  const candidates = [...settingsOf(beginning), ...(isUpstream ? settingsOf('UPSTREAM_') : [])]
+  const ofAll = /^(?:SWAP|PAYMENTS|WEBHOOKS)_$/.test(beginning) ? settingsOf('UPSTREAM_') : []
+  const candidates = [...settingsOf(beginning), ...ofAll]
   const likeness = (name: SettingName) => {
     // SWAP_KEY may be a secret: it does not mean the file of a TLS key.
     if (name.endsWith('_FILE') !== written.endsWith('_FILE')) return 0

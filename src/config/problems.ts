@@ -1,3 +1,5 @@
+import { cutText } from '../process/text.ts'
+
 /** Any value of a setting: a list may be an array. */
 export type SettingValue = string | number | boolean | readonly (string | number)[]
 
@@ -18,21 +20,19 @@ export class SettingsError extends Error {
 
   constructor(problems: readonly SettingProblem[]) {
     const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
-    super([`${count} with the settings:`, ...problems.map((problem) => `  ${lineOf(problem)}`)].join('\n'))
+    const lines = problems.map(({ name, value, expected, message }) => {
+      const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
+      return `  ${message ?? `${shown} - expected: ${expected}`}`
+    })
+    super([`${count} with the settings:`, ...lines].join('\n'))
     this.name = 'SettingsError'
     this.problems = problems
   }
 }
 
-function lineOf({ name, value, expected, message }: SettingProblem): string {
-  if (message !== undefined) return message
-  return `${value === undefined ? `${name} is not set` : `${name}=${value}`} - expected: ${expected}`
-}
-
 /** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */
 export function onOneLine(text: string): string {
-  const short = text.length > 200 ? `${text.slice(0, 200)}…` : text
-  return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+  return cutText(text, 200).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 }

@@ -1,5 +1,5 @@
-import { isIP } from 'node:net'
-import type { StoreAddress } from '../http/store-address.ts'
+import { isIP, isIPv4 } from 'node:net'
+import { normalizeAddress } from '../http/ip-address.ts'
 import { Wrong } from './problems.ts'
 
 // Each reader returns what the code needs, or throws Wrong.
@@ -12,6 +12,22 @@ export function isHost(host: string): boolean {
   return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
 }
 
+/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
+export function canonicalHost(host: string): string {
+  const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
+  return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
+}
+
+export function isWildcard(host: string): boolean {
+  return ['0.0.0.0', '::'].includes(canonicalHost(host))
+}
+
+export function isLoopback(host: string): boolean {
+  const name = canonicalHost(host)
+  if (isIPv4(name)) return name.startsWith('127.')
+  return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
+}
+
 /** Without brackets and the last dot. `URL` accepts more than host names: of a,b.example it makes a host. */
 function hostOf({ hostname, port }: URL): string | undefined {
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
@@ -19,8 +35,10 @@ function hostOf({ hostname, port }: URL): string | undefined {
   return isHost(host.replace(/\.$/, '')) && port !== '0' ? host : undefined
 }
 
+const baseUrlExample = 'https://api.example.com/prefix'
+
 /** `keys`: the setting that is for keys; `or`: what else would be right. */
-export function readHttpUrl(text: string, example: string, { keys = '', or = '' } = {}): string {
+export function readHttpUrl(text: string, { example = baseUrlExample, keys = '', or = '' } = {}): string {
   const wrong = (more = '') => new Wrong(`an http or https URL such as ${example}${more}${or}`)
   if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) throw wrong()
   if (/[?#]/.test(text)) throw wrong(', without query and fragment')
@@ -33,9 +51,14 @@ export function readHttpUrl(text: string, example: string, { keys = '', or = '' 
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
+export function readUpstream(text: string, keys = ''): string {
+  if (text.toLowerCase() === 'sandbox') return 'sandbox'
+  return readHttpUrl(text, { keys, or: '; or, outside production, sandbox' })
+}
+
 export function readCollectorUrl(text: string): string {
   const example = 'http://localhost:4318'
-  const url = readHttpUrl(text, example, { keys: 'OTEL_EXPORTER_OTLP_HEADERS' })
+  const url = readHttpUrl(text, { example, keys: 'OTEL_EXPORTER_OTLP_HEADERS' })
   if (!url.endsWith('/v1/traces')) return url
   throw new Wrong(`an http or https URL such as ${example}: /v1/traces is appended`)
 }
@@ -52,22 +75,21 @@ export function readProxyUrl(text: string) {
   if (host === undefined) throw wrong()
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw wrong(', without path, query and fragment; %2F, %3F and %23 in a password are / ? #')
-  const credentials = credentialsOf(url)
-  if (credentials === undefined)
-    throw wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
+  // RFC 7617 section 2: a user has no colon, and neither user nor password has a control character.
+  const unfit = wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
+  const credentials = decode(`${url.username}:${url.password}`, unfit)
+  if (/%3a/i.test(url.username) || /[\u0000-\u001f\u007f]/.test(credentials)) throw unfit
   const authorization =
     credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
   return { host, port: Number(url.port || 80), authorization }
 }
 
-/** RFC 7617 section 2: a user has no colon, and neither user nor password has a control character. */
-function credentialsOf({ username, password }: URL): string | undefined {
+/** Without the percent-encoding; throws `wrong` if it is not one of UTF-8. */
+function decode(encoded: string, wrong: Wrong): string {
   try {
-    const user = decodeURIComponent(username)
-    const credentials = `${user}:${decodeURIComponent(password)}`
-    return user.includes(':') || /[\u0000-\u001f\u007f]/.test(credentials) ? undefined : credentials
+    return decodeURIComponent(encoded)
   } catch {
-    return undefined
+    throw wrong
   }
 }
 
@@ -78,14 +100,14 @@ const storeShape =
   /^(?:redis|valkey)(s)?(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i
 
 /** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
-export function readStoreUrl(text: string): StoreAddress {
+export function readStoreUrl(text: string) {
   const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
   const [, tls, variant, userInfo, hosts = '', path = '', query] = storeShape.exec(text) ?? []
   if (hosts === '' || /[\s\\]/.test(text)) throw new Wrong(storeForms)
   // redis://secret@host would make the password a user name.
   if (userInfo?.includes(':') === false) throw wrong('a colon before the password, also without a user')
 
-  const kind = (variant?.toLowerCase() ?? 'single') as StoreAddress['kind']
+  const kind = (variant?.toLowerCase() ?? 'single') as 'single' | 'sentinel' | 'cluster'
   const nodes = hosts.split(',').map((node) => {
     const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d+))?$/i.exec(node)
     const port = Number(found?.[3] ?? (kind === 'sentinel' ? 26_379 : 6_379))
@@ -108,13 +130,8 @@ export function readStoreUrl(text: string): StoreAddress {
     throw wrong('only sentinelPassword of +sentinel may follow the ?')
 
   const [username, password] = userInfo?.split(/:(.*)/s) ?? []
-  const decoded = (encoded: string | undefined) => {
-    try {
-      return encoded ? decodeURIComponent(encoded) : undefined
-    } catch {
-      throw wrong('a % that is not part of an escape')
-    }
-  }
+  const decoded = (encoded: string | undefined) =>
+    encoded ? decode(encoded, wrong('a % that is not part of an escape')) : undefined
   return {
     ...{ kind, nodes, tls: tls !== undefined, database: Number(database) },
     ...{ username: decoded(username), password: decoded(password) },

@@ -1,17 +1,16 @@
 import { z } from 'zod'
 import { mayBeVersioned } from '../http/fold-path.ts'
-import { claimsClientAddress } from '../http/forwarded.ts'
-import { canonicalHost, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import { claimsClientAddress } from '../http/headers.ts'
+import { namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { prose } from '../process/text.ts'
-import { readCertificates, readKey, readText } from './files.ts'
 import { Wrong } from './problems.ts'
-import { isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
+import { canonicalHost, isHost } from './urls.ts'
 
 // Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
 // they are shown, and errors are not.
 
 /** The schema of what `read` makes of a text, or throws Wrong for. */
-function readBy<Value>(read: (text: string) => Value) {
+export function readBy<Value>(read: (text: string) => Value) {
   return z.string().transform((text, context) => {
     try {
       return read(text)
@@ -23,8 +22,6 @@ function readBy<Value>(read: (text: string) => Value) {
   })
 }
 
-export const anyText = z.string()
-
 /** What would be right stands behind the pattern. */
 function text(pattern: RegExp) {
   return (...expected: Parameters<typeof prose>) => z.string().regex(pattern, prose(...expected))
@@ -32,8 +29,8 @@ function text(pattern: RegExp) {
 
 export function wholeNumber(minimum: number, maximum: number, unit = '') {
   const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
-  const digits = text(/^\d{1,15}$/)`${expected}`.transform(Number)
-  return digits.pipe(z.number().min(minimum, expected).max(maximum, expected))
+  const read = text(/^\d{1,15}$/)`${expected}`.transform(Number)
+  return read.refine((value) => value >= minimum && value <= maximum, expected)
 }
 
 /** Of a day at most. */
@@ -53,17 +50,14 @@ export const port = z
   })
   .pipe(wholeNumber(0, 65535))
 
-export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
-  const expected = `one of ${choices.join(', ')}`
-  return z.string().toLowerCase().pipe(z.enum(choices, expected))
+/** `words`: others that count as one of them. */
+export function oneOf<const Choice extends string>(
+  choices: readonly Choice[],
+  words: Readonly<Record<string, Choice>> = {},
+) {
+  const read = z.string().toLowerCase()
+  return read.transform((text) => words[text] ?? text).pipe(z.enum(choices, `one of ${choices.join(', ')}`))
 }
-
-const switchWords: Readonly<Record<string, string>> = { true: 'on', 1: 'on', false: 'off', 0: 'off' }
-
-export const accessLog = z
-  .string()
-  .transform((text) => switchWords[text.toLowerCase()] ?? text)
-  .pipe(oneOf(['off', 'orders', 'on']))
 
 export const host = z
   .string()
@@ -73,22 +67,6 @@ export const host = z
     'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
   )
 
-const baseUrlExample = 'https://api.example.com/prefix'
-
-export const baseUrl = readBy((text) => readHttpUrl(text, baseUrlExample))
-
-/** `keys`: the setting that is for keys to this upstream. */
-export function baseUrlOrSandbox(keys = '') {
-  const more = { keys, or: '; or, outside production, sandbox' }
-  return readBy((text) =>
-    text.toLowerCase() === 'sandbox' ? 'sandbox' : readHttpUrl(text, baseUrlExample, more),
-  )
-}
-
-export const collectorUrl = readBy(readCollectorUrl)
-export const storeUrl = readBy((url) => ({ url, address: readStoreUrl(url) }))
-export const proxyUrl = readBy((url) => ({ url, address: readProxyUrl(url) }))
-
 /** Without braces: a Cluster would put all keys with the same braces on one server. */
 export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
   at most 64 letters, digits and . : / _ -, such as quotegate: or staging:`
@@ -97,10 +75,6 @@ export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
 export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
   the path of one directory, such as /var/lib/quotegate`
 
-export const textFile = readBy(readText)
-export const certificates = readBy(readCertificates)
-export const privateKey = readBy(readKey)
-
 /** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
 export const token = text(/^[\x21-\x7e]{16,512}$/)`
   a secret of 16 to 512 visible ASCII characters, without spaces and line breaks`
@@ -108,10 +82,8 @@ export const token = text(/^[\x21-\x7e]{16,512}$/)`
 export const headerValue = text(/^[\x20-\x7e]{1,4096}$/)`
   at most 4096 visible ASCII characters and spaces, without line breaks`
 
-type Problem = string | false | undefined
-
 /** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
-function list(form: string, problem: (entry: string) => Problem) {
+function list(form: string, problem: (entry: string) => string | false | undefined) {
   const expected = `a comma-separated list of ${form}`
   return readBy((text): readonly string[] => {
     const entries = [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
@@ -123,7 +95,7 @@ function list(form: string, problem: (entry: string) => Problem) {
   })
 }
 
-function lowerCaseList(form: string, problem: (entry: string) => Problem) {
+function lowerCaseList(form: string, problem: (entry: string) => string | false | undefined) {
   return z.string().toLowerCase().pipe(list(form, problem))
 }
 
@@ -138,31 +110,27 @@ export const pathPrefixes = list('path prefixes such as /checkouts,/refunds', (p
   return mayBeVersioned(path) && 'is a version: only /v3 is relayed, to the swap API'
 })
 
-export const trustedProxies = lowerCaseList(
-  `addresses, CIDRs or ${[...namedBlocks.keys()].join(', ')}`,
-  (entry) => {
-    if (namedBlocks.has(entry)) return undefined
-    const block = parseAddressBlock(entry)
-    return 'problem' in block && block.problem
-  },
-)
+const blockNames = [...namedBlocks.keys()]
+export const trustedProxies = lowerCaseList(`addresses, CIDRs or ${blockNames.join(', ')}`, (entry) => {
+  const block = parseAddressBlock(entry)
+  return !blockNames.includes(entry) && 'problem' in block && block.problem
+})
 
 // Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
 // clients would share a quote.
-const neverKeyed = new Set(
-  `accept accept-encoding connection content-length content-type cookie expect host http2-settings
-  keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
-  transfer-encoding upgrade via x-request-id`.split(/\s+/),
-)
+const neverKeyed = wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
+  http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
+  transfer-encoding upgrade via x-request-id`)
 
 // Headers with another meaning, which no proxy uses for a client's address or place.
-const otherHeaders = new Set([
-  ...neverKeyed,
-  ...`accept-language app-name app-version authorization cache-control content-encoding date idempotency-key origin
-  pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto`.split(
-    /\s+/,
-  ),
-])
+const otherHeaders =
+  wordsOf(`accept-language app-name app-version authorization cache-control content-encoding date
+  idempotency-key origin pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto
+  ${[...neverKeyed].join(' ')}`)
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(text.split(/\s+/))
+}
 
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 

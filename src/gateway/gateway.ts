@@ -1,13 +1,13 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
-import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
-import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'
-import { createApp } from '../routes/app.ts'
+import { createOperationsApp } from '../operations/operations-app.ts'
+import { completeLogger, silentLogger } from '../process/logger.ts'
+import { createApp } from '../server/app.ts'
 import { maxConnections } from '../server/connection-limits.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { checkArguments } from './arguments.ts'
-import { closeAll, createLifecycle, type Lifecycle, OperationsListener } from './lifecycle.ts'
-import { makeParts } from './parts.ts'
+import { Lifecycle } from './lifecycle.ts'
+import { makeParts, type Parts } from './parts.ts'
 import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
 
 /**
@@ -21,122 +21,66 @@ export async function createGateway(
 ): Promise<Gateway> {
   checkArguments(settings, overrides)
   const { limits } = overrides
-  return buildGateway(loadConfig({ ...settings }, { listens: false, ...(limits && { limits }) }), overrides)
-}
-
-interface BuildOptions {
-  /** Answers probes before the ledger is read, which may take longer than a supervisor waits for any answer. */
-  operationsFirst?: boolean
+  return buildGateway(loadConfig({ ...settings }, { by: 'library', ...(limits && { limits }) }), overrides)
 }
 
 /**
- * If a part fails, what was opened before it is closed.
+ * If a part fails, what was opened before it is closed. `operationsFirst`: answers probes before the ledger is read,
+ * which may take longer than a supervisor waits for any answer.
  * @internal
  */
 export async function buildGateway(
   loaded: LoadedConfig,
   overrides: GatewayOverrides = {},
-  { operationsFirst = false }: BuildOptions = {},
+  { operationsFirst = false }: { operationsFirst?: boolean } = {},
 ): Promise<Gateway> {
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
-  const operationsListener = new OperationsListener(loaded.config.admin, log)
-  const opened = new Opened(operationsListener)
+  const lifecycle = new Lifecycle(loaded.config, log)
   try {
-    if (operationsFirst) await operationsListener.listen()
-    return await build(loaded, overrides, { log, operationsListener, opened })
+    if (operationsFirst) await lifecycle.listenForOperations()
+    for (const warning of loaded.warnings) log.warn({}, warning)
+    const parts = await makeParts(loaded, { log, overrides, opened: lifecycle.opened })
+    return await served(parts, lifecycle)
   } catch (error) {
     const onFailedClose = (cause: unknown) => log.error({ cause }, 'a part could not be closed')
-    await opened.close(0).catch(onFailedClose)
+    await lifecycle.closeParts(0).catch(onFailedClose)
     throw error
   }
 }
 
-/**
- * What has to be closed: the last that was opened first, and the operations listener last, so that the end can be
- * watched.
- */
-class Opened {
-  readonly #closes: ((leftMs: number) => unknown)[] = []
-  readonly #listener: OperationsListener
-  operations: OperationsApp | undefined
-
-  constructor(listener: OperationsListener) {
-    this.#listener = listener
-  }
-
-  add(close: (leftMs: number) => unknown): void {
-    this.#closes.unshift(close)
-  }
-
-  async close(leftMs: number): Promise<void> {
-    const endsAtMs = performance.now() + leftMs
-    await closeAll([
-      ...this.#closes.map((close) => () => close(Math.max(0, endsAtMs - performance.now()))),
-      // Its live streams would hold up the listener.
-      () => this.operations?.close(),
-      () => this.#listener.close(),
-    ])
-  }
-}
-
-interface BuildTools {
-  log: Logger
-  operationsListener: OperationsListener
-  opened: Opened
-}
-
-async function build(
-  loaded: LoadedConfig,
-  overrides: GatewayOverrides,
-  { log, operationsListener, opened }: BuildTools,
-): Promise<Gateway> {
-  const { config } = loaded
-  for (const warning of loaded.warnings) log.warn({}, warning)
-  const parts = await makeParts(loaded, {
-    log,
-    overrides,
-    opened: (close) => opened.add(close),
-  })
-  const { events, exchanges, metrics, orderSender, sandbox } = parts
+/** The gateway that these parts are, with its listeners, which do not listen yet. */
+async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
+  const { clock, config, events, exchanges, journals, keys, loaded, log, metrics, notes, orders } = parts
   metrics.watch(parts)
-  await parts.journals.start(parts.notes)
-  await parts.keys.start()
-
+  // The folder first: what the shared list has counts for more.
+  await journals.disk?.read(notes)
+  await journals.stream?.start(notes)
+  await keys.start()
   const { listener, messages } = createApp(exchanges, parts)
-  const operations = createOperationsApp(parts, {
+  const traffic = createTrafficServer({
+    ...{ listener, messages, events, timers: clock.timers },
+    headTimeoutMs: config.requests.headTimeoutMs,
+    maxConnections: maxConnections(config.requests.connections, log),
+  })
+  const operations = createOperationsApp({
+    ...parts,
     settings: settingNames.map((name) => ({
       ...{ name, meaning: factsOf(name).meaning },
       ...loaded.sources[name],
     })),
-    isReady: () => lifecycle.ready,
+    isReady: () => lifecycle.isReady,
     // Reached from this machine, also where it listens on every address.
     trafficUrl: () =>
       lifecycle.trafficUrl?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
   })
-  opened.operations = operations
-  const lifecycle: Lifecycle = createLifecycle({
-    config,
-    log,
-    traffic: createTrafficServer({
-      ...{ listener, messages, events, timers: parts.clock.timers },
-      headTimeoutMs: config.requests.headTimeoutMs,
-      maxConnections: maxConnections(config.requests.connections, log),
-    }),
-    operations: operationsListener,
-    inFlight: () => exchanges.inFlight,
-    ordersSent: () => orderSender.sent,
-    opensAfter: operations.filesRead,
-    closeParts: (leftMs) => opened.close(leftMs),
-  })
-  operationsListener.serve(operations.listener)
-
+  lifecycle.serve({ traffic, operations, exchanges, orders })
   return {
     app: listener,
     listener,
     operations: operations.listener,
-    sandboxUrl: sandbox?.url,
-    listen: lifecycle.listen,
-    close: lifecycle.close,
+    sandboxUrl: parts.sandbox?.url,
+    listen: () => lifecycle.listen(),
+    close: (options) => lifecycle.close(options),
     metrics: metrics.render,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }

@@ -1,165 +1,164 @@
 import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
+import type { OperationsApp } from '../operations/operations-app.ts'
 import { answerStarting } from '../operations/probes.ts'
 import { ListenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
-import { listenBacklog, warnOfCutBacklog } from '../server/connection-limits.ts'
+import { warnOfCutBacklog } from '../server/connection-limits.ts'
 import { closeServer, listen } from '../server/listen.ts'
 import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 
-interface LifecycleParts {
-  config: Pick<Config, 'traffic' | 'drain' | 'requests'>
-  log: Logger
-  traffic: TrafficServer
-  operations: OperationsListener
+/** What the listeners serve, and what a shutdown waits for. */
+interface Served {
+  readonly traffic: TrafficServer
+  readonly operations: OperationsApp
   /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
-  inFlight(): number
+  readonly exchanges: { readonly inFlight: number }
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
-  ordersSent(): number
-  /** What a start waits for; it never rejects. */
-  opensAfter: Promise<unknown>
-  /**
-   * What is behind the traffic listener, ended after it, and last the other. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment
-   * more.
-   */
-  closeParts(leftMs: number): Promise<void>
+  readonly orders: { readonly sent: number }
 }
 
-export interface Urls {
+interface Urls {
   trafficUrl: string
   operationsUrl: string
 }
 
-export interface Lifecycle {
-  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
-  readonly ready: boolean
-  readonly trafficUrl: string | undefined
-  listen(): Promise<Urls>
-  close(options?: { delayMs?: number }): Promise<void>
-}
+/** Closes a part. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
+type Close = (leftMs: number) => unknown
 
 const lookEveryMs = 20
 /** Lets requests notice that their connection was cut; otherwise the closing of the upstreams counts as failures. */
 const noticeCutMs = 200
+/** Enough for a scrape that is being answered. */
+const closeOperationsWithinMs = 2_000
+/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
+const minBacklog = 511
 
-/** Opens both listeners, and closes them in order. */
-export function createLifecycle(parts: LifecycleParts): Lifecycle {
-  const { config, log, traffic, operations } = parts
-  const drainDelay = new AbortController()
-  let opening: Promise<Urls> | undefined
-  let closing: Promise<void> | undefined
-  let urls: Urls | undefined
-  let ready = false
+/** Opens both listeners, and closes them and what is behind them in order. */
+export class Lifecycle {
+  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
+  isReady = false
+  trafficUrl: string | undefined
+  readonly #config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>
+  readonly #log: Logger
+  readonly #operations = createOperationsServer((request, response) => this.#answer(request, response))
+  #operationsUrl: string | undefined
+  #answer: RequestListener = answerStarting
+  #served: Served | undefined
+  /** The last that was opened first. */
+  readonly #closes: Close[] = []
+  readonly #drainDelay = new AbortController()
+  #opening: Promise<Urls> | undefined
+  #closing: Promise<void> | undefined
 
-  async function open(): Promise<Urls> {
-    await parts.opensAfter
-    const operationsUrl = await operations.listen()
-    const at = { ...config.traffic, backlog: listenBacklog(config.requests.connections) }
-    const trafficUrl = await listen(traffic, at, { setting: 'PORT', log }).catch(async (error) => {
-      await operations.close()
-      throw error
-    })
-    warnOfCutBacklog(config.requests.connections, log)
-    urls = { trafficUrl, operationsUrl }
-    ready = closing === undefined
-    return urls
+  constructor(config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>, log: Logger) {
+    this.#config = config
+    this.#log = log
   }
 
-  function cutTheRest(): void {
-    const requests = parts.inFlight()
-    if (requests > 0)
-      log.warn({ requests }, 'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight')
-    traffic.cutConnections()
+  /** Called once a part is open, with how to close it. */
+  readonly opened = (close: Close): void => {
+    this.#closes.unshift(close)
+  }
+
+  /** What the listeners answer from now on; before, the one for operations says that the gateway starts. */
+  serve(served: Served): void {
+    this.#served = served
+    this.#answer = served.operations.listener
+  }
+
+  /** Alone, before there is anything to operate, because reading the ledger may take long. */
+  async listenForOperations(): Promise<string> {
+    const options = { setting: 'ADMIN_PORT', log: this.#log } as const
+    this.#operationsUrl ??= await listen(this.#operations, this.#config.admin, options)
+    return this.#operationsUrl
+  }
+
+  async #closeOperations(): Promise<void> {
+    this.#operationsUrl = undefined
+    await closeServer(this.#operations, { timeoutMs: closeOperationsWithinMs })
+  }
+
+  async listen(): Promise<Urls> {
+    if (this.#closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
+    this.#opening ??= this.#open(this.#served as Served).catch((error) => {
+      // The port may be free later.
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async #open({ operations, traffic }: Served): Promise<Urls> {
+    await operations.filesRead
+    const operationsUrl = await this.listenForOperations()
+    const { connections } = this.#config.requests
+    // As many as may be open, so that clients that come all at once are answered. Those that the kernel drops past that
+    // try again after a second.
+    const at = { ...this.#config.traffic, backlog: Math.max(minBacklog, connections) }
+    const trafficUrl = await listen(traffic, at, { setting: 'PORT', log: this.#log }).catch(async (error) => {
+      await this.#closeOperations()
+      throw error
+    })
+    warnOfCutBacklog(connections, this.#log)
+    this.trafficUrl = trafficUrl
+    this.isReady = this.#closing === undefined
+    return { trafficUrl, operationsUrl }
+  }
+
+  close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
+    const served = this.#served as Served
+    // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
+    const isStarting = this.#closing === undefined && this.#opening !== undefined && !this.isReady
+    this.isReady = false
+    served.traffic.announceEnd()
+    if (delayMs === 0 || isStarting) this.#drainDelay.abort()
+    this.#closing ??= this.#end(served, delayMs)
+    return this.#closing
+  }
+
+  async #end(served: Served, delayMs: number): Promise<void> {
+    await this.#opening?.catch(() => {})
+    await setTimeout(delayMs, undefined, { signal: this.#drainDelay.signal }).catch(() => {})
+    await this.closeParts(await this.#drain(served))
   }
 
   /** Answers or cuts what is in flight. Returns how long what is behind it may take. */
-  async function drain(): Promise<number> {
+  async #drain({ traffic, exchanges, orders }: Served): Promise<number> {
+    const { timeoutMs } = this.#config.drain
     const startedAtMs = performance.now()
-    await closeServer(traffic, {
-      timeoutMs: config.drain.timeoutMs,
-      closeSilent: traffic.closeSilentConnections,
-      cut: cutTheRest,
-    })
+    const cut = () => {
+      const requests = exchanges.inFlight
+      if (requests > 0)
+        this.#log.warn(
+          { requests },
+          'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight',
+        )
+      traffic.cutConnections()
+    }
+    await closeServer(traffic, { timeoutMs, closeSilent: traffic.closeSilentConnections, cut })
     // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
     // get what is left of the same time.
     const closedAtMs = performance.now()
-    const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
-    const isBusy = () => parts.inFlight() > 0 || parts.ordersSent() > 0
+    const leftMs = Math.max(0, timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
+    const isBusy = () => exchanges.inFlight > 0 || orders.sent > 0
     while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
     return Math.max(noticeCutMs, closedAtMs + leftMs - performance.now())
   }
 
-  async function end(delayMs: number): Promise<void> {
-    await opening?.catch(() => {})
-    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
-    const leftMs = await drain()
-    await parts.closeParts(leftMs)
-  }
-
-  return {
-    get ready() {
-      return ready
-    },
-    get trafficUrl() {
-      return urls?.trafficUrl
-    },
-    async listen() {
-      if (closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
-      opening ??= open().catch((error) => {
-        // The port may be free later.
-        opening = undefined
-        throw error
-      })
-      return opening
-    },
-    close({ delayMs = 0 } = {}) {
-      // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
-      const isStarting = closing === undefined && opening !== undefined && !ready
-      ready = false
-      traffic.announceEnd()
-      if (delayMs === 0 || isStarting) drainDelay.abort()
-      closing ??= end(delayMs)
-      return closing
-    },
+  /** What is behind the traffic listener. The operations listener last, so that the end can be watched. */
+  async closeParts(leftMs: number): Promise<void> {
+    const endsAtMs = performance.now() + leftMs
+    await closeAll([
+      ...this.#closes.map((close) => () => close(Math.max(0, endsAtMs - performance.now()))),
+      // Its live streams would hold up the listener.
+      () => this.#served?.operations.close(),
+      () => this.#closeOperations(),
+    ])
   }
 }
-
-/**
- * The operations listener. It can listen before there is anything to operate, because reading the ledger may take long.
- */
-export class OperationsListener {
-  readonly #at: Config['admin']
-  readonly #log: Logger
-  readonly #server = createOperationsServer((request, response) => this.#answer(request, response))
-  #answer: RequestListener = answerStarting
-  #url: string | undefined
-
-  constructor(at: Config['admin'], log: Logger) {
-    this.#at = at
-    this.#log = log
-  }
-
-  /** What it answers from now on; before, that the gateway starts. */
-  serve(listener: RequestListener): void {
-    this.#answer = listener
-  }
-
-  /** Resolves to its URL, also if it listens already. */
-  async listen(): Promise<string> {
-    this.#url ??= await listen(this.#server, this.#at, { setting: 'ADMIN_PORT', log: this.#log })
-    return this.#url
-  }
-
-  async close(): Promise<void> {
-    this.#url = undefined
-    await closeServer(this.#server, { timeoutMs: closeWithinMs })
-  }
-}
-
-/** Enough for a scrape that is being answered. */
-const closeWithinMs = 2_000
 
 /** Calls each after the one before has settled, also if that failed: a journal that is not closed counts as a crash. */
 export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {

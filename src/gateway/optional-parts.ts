@@ -8,7 +8,6 @@ import { SettingsError } from '../config/problems.ts'
 import type { Events } from '../events.ts'
 import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
-import type { Journal, JournalReader, JournalRecord } from '../journal/journal.ts'
 import type { StreamJournal } from '../journal/stream.ts'
 import { type KeyKeeper, keptForMs } from '../orders/keys.ts'
 import type { Logger } from '../process/logger.ts'
@@ -91,81 +90,51 @@ export async function storeIfSet({ config, clock, events, log }: Basics) {
 }
 
 /** Throws a StateError where the folder cannot be used. */
-export async function journalsIfSet(
+export async function diskIfSet(
   { config, clock, log, events }: Basics,
   sharedStore: SharedStore | undefined,
-): Promise<Journals> {
+): Promise<DiskJournal | undefined> {
   const { state, upstreams, production, store, ledger } = config
-  if (state === undefined && production && store === undefined)
-    log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
-  const swapBaseUrl = upstreams.swap.baseUrl ?? ''
-  return new Journals({
-    disk: state && (await diskAt(state.directory)),
-    stream: sharedStore && (await streamOver(sharedStore)),
+  if (state === undefined) {
+    if (production && store === undefined)
+      log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
+    return undefined
+  }
+  const { DiskJournal } = await import('../journal/disk.ts')
+  return DiskJournal.open({
+    ...{ ...state, swapBaseUrl: upstreams.swap.baseUrl ?? '', salt: sharedStore?.salt },
+    ...{ maxRecords: ledger.entries, retentionMs: ledger.retentionMs, clock, log, events },
   })
+}
 
-  async function diskAt(directory: string): Promise<DiskJournal> {
-    const { DiskJournal } = await import('../journal/disk.ts')
-    const { entries: maxRecords, retentionMs } = ledger
-    const salt = sharedStore?.salt
-    return DiskJournal.open({ directory, swapBaseUrl, salt, maxRecords, retentionMs, clock, log, events })
-  }
-
-  async function streamOver(shared: SharedStore): Promise<StreamJournal> {
-    const { StreamJournal } = await import('../journal/stream.ts')
-    const key = `${shared.keyPrefix}journal:${hash('sha256', swapBaseUrl, 'base64url').slice(0, 22)}`
-    const { entries: maxEntries } = ledger
-    const timeoutMs = store?.timeoutMs ?? 0
-    return new StreamJournal({ store: shared, key, maxEntries, timeoutMs, clock, log, events })
-  }
+export async function streamIfSet(
+  { config: { upstreams, store, ledger }, clock, log, events }: Basics,
+  sharedStore: SharedStore | undefined,
+): Promise<StreamJournal | undefined> {
+  if (sharedStore === undefined) return undefined
+  const { StreamJournal } = await import('../journal/stream.ts')
+  const ofUpstream = hash('sha256', upstreams.swap.baseUrl ?? '', 'base64url').slice(0, 22)
+  return new StreamJournal({
+    ...{ store: sharedStore, key: `${sharedStore.keyPrefix}journal:${ofUpstream}` },
+    ...{ maxEntries: ledger.entries, timeoutMs: store?.timeoutMs ?? 0, clock, log, events },
+  })
 }
 
 /** Where the keys of orders outlive the process, and where other replicas find them. */
 export async function keyKeepersIfSet(
   { config: { state }, clock, log }: Basics,
-  { journals, sharedStore }: { journals: Journals; sharedStore: SharedStore | undefined },
+  { disk, sharedStore }: { disk: DiskJournal | undefined; sharedStore: SharedStore | undefined },
 ): Promise<readonly KeyKeeper[]> {
   const keepers: KeyKeeper[] = []
-  if (state !== undefined && journals.disk !== undefined) {
+  if (state !== undefined && disk !== undefined) {
     const { KeyFile } = await import('../journal/key-file.ts')
-    keepers.push(new KeyFile({ directory: state.directory, clock, log, trouble: journals.disk.trouble }))
+    keepers.push(new KeyFile({ directory: state.directory, clock, log, trouble: disk.trouble }))
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
     keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
   }
   return keepers
-}
-
-/** The folder and the list that replicas share, as far as they are set, as one journal. */
-class Journals implements Journal {
-  readonly disk: DiskJournal | undefined
-  readonly stream: StreamJournal | undefined
-
-  constructor({ disk, stream }: { disk?: DiskJournal | undefined; stream?: StreamJournal | undefined }) {
-    this.disk = disk
-    this.stream = stream
-  }
-
-  /** The folder first: what the shared list has counts for more. */
-  async start(reader: JournalReader): Promise<void> {
-    await this.disk?.read(reader)
-    await this.stream?.start(reader)
-  }
-
-  append(record: JournalRecord): Promise<void> | void {
-    this.disk?.append(record)
-    return this.stream?.append(record)
-  }
-
-  caughtUp(): Promise<boolean> | boolean {
-    return this.stream?.caughtUp() ?? true
-  }
-
-  async close(): Promise<void> {
-    await this.stream?.close()
-    await this.disk?.close()
-  }
 }
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }

@@ -1,9 +1,8 @@
-import { Clients, createLoggedAddress } from '../client/client-address.ts'
+import { Clients, loggedAddresses } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
 import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { Events } from '../events.ts'
-import { createRequestIds } from '../http/ids.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createAccessLog, createOrderLog } from '../operations/access-log.ts'
@@ -14,33 +13,32 @@ import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
 import { OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
-import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
-import { PlainOrderRoute } from '../orders/plain.ts'
-import { FloatOrderRoute } from '../orders/route.ts'
-import { OrderSender } from '../orders/send.ts'
+import { OrderRoutes } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { SummedLog } from '../process/summed-log.ts'
 import { QuoteCache } from '../quotes/cache.ts'
-import { ClockDifference } from '../quotes/clock-difference.ts'
+import { ClockDifference } from '../quotes/ends.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
 import { QuoteRoute } from '../quotes/route.ts'
 import { QuotesOfAll } from '../replicas/quotes.ts'
-import { Exchanges } from '../routes/app.ts'
-import { createAreaReader } from '../routes/area.ts'
-import { PassThroughRoute } from '../routes/passthrough.ts'
+import { Exchanges } from '../server/app.ts'
+import { createAreaReader } from '../server/area.ts'
+import { createRequestIds } from '../server/exchange.ts'
+import { PassThroughRoute } from '../server/passthrough.ts'
 import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
 import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import {
   createUpstreams,
-  journalsIfSet,
+  diskIfSet,
   keyKeepersIfSet,
   rateLimitIfSet,
   sandboxIfNeeded,
   storeIfSet,
+  streamIfSet,
   tracingIfSet,
 } from './optional-parts.ts'
 import type { GatewayOverrides } from './types.ts'
@@ -61,12 +59,11 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
   opened(() => summedLog.flush())
-  const basic = { loaded, config, clock, log, version }
 
   // What listens to all others.
   const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
   const applicationOf = createApplicationOf(config.swap.appName)
-  const loggedAddress = createLoggedAddress(config.log.clientAddress)
+  const loggedAddress = loggedAddresses[config.log.clientAddress]
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
@@ -78,22 +75,22 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     clientIpHeader: config.client.ipHeader,
   })
   const clockDifference = new ClockDifference(log)
-  const reach = new LedgerReach({ ...config.ledger, clock, log })
   const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const { access } = config.log
+  const logs = [
+    ...(access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
+    ...(access === 'off' ? [] : [createOrderLog(forLogs)]),
+    createEventLog(forLogs),
+  ]
   const events = new Events([
     ...(config.traces === undefined ? [] : [serverSpans]),
-    ...metrics.listeners,
-    ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
-    ...(config.log.access !== 'off' ? [createOrderLog(forLogs)] : []),
+    metrics.listener,
+    ...(overrides.logger === undefined ? [] : logs),
     history,
     recent,
     outages,
-    createEventLog(forLogs),
     addressNotes,
-    clockDifference,
-    reach,
   ])
-  const listening = { events, metrics, history, recent, outages, addressNotes }
 
   // What has to be closed, in the other order.
   const basics = { config, clock, events, log, clients, applicationOf }
@@ -102,8 +99,11 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const { network } = overrides
   const sharedStore = network?.sharedStore ?? (await storeIfSet(basics))
   opened(() => sharedStore?.close())
-  const journals = await journalsIfSet(basics, sharedStore)
-  opened(() => journals.close())
+  const disk = await diskIfSet(basics, sharedStore)
+  opened(() => disk?.close())
+  const stream = await streamIfSet(basics, sharedStore)
+  opened(() => stream?.close())
+  const journals = { disk, stream }
   // Once the upstreams are closed, each order has its outcome.
   let keys: OrderKeys | undefined
   opened(() => keys?.close())
@@ -111,7 +111,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => sandbox?.close())
   const upstreams = createUpstreams(basics, { connect: network?.connect, sandbox })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
-  const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
 
   // What the ways of requests share.
   const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
@@ -128,9 +127,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
-  const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
-  const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
-  const ledger = new Ledger({ ...config.ledger, clock, dropped })
+  const markOf = createPartitionMark(disk?.salt ?? sharedStore?.salt)
+  const ledger = new Ledger({ ...config.ledger, clock, log })
   const cache = new QuoteCache({ config, events })
   const providerLimit = new ProviderLimit({ clock, events })
   const sharedQuotes: QuotesOfAll | undefined =
@@ -146,23 +144,22 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     })
   keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
-    keepers: await keyKeepersIfSet(basics, { journals, sharedStore }),
+    keepers: await keyKeepersIfSet(basics, { disk, sharedStore }),
     orderMs: config.upstream.totalTimeoutMs,
     clock,
     events,
   })
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
-  const shared = {
-    ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },
-    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, keys, clockDifference },
-  }
 
   // The ways themselves.
-  const orderSender = new OrderSender({ clock, config, upstream: upstreams.swap })
-  const before = { ...basic, ...listening, ...open, ...shared, orderSender }
+  const before = {
+    ...{ loaded, config, clock, log, version, events, metrics, history, recent, outages, addressNotes },
+    ...{ sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap, exchanges, clients },
+    ...{ applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf, ledger, cache },
+    ...{ providerLimit, sharedQuotes, notes, keys, clockDifference },
+  }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  const floatOrders = new FloatOrderRoute(before)
-  const plainOrders = new PlainOrderRoute({ ...before, passThrough })
-  return { ...before, passThrough, quotes, floatOrders, plainOrders }
+  const orders = new OrderRoutes({ ...before, passThrough })
+  return { ...before, passThrough, quotes, orders }
 }

@@ -6,7 +6,7 @@ import type { SettingValue } from '../config/problems.ts'
 import type { SecretFileSetting, SettingName } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import type { ConnectionOptions } from '../upstream/connector.ts'
+import type { ConnectionOptions } from '../upstream/connection.ts'
 
 export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
 

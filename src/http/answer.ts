@@ -7,8 +7,7 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PatientTimer } from '../clock.ts'
-import { dateLine } from './date.ts'
-import { headerValues } from './headers.ts'
+import { headerLines, headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /**
@@ -128,37 +127,31 @@ export function writeReceivedHead(
   response: ServerResponse,
   { status, reason, headers }: { status: number; reason: string; headers: string[] },
 ): void {
-  response.writeHead(status, reason, hasNonAsciiDisposition(headers) ? lengthsLast(headers) : headers)
-}
-
-function hasNonAsciiDisposition(headers: readonly string[]): boolean {
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    if (name.length !== 19 || name.toLowerCase() !== 'content-disposition') continue
-    if (/[\x80-\xff]/.test(headers[index + 1] as string)) return true
-  }
-  return false
-}
-
-function lengthsLast(headers: readonly string[]): string[] {
-  const others: string[] = []
-  const lengths: string[] = []
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    const list = name.toLowerCase() === 'content-length' ? lengths : others
-    list.push(name, headers[index + 1] as string)
-  }
-  return others.concat(lengths)
-}
-
-/** Whether the whole answer was sent. A response that closes before that was cut off. */
-export function isSent(response: ServerResponse): boolean {
-  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+  const isAscii = !/[\x80-\xff]/.test(headerLines(headers, 'content-disposition') ?? '')
+  const isLength = (_: string, at: number) => headers[at - (at % 2)]?.toLowerCase() === 'content-length'
+  const lengthsLast = () => [
+    ...headers.filter((part, at) => !isLength(part, at)),
+    ...headers.filter(isLength),
+  ]
+  response.writeHead(status, reason, isAscii ? headers : lengthsLast())
 }
 
 /** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
+}
+
+/** The Date line is cached for one second, as Node caches its own. */
+let dateOfSecond = ''
+let dateUntilMs = 0
+
+export function dateLine(): string {
+  const nowMs = Date.now()
+  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
+    dateOfSecond = `Date: ${new Date(nowMs).toUTCString()}\r\n`
+    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
+  }
+  return dateOfSecond
 }
 
 /** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */
@@ -184,7 +177,7 @@ const maxDrainedBytes = 65_536
  * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may
  * pause. Closing at once would reset the connection: no answer arrives.
  */
-const lingerMs = 2_000
+export const lingerMs = 2_000
 
 /** Marks a connection that serves no further requests after a refusal: its next bytes may be smuggled, or unwanted. */
 export const refused = Symbol('refused')
@@ -226,24 +219,11 @@ export function answerProblem(
     return
   }
   response.write(body)
-  endOnceRead(request, response)
+  // The connection is closed only after the client has stopped sending.
+  readToEnd(request, () => response.end())
 }
 
-/** Answers on a socket for which Node has no response object. The connection serves no further requests. */
-export function answerSocket(
-  socket: Duplex,
-  { problem, requestId }: { problem: Problem; requestId: string },
-): void {
-  ;(socket as Refusable)[refused] = true
-  const body = problemBody(problem, requestId)
-  const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
-  const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
-  socket.end(`${head}${dateLine()}\r\n${body}`)
-  const timer = new PatientTimer(lingerMs, () => socket.destroy())
-  socket.once('close', () => timer.clear())
-}
-
-function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
+export function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
   const own = ['Content-Type', 'application/problem+json', 'Content-Length', String(length)]
   own.push('Cache-Control', 'no-store', 'X-Request-Id', requestId, ...Object.entries(headers).flat())
   return own
@@ -272,11 +252,6 @@ export function endAnswer(request: IncomingMessage, response: ServerResponse, la
   }
   // An empty write sends the head of an answer that has no body.
   response.write(lastBytes ?? noBytes)
-  endOnceRead(request, response)
-}
-
-/** Ends an answer that closes its connection, but only after the client has stopped sending. */
-function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
   readToEnd(request, () => response.end())
 }
 

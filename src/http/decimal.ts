@@ -85,18 +85,3 @@ export function isPositiveDecimal(text: string): boolean {
   const canonical = parseDecimal(text)
   return canonical !== undefined && !isZero(canonical)
 }
-
-/**
- * Whether the source text of a JSON number means the given decimal. A browser that was quoted
- * "123456789.123456789" orders 123456789.12345679, the shortest spelling of the nearest double. So the shortest
- * spelling matches every decimal with the same double. Longer spellings are compared digit by digit, because a
- * client that writes more digits than its double needs means them.
- */
-export function sameAsDouble(jsonNumberText: string, decimal: string): boolean {
-  const ordered = parseDecimal(jsonNumberText)
-  const quoted = parseDecimal(decimal)
-  if (ordered === undefined || quoted === undefined) return false
-  if (ordered === quoted) return true
-  const double = Number(ordered)
-  return double === Number(quoted) && parseDecimal(String(double)) === ordered
-}

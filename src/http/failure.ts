@@ -15,19 +15,6 @@ export type UpstreamFault =
   /** Our own type: the request was not sent, because the upstream kept failing. Sent as destination_unavailable. */
   | 'breaker_open'
 
-/** What can be said of an outage besides which breaker is open. */
-interface OutageFacts {
-  /** How many pairs have stopped. */
-  readonly stoppedPairs: number
-  /**
-   * How many pairs were asked for, if no quote has succeeded since the outage began. Undefined: some have, or the outage
-   * is not one of quotes.
-   */
-  readonly pairsAskedFor: number | undefined
-  /** What has succeeded since then and is not stopped. */
-  readonly stillServed: readonly ('quotes' | 'orders' | 'rest')[]
-}
-
 /** An upstream gave no answer that could be passed on. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure'
@@ -38,8 +25,8 @@ export class UpstreamFailure extends Error {
   readonly retryAfterMs: number
   /** With `breaker_open`: which of the upstream's breakers it was. */
   readonly breaker: OpenBreaker | undefined
-  /** With `breaker_open`. */
-  readonly outage: OutageFacts | undefined
+  /** With `breaker_open`: what fails, and what is still served. `API` stands for the name of the upstream. */
+  readonly outage: string | undefined
 
   constructor(
     upstream: string,
@@ -49,7 +36,7 @@ export class UpstreamFailure extends Error {
       cause?: unknown
       retryAfterMs?: number
       breaker?: OpenBreaker
-      outage?: OutageFacts
+      outage?: string
     },
   ) {
     super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })

@@ -38,3 +38,22 @@ const versionSegment = /^\/v\d+(?:[./]|$)/i
 export function mayBeVersioned(path: string): boolean {
   return foldPath(path).some((reading) => versionSegment.test(reading))
 }
+
+/**
+ * One name for all spellings of a pair that upstream routers may take for the same: without escapes, path parameters and
+ * small letters. For counting alone: two names may have one.
+ */
+export function foldPair(pair: string): string {
+  return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()
+}
+
+/**
+ * Decodes each byte by itself, not as UTF-8, so that it never throws. Only ASCII matters here, and a byte above 7F
+ * never decodes to ASCII.
+ */
+export function percentDecode(text: string): string {
+  if (!text.includes('%')) return text
+  return text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_escape, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+}

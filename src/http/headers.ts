@@ -138,23 +138,6 @@ export function ownRequestId(received: readonly string[], id: string): readonly 
   return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
 }
 
-/**
- * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
- * twice. `Vary: *` stays as it is, because it says more than any name.
- */
-export function withVary(headers: readonly string[], names: readonly string[]): string[] {
-  const lines = headerValues(headers, 'vary')
-  if (lines.length === 0) return [...headers, 'Vary', names.join(', ')]
-  const received = lines
-    .flatMap((line) => line.split(','))
-    .map((member) => member.trim())
-    .filter((member) => member !== '')
-  if (received.includes('*')) return [...headers]
-  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
-  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
-  return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
-}
-
 /** Several lines of one header as one text: no header line holds a line break. */
 export const lineBreak = '\n'
 
@@ -176,75 +159,18 @@ export function headerLines(rawHeaders: readonly string[], lowerCaseName: string
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
     if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
-    lines = withLine(lines, rawHeaders[index + 1] as string)
+    const value = rawHeaders[index + 1] as string
+    lines = lines === undefined ? value : lines + lineBreak + value
   }
   return lines
 }
 
-/** The same for several headers, found in one pass: their lines in the order of the names. */
-export function createHeaderPicker(
+/** The same for several headers, in the order of their names. */
+export function linesOf(
+  rawHeaders: readonly string[],
   lowerCaseNames: readonly string[],
-): (rawHeaders: readonly string[]) => readonly (string | undefined)[] {
-  const byLength: { name: string; place: number }[][] = []
-  for (const [place, name] of lowerCaseNames.entries()) {
-    byLength[name.length] ??= []
-    byLength[name.length]?.push({ name, place })
-  }
-  return (rawHeaders) => {
-    const picked: (string | undefined)[] = lowerCaseNames.map(() => undefined)
-    for (let index = 0; index < rawHeaders.length; index += 2) {
-      const name = rawHeaders[index] as string
-      const wanted = byLength[name.length]
-      if (wanted === undefined) continue
-      const lowerCaseName = name.toLowerCase()
-      for (const one of wanted) {
-        if (one.name === lowerCaseName)
-          picked[one.place] = withLine(picked[one.place], rawHeaders[index + 1] as string)
-      }
-    }
-    return picked
-  }
-}
-
-function withLine(lines: string | undefined, value: string): string {
-  return lines === undefined ? value : lines + lineBreak + value
-}
-
-/**
- * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
- * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
- */
-export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {
-  const codings = headerLines(rawHeaders, 'transfer-encoding')
-  return codings !== undefined && !/^chunked *(?:\nchunked *)*$/i.test(codings)
-}
-
-/** undici hands header bytes over as Buffers; latin1 keeps every byte. */
-export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
-  const texts: string[] = []
-  for (const part of rawHeaders) texts.push(typeof part === 'string' ? part : part.toString('latin1'))
-  return texts
-}
-
-const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
-
-/** Whether the lines of Via name a quotegate: the request has been through one already (RFC 9110 7.6.3). */
-export function namesQuotegate(viaLines: string | undefined): boolean {
-  return viaLines?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
-}
-
-/** Whether a text is nothing but ASCII that a head may hold. */
-export function isPlain(text: string): boolean {
-  return /^[\x20-\x7e\t]*$/.test(text)
-}
-
-/**
- * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then:
- * no phrase at all is better than a mangled one.
- */
-export function reasonBytes(reason: string): string {
-  if (isPlain(reason)) return reason
-  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+): (string | undefined)[] {
+  return lowerCaseNames.map((name) => headerLines(rawHeaders, name))
 }
 
 /** Returns the same list again for equal lists: a provider sends the same headers with nearly every quote. */
@@ -305,4 +231,33 @@ const isOfOneExchange = memoize(
 /** The headers that remain true in a later answer with the same body, to the same client or another. */
 export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
+}
+
+/** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
+export const clientAddressHeaders: ReadonlySet<string> = new Set(
+  `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
+  x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
+  true-client-ip x-true-client-ip fastly-client-ip fly-client-ip incap-client-ip x-nf-client-connection-ip
+  cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip cloudfront-viewer-address
+  x-azure-clientip x-azure-socketip x-sucuri-clientip x-appengine-user-ip x-envoy-external-address
+  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
+)
+
+export const claimsClientAddress = memoize((lowerCaseName) => {
+  // CGI and WSGI servers do not tell "_" from "-" in a header name.
+  const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
+  return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
+})
+
+/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+
+/** The first header that claims a client's address, as spelled. */
+export function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name === undefined || name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) return name
+  }
+  return undefined
 }

@@ -13,6 +13,19 @@ export function plainAddress(text: string): string | undefined {
 }
 
 /**
+ * The one element that the upstream receives. `address` is the client's, as `normalizeAddress` writes it. Text that is
+ * not an address becomes `unknown`, so that no other text can reach the header.
+ */
+export function formatForwarded(address: string | undefined): string {
+  if (address === undefined) return 'for=unknown'
+  if (isIPv4(address)) return `for=${address}`
+  const plain = plainAddress(address)
+  // RFC 7239 section 6: brackets are not token characters, so an IPv6 address is always quoted. The swap
+  // upstream ignores it otherwise and judges the gateway's own address instead.
+  return plain === undefined ? 'for=unknown' : `for="[${plain}]"`
+}
+
+/**
  * The canonical spelling of an IP address: dotted IPv4, or IPv6 by RFC 5952, without a zone. An IPv4-mapped IPv6
  * address becomes IPv4. Undefined for text that is not an address.
  */
@@ -21,29 +34,13 @@ export function normalizeAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
   const address = plainAddress(text)
   if (address === undefined) return undefined
-  // A shortcut, because a dual-stack listener writes every IPv4 peer this way.
-  if (address.startsWith('::ffff:')) {
-    const mapped = address.slice('::ffff:'.length)
-    if (isIPv4(mapped)) return mapped
-  }
-  const groups = ipv6Groups(address)
-  return isMapped(groups) ? mappedText(groups) : ipv6Text(groups)
-}
-
-/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
-export function canonicalHost(host: string): string {
-  const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
-  return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
-}
-
-export function isWildcard(host: string): boolean {
-  return ['0.0.0.0', '::'].includes(canonicalHost(host))
-}
-
-export function isLoopback(host: string): boolean {
-  const name = canonicalHost(host)
-  if (isIPv4(name)) return name.startsWith('127.')
-  return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
+  // URL spells IPv6 addresses as RFC 5952 does.
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  // RFC 4291 section 2.5.5.2. The deprecated IPv4-compatible `::192.0.2.1` is not mapped.
+  const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical)
+  if (mapped === null) return canonical
+  const [high, low] = [Number.parseInt(mapped[1] ?? '', 16), Number.parseInt(mapped[2] ?? '', 16)]
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
 /** A range of addresses of one family; blocks written in IPv4-mapped form are IPv4. */
@@ -73,7 +70,7 @@ export function parseAddressBlock(text: string): AddressBlock | { problem: strin
   if (prefix < mappedBits) {
     return { problem: `is an IPv4-mapped address and needs a prefix of at least ${mappedBits}` }
   }
-  return { groups: addressGroups(address), prefix: prefix - mappedBits }
+  return { groups: groupsOf(address), prefix: prefix - mappedBits }
 }
 
 /**
@@ -89,79 +86,32 @@ export const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
 /** Whether one of the blocks holds the address, which must be canonical. `::/0` holds IPv6 addresses only. */
 export function blocksHold(blocks: readonly AddressBlock[], address: string): boolean {
   if (blocks.length === 0) return false
-  const groups = addressGroups(address)
+  // Not net.BlockList: it takes several times as long, and an IPv4 address for its mapped IPv6 address, too.
+  const groups = groupsOf(address)
   return blocks.some((block) => groups.length === block.groups.length && sharePrefix(groups, block))
 }
 
 function sharePrefix(groups: readonly number[], block: AddressBlock): boolean {
-  let bits = block.prefix
-  for (const [index, group] of block.groups.entries()) {
-    if (bits <= 0) return true
-    const ignored = Math.max(0, 16 - bits)
-    if (group >> ignored !== (groups[index] ?? 0) >> ignored) return false
-    bits -= 16
+  return block.groups.every((group, index) => {
+    const ignored = Math.min(16, Math.max(0, 16 * (index + 1) - block.prefix))
+    return group >> ignored === (groups[index] ?? 0) >> ignored
+  })
+}
+
+/** The groups of 16 bits of a canonical address. */
+function groupsOf(address: string): number[] {
+  if (isIPv4(address)) {
+    const [first = 0, second = 0, third = 0, fourth = 0] = address.split('.').map(Number)
+    return [(first << 8) | second, (third << 8) | fourth]
   }
-  return true
+  const [before = [], after = []] = address
+    .split('::')
+    .map((part) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))))
+  return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
 }
 
 function readPrefix(text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : undefined
-}
-
-function addressGroups(address: string): number[] {
-  return address.includes(':') ? ipv6Groups(address) : ipv4Groups(address)
-}
-
-function ipv4Groups(address: string): number[] {
-  const [first, second, third, fourth] = address.split('.').map(Number)
-  return [((first ?? 0) << 8) | (second ?? 0), ((third ?? 0) << 8) | (fourth ?? 0)]
-}
-
-/** The eight groups of an IPv6 address, which `net` has found valid. */
-function ipv6Groups(address: string): number[] {
-  const [head = '', tail] = address.split('::')
-  const groups = readGroups(head)
-  if (tail === undefined) return groups
-  const after = readGroups(tail)
-  while (groups.length < 8 - after.length) groups.push(0)
-  return groups.concat(after)
-}
-
-function readGroups(text: string): number[] {
-  const groups: number[] = []
-  if (text === '') return groups
-  for (const part of text.split(':')) {
-    if (part.includes('.')) groups.push(...ipv4Groups(part))
-    else groups.push(Number.parseInt(part, 16))
-  }
-  return groups
-}
-
-/** RFC 4291 section 2.5.5.2. The deprecated IPv4-compatible `::192.0.2.1` is not mapped. */
-function isMapped(groups: readonly number[]): boolean {
-  return groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
-}
-
-function mappedText(groups: readonly number[]): string {
-  const [high = 0, low = 0] = groups.slice(6)
-  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
-}
-
-/** RFC 5952 section 4.2: shortens the longest run of zero groups, the first of equal runs, never a single group. */
-function ipv6Text(groups: readonly number[]): string {
-  let longest = 1
-  let end = 0
-  let run = 0
-  for (const [index, group] of groups.entries()) {
-    run = group === 0 ? run + 1 : 0
-    if (run > longest) {
-      longest = run
-      end = index + 1
-    }
-  }
-  const digits = groups.map((group) => group.toString(16))
-  if (longest === 1) return digits.join(':')
-  return `${digits.slice(0, end - longest).join(':')}::${digits.slice(end).join(':')}`
 }
 
 /** The address without its last octet or its last 64 bits: enough to tell networks apart, but not people. */
@@ -169,6 +119,6 @@ export function maskedAddress(text: string | undefined): string {
   const address = text && normalizeAddress(text)
   if (!address) return 'unknown'
   if (isIPv4(address)) return address.replace(/\d{1,3}$/, 'x')
-  const network = ipv6Groups(address).slice(0, 4)
+  const network = groupsOf(address).slice(0, 4)
   return `${network.map((group) => group.toString(16)).join(':')}:x`
 }

@@ -1,22 +1,23 @@
-import { type Clock, lookAt, type Now, type Timer, type Timers } from '../clock.ts'
+import { lookAt, type Now, type Timer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
-import type { Logger } from '../process/logger.ts'
 import { type DiskOperation, DiskTrouble, patienceMs } from './disk-trouble.ts'
-import { FolderLock } from './folder-lock.ts'
-import { type FoundFolder, findFolder } from './found-segments.ts'
-import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import { lockFolder } from './folder-lock.ts'
+import { type FolderOptions, findFolder } from './found-segments.ts'
+import type { JournalFacts, JournalReader, JournalRecord } from './journal.ts'
 import { countLines, Reading } from './read-segments.ts'
 import { encodeEnd, encodeRecord, maxRecordLength } from './records.ts'
-import { countRecord, Segments, type SegmentsOptions } from './segments.ts'
+import {
+  countRecord,
+  type Folder,
+  forgottenOf,
+  OpenSegment,
+  removeSegment,
+  type Segment,
+} from './segments.ts'
 
-export interface DiskOptions extends SegmentsOptions {
-  swapBaseUrl: string
-  /** The shared store's, if there is one; else the folder has its own. */
-  salt: string | undefined
-  clock: Clock
-  log: Logger
+export interface DiskOptions extends FolderOptions {
   events: Events
 }
 
@@ -33,8 +34,10 @@ export interface DiskFacts extends JournalFacts {
 }
 
 const writeAfterMs = 50
-const firstRetryAfterMs = 1_000
-const maxRetryAfterMs = 15_000
+/** On a disk that has failed. */
+const retryAfterMs = 2_000
+/** Syncs cost a disk more than writes. With one that takes as long, what was written is synced within a second. */
+const syncAfterMs = 400
 const tidyEveryMs = 30_000
 /** So few that encoding them holds up no request. */
 const maxBatch = 1_000
@@ -45,41 +48,43 @@ const maxWaiting = 100_000
 const droppedAtOnce = 1_000
 
 /** The journal in a folder on this machine. One process writes it, and reads it once, when it starts. */
-export class DiskJournal implements Journal {
-  readonly salt: string
+export class DiskJournal {
+  readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #timers: Timers
-  readonly #lock: FolderLock
-  readonly trouble: DiskTrouble
-  readonly #segments: Segments
-  readonly #setAside: number
-  /** All that earlier processes wrote was found. */
-  #isWhole: boolean
+  readonly #unlock: () => Promise<void>
+  readonly #folder: Folder
+  #current: OpenSegment | undefined
   /** The newest segment ends with a clean end, or there is none. */
   #isEndSaid = true
   /** Once all is read. */
   #reader: JournalReader | undefined
-  #waiting: JournalRecord[] = []
-  #underWay = 0
+  /** The first of them may be under way to the disk. */
+  readonly #waiting: JournalRecord[] = []
   #dropped = 0
   #appended = 0
   #restored = 0
   #skipped = 0
-  #writing: Promise<void> | undefined
-  #writeTimer: Timer | undefined
-  #tidyTimer: Timer | undefined
-  #retryAfterMs = firstRetryAfterMs
+  #turn: Promise<void> | undefined
+  #turnTimer: Timer | undefined
+  /** Writes, and how many of them are synced; and until when all is that was appended. */
+  #writes = 0
+  #synced = 0
+  #writtenUpToMs: number
+  #syncedUpToMs: number
+  #syncing: Promise<void> | undefined
+  /** All segments that were left are closed. */
+  #left: Promise<unknown> = Promise.resolve()
+  #syncTimer: Timer | undefined
   #closing: Promise<void> | undefined
 
-  private constructor(options: DiskOptions, lock: FolderLock, found: FoundFolder) {
+  private constructor(options: DiskOptions, unlock: () => Promise<void>, folder: Folder) {
     this.#options = options
     this.#timers = options.clock.timers
-    this.#lock = lock
+    this.#unlock = unlock
+    this.#folder = folder
     this.trouble = new DiskTrouble(options.clock, options.events)
-    this.#segments = new Segments(options, this.trouble, found)
-    this.salt = found.salt
-    this.#setAside = found.setAside
-    this.#isWhole = found.isWhole
+    this.#writtenUpToMs = this.#syncedUpToMs = options.clock.nowMs()
   }
 
   /** Throws a StateError where the start has to be refused. */
@@ -87,11 +92,11 @@ export class DiskJournal implements Journal {
     const { directory } = options
     try {
       makeFolders(directory)
-      const lock = await FolderLock.take(directory)
+      const unlock = await lockFolder(directory)
       try {
-        return new DiskJournal(options, lock, await findFolder(options, options.clock.nowMs()))
+        return new DiskJournal(options, unlock, await findFolder(options))
       } catch (error) {
-        await lock.release()
+        await unlock()
         throw error
       }
     } catch (cause) {
@@ -101,44 +106,40 @@ export class DiskJournal implements Journal {
     }
   }
 
+  get salt(): string {
+    return this.#folder.salt
+  }
+
   get facts(): DiskFacts {
-    const waiting = this.#waiting.length + this.#underWay
-    const { isSynced, syncedUpToMs, bytes } = this.#segments
     return {
       appended: this.#appended,
-      waiting,
+      waiting: this.#waiting.length,
       skipped: this.#skipped,
       awaySinceMs: this.trouble.sinceMs,
-      bytes,
+      bytes: this.#folder.segments.reduce((sum, { bytes }) => sum + bytes, 0),
       restored: this.#restored,
-      setAside: this.#setAside,
-      syncedAtMs: isSynced && waiting === 0 ? this.#options.clock.nowMs() : syncedUpToMs,
+      setAside: this.#folder.setAside,
+      syncedAtMs: this.#isIdle ? this.#options.clock.nowMs() : this.#syncedUpToMs,
       failures: this.trouble.failures,
     }
   }
 
-  /** No other process writes here. */
-  caughtUp(): true {
-    return true
+  get #isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#synced === this.#writes
   }
 
   /** Reads what earlier processes wrote, before anything is appended. */
   async read(reader: JournalReader): Promise<void> {
     const { clock, retentionMs, log } = this.#options
+    const { segments } = this.#folder
     const isOver = () => this.#closing !== undefined
     const reading = new Reading({ clock, retentionMs, reader, isOver })
     let passOver = await this.#leaveOutOldest()
-    let last: number | undefined
-    for (const segment of [...this.#segments.all]) {
-      const { number } = segment
-      if (last !== undefined && number !== last + 1) this.#isWhole = false
-      last = number
-      await reading
-        .read(segment, { passOver, isNewest: segment === this.#segments.all.at(-1) })
-        .catch((cause) => {
-          reading.skipped += 1
-          log.error({ file: segment.path, cause }, 'STATE_DIRECTORY could not be read')
-        })
+    for (const segment of segments) {
+      await reading.read(segment, { passOver, isNewest: segment === segments.at(-1) }).catch((cause) => {
+        reading.skipped += 1
+        log.error({ file: segment.path, cause }, 'STATE_DIRECTORY could not be read')
+      })
       if (isOver()) return
       passOver = 0
     }
@@ -150,12 +151,10 @@ export class DiskJournal implements Journal {
         'STATE_DIRECTORY was damaged: these lines could not be read, all others were',
       )
     }
-    if (last !== undefined && !reading.isWhole) this.#isWhole = false
-    if (!this.#isWhole && this.#restored > 0) reader.doubtRestored()
-    this.#isEndSaid = this.#isWhole
+    this.#isEndSaid = this.#folder.isWhole && reading.isWhole
+    if (!this.#isEndSaid && this.#restored > 0) reader.doubtRestored()
     this.#reader = reader
-    this.#tidyTimer = this.#timers.setInterval(() => this.#segments.removeOldest(), tidyEveryMs).unref()
-    this.#segments.removeOldest()
+    void this.#takeTurn()
   }
 
   /**
@@ -166,13 +165,13 @@ export class DiskJournal implements Journal {
     const { maxRecords, log } = this.#options
     let records = 0
     let leftOut = 0
-    for (const segment of this.#segments.all.toReversed()) {
+    for (const segment of this.#folder.segments.toReversed()) {
       if (records < maxRecords) {
         records += await countLines(segment.path).catch(() => 0)
         continue
       }
       leftOut += 1
-      await this.#segments.remove(segment)
+      await removeSegment(this.#folder, segment)
     }
     if (leftOut > 0) {
       log.warn(
@@ -185,64 +184,49 @@ export class DiskJournal implements Journal {
   }
 
   append(record: JournalRecord): void {
-    if (this.#waiting.length + this.#underWay === 0) this.#segments.markIdle()
+    if (this.#isIdle) this.#syncedUpToMs = this.#options.clock.nowMs()
     this.#appended += 1
     this.#waiting.push(record)
-    this.#boundWaiting()
-    this.#scheduleWrite()
-  }
-
-  #boundWaiting(): void {
-    if (this.#waiting.length + this.#underWay <= maxWaiting) return
-    this.#dropped += this.#waiting.splice(0, droppedAtOnce).length
-  }
-
-  #scheduleWrite(): void {
-    if (this.#writing !== undefined || this.#closing !== undefined) return
+    if (this.#waiting.length > maxWaiting)
+      this.#dropped += this.#waiting.splice(maxBatch, droppedAtOnce).length
     // The first one is not kept waiting: until it is written, a kill leaves no trace of this process.
-    const afterMs = this.#segments.isOpen ? writeAfterMs : 0
-    this.#writeTimer ??= this.#timers.setTimeout(() => this.#write(), afterMs).unref()
+    if (this.#waiting.length === 1) this.#schedule(this.#current === undefined ? 0 : writeAfterMs)
   }
 
-  #write(): Promise<void> {
-    this.#timers.clear(this.#writeTimer)
-    this.#writeTimer = undefined
-    this.#writing ??= this.#writeWaiting().then((isWritten) => {
-      this.#writing = undefined
-      if (isWritten) this.#retryAfterMs = firstRetryAfterMs
-      if (this.#waiting.length === 0) return
-      if (isWritten) this.#scheduleWrite()
-      else this.#scheduleRetry()
+  #schedule(afterMs: number): void {
+    if (this.#turn !== undefined || this.#closing !== undefined) return
+    this.#timers.clear(this.#turnTimer)
+    this.#turnTimer = this.#timers.setTimeout(() => this.#takeTurn(), afterMs).unref()
+  }
+
+  /** Writes what waits, and removes what is not remembered any more. One turn at a time. */
+  #takeTurn(): Promise<void> {
+    this.#turn ??= this.#writeWaiting().then(async (isWritten) => {
+      if (isWritten) await this.#removeForgotten()
+      this.#turn = undefined
+      if (!isWritten) this.#schedule(retryAfterMs)
+      else this.#schedule(this.#waiting.length > 0 ? writeAfterMs : tidyEveryMs)
     })
-    return this.#writing
-  }
-
-  #scheduleRetry(): void {
-    if (this.#closing !== undefined) return
-    this.#writeTimer = this.#timers.setTimeout(() => this.#write(), this.#retryAfterMs).unref()
-    this.#retryAfterMs = Math.min(2 * this.#retryAfterMs, maxRetryAfterMs)
+    return this.#turn
   }
 
   async #writeWaiting(): Promise<boolean> {
-    do {
+    // A few wait for more to come, because a write of one takes the time of many.
+    for (let least = 1; this.#waiting.length >= least; least = this.#closing === undefined ? maxBatch : 1) {
       const now = lookAt(this.#options.clock)
-      const { lines, batch } = this.#takeBatch(now)
-      const upToMs = this.#waiting.length === 0 ? now.nowMs : undefined
-      const segment = await this.#segments.write(lines, batch.length, upToMs)
-      this.#underWay = 0
-      if (segment === undefined) {
-        this.#waiting = batch.concat(this.#waiting)
-        this.#boundWaiting()
-        return false
-      }
+      const { lines, batch } = this.#nextBatch(now)
+      const isAll = batch.length === this.#waiting.length
+      const segment = await this.#write(lines, batch.length)
+      if (segment === undefined) return false
+      this.#waiting.splice(0, batch.length)
       for (const record of batch) countRecord(segment, record, now)
+      if (isAll) this.#writtenUpToMs = now.nowMs
       this.#isEndSaid = false
-      // A few wait for more to come, because a write of one takes the time of many.
-    } while (this.#waiting.length >= (this.#closing === undefined ? maxBatch : 1))
+    }
     return true
   }
 
-  #takeBatch(now: Now): { lines: string; batch: JournalRecord[] } {
+  #nextBatch(now: Now): { lines: string; batch: JournalRecord[] } {
     let lines = ''
     let taken = 0
     for (const record of this.#waiting) {
@@ -253,8 +237,83 @@ export class DiskJournal implements Journal {
       if (line.length <= maxRecordLength) lines += `${line}\n`
       else this.#skipped += 1
     }
-    this.#underWay = taken
-    return { lines, batch: this.#waiting.splice(0, taken) }
+    return { lines, batch: this.#waiting.slice(0, taken) }
+  }
+
+  /** Returns the segment that has the lines now; undefined: they were not written. */
+  async #write(lines: string, records: number): Promise<Segment | undefined> {
+    const bytes = Buffer.from(lines)
+    if (this.#current?.isFullFor(bytes.length, records)) this.#leave()
+    if (this.#current === undefined && !(await this.trouble.watch('open', this.#open()))) return undefined
+    const current = this.#current
+    if (current === undefined) return undefined
+    const { segment, file } = current
+    this.#writes += 1
+    if (await this.trouble.watch('write', file.appendFile(bytes))) {
+      segment.bytes += bytes.length
+      this.#scheduleSync(syncAfterMs)
+      return segment
+    }
+    // What was written of these lines would look like damage.
+    await file.truncate(segment.bytes).catch(() => {})
+    this.#leave()
+    if (segment.records === 0) {
+      await removeSegment(this.#folder, segment)
+      // A missing number looks like a missing segment.
+      this.#folder.nextNumber = segment.number
+    }
+    return undefined
+  }
+
+  async #open(): Promise<void> {
+    this.#current = await OpenSegment.open(this.#folder, this.#options)
+  }
+
+  /** No more is written to the current segment. It is synced once more and closed, which no write waits for. */
+  #leave(): void {
+    const current = this.#current
+    if (current === undefined) return
+    this.#current = undefined
+    this.#left = Promise.all([this.#left, this.#syncing]).then(async () => {
+      await this.trouble.watch('sync', current.sync())
+      await current.file.close().catch(() => {})
+    })
+  }
+
+  #scheduleSync(afterMs: number): void {
+    if (this.#syncing !== undefined || this.#closing !== undefined) return
+    this.#syncTimer ??= this.#timers.setTimeout(() => this.#sync(), afterMs).unref()
+  }
+
+  #sync(): void {
+    this.#syncTimer = undefined
+    this.#syncing = this.#syncCurrent().then((isSynced) => {
+      this.#syncing = undefined
+      if (this.#synced < this.#writes) this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
+    })
+  }
+
+  /** Behind the segments that were left. */
+  async #syncCurrent(): Promise<boolean> {
+    await this.#left
+    const current = this.#current
+    if (current === undefined) return true
+    // What is written meanwhile is for the next sync.
+    const writes = this.#writes
+    const upToMs = this.#writtenUpToMs
+    const isSynced = await this.trouble.watch('sync', current.sync())
+    if (isSynced) {
+      this.#synced = writes
+      this.#syncedUpToMs = upToMs
+    }
+    return isSynced
+  }
+
+  async #removeForgotten(): Promise<void> {
+    for (const segment of forgottenOf(this.#folder, this.#options)) {
+      if (segment === this.#current?.segment) this.#leave()
+      await removeSegment(this.#folder, segment)
+    }
   }
 
   close(): Promise<void> {
@@ -264,14 +323,14 @@ export class DiskJournal implements Journal {
 
   async #end(): Promise<void> {
     const { log } = this.#options
-    this.#timers.clear(this.#writeTimer)
-    this.#timers.clear(this.#tidyTimer)
+    this.#timers.clear(this.#turnTimer)
+    this.#timers.clear(this.#syncTimer)
     const warning = this.#timers.setTimeout(
       () => log.warn({}, 'stopping: waiting for the disk of STATE_DIRECTORY'),
       patienceMs,
     )
-    await this.#writing
-    if (this.#waiting.length > 0) await this.#write()
+    await this.#turn
+    if (this.#waiting.length > 0) await this.#takeTurn()
     const lost = this.#waiting.length + this.#dropped
     if (lost === 0) await this.#sayEnd()
     else {
@@ -280,14 +339,16 @@ export class DiskJournal implements Journal {
         'stopped before these records of the ledger were written to STATE_DIRECTORY: late orders for them will be sent',
       )
     }
-    await this.#segments.close()
-    await this.#lock.release()
+    this.#leave()
+    await this.#left
+    await this.#unlock()
     this.#timers.clear(warning)
   }
 
   /** Unless the next start has to doubt what it reads. */
   async #sayEnd(): Promise<void> {
-    if (this.#isEndSaid || this.#segments.all.length === 0 || this.#reader?.doubtsRestored !== false) return
-    await this.#segments.write(`${encodeEnd(this.#options.clock.nowMs())}\n`, 0)
+    const hasDoubts = this.#reader?.doubtsRestored !== false
+    if (this.#isEndSaid || this.#folder.segments.length === 0 || hasDoubts) return
+    await this.#write(`${encodeEnd(this.#options.clock.nowMs())}\n`, 0)
   }
 }

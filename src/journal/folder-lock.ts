@@ -15,74 +15,60 @@ const answerWithinMs = 2_000
 
 /**
  * One process a folder. The lock is a socket in it, because the system ends a socket with its process, however that ends;
- * the file it leaves refuses connections, and the next process replaces it.
+ * the file it leaves refuses connections, and the next process replaces it. Returns how to release it.
  */
-export class FolderLock {
-  readonly #server: Server
-  readonly #path: string
-
-  private constructor(server: Server, path: string) {
-    this.#server = server
-    this.#path = path
-  }
-
-  static async take(directory: string): Promise<FolderLock> {
-    if (process.platform === 'win32') return FolderLock.#takePipe(directory)
-    if (!fitsASocket(directory)) {
-      throw new StateError(
-        `STATE_DIRECTORY=${directory} is too long: at most ${maxFolderBytes} bytes, because its lock is a socket`,
-      )
-    }
-    const guard = process.platform === 'linux' ? await guardOf(directory) : undefined
-    try {
-      return await FolderLock.#takeSocket(directory, guard !== undefined)
-    } finally {
-      guard?.close()
-    }
-  }
-
-  static async #takeSocket(directory: string, isGuarded: boolean): Promise<FolderLock> {
-    const path = join(directory, 'lock')
-    if (
-      await stat(path).then(
-        (found) => found.isDirectory(),
-        () => false,
-      )
+export async function lockFolder(directory: string): Promise<() => Promise<void>> {
+  if (process.platform === 'win32') return lockByPipe(directory)
+  if (!fitsASocket(directory)) {
+    throw new StateError(
+      `STATE_DIRECTORY=${directory} is too long: at most ${maxFolderBytes} bytes, because its lock is a socket`,
     )
-      await rename(path, join(directory, oldLock))
-    if ((await ask(path)) !== undefined) throw inUse(directory)
-    // Without the guard another process may be about to rename its own.
-    const left = isGuarded ? (await readdir(directory)).filter((name) => name.startsWith('lock-')) : []
-    for (const name of left) await rm(join(directory, name), { force: true })
-
-    const number = randomBytes(16).toString('hex')
-    const fresh = join(directory, `lock-${number.slice(0, 8)}`)
-    const server = await listen(fresh, number)
-    try {
-      await chmod(fresh, 0o600)
-      await rename(fresh, path)
-      // Without the guard another process may have renamed its own to it since.
-      if ((await ask(path)) !== number) throw inUse(directory)
-    } catch (error) {
-      server.close()
-      throw error
-    }
-    return new FolderLock(server, path)
   }
-
-  static async #takePipe(directory: string): Promise<FolderLock> {
-    const pipe = `\\\\.\\pipe\\quotegate-${hash('sha256', resolve(directory))}`
-    const server = await listen(pipe, '').catch((error) => {
-      throw isTaken(error) ? inUse(directory) : error
-    })
-    return new FolderLock(server, pipe)
+  const guard = process.platform === 'linux' ? await guardOf(directory) : undefined
+  try {
+    return await lockBySocket(directory, guard !== undefined)
+  } finally {
+    guard?.close()
   }
+}
 
-  async release(): Promise<void> {
+async function lockBySocket(directory: string, isGuarded: boolean): Promise<() => Promise<void>> {
+  const path = join(directory, 'lock')
+  const isFolder = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (isFolder) await rename(path, join(directory, oldLock))
+  if ((await ask(path)) !== undefined) throw inUse(directory)
+  // Without the guard another process may be about to rename its own.
+  const left = isGuarded ? (await readdir(directory)).filter((name) => name.startsWith('lock-')) : []
+  for (const name of left) await rm(join(directory, name), { force: true })
+
+  const number = randomBytes(16).toString('hex')
+  const fresh = join(directory, `lock-${number.slice(0, 8)}`)
+  const server = await listen(fresh, number)
+  try {
+    await chmod(fresh, 0o600)
+    await rename(fresh, path)
+    // Without the guard another process may have renamed its own to it since.
+    if ((await ask(path)) !== number) throw inUse(directory)
+  } catch (error) {
+    server.close()
+    throw error
+  }
+  return async () => {
     // Before the socket: after it the file may be that of the next process.
-    if (process.platform !== 'win32') await rm(this.#path, { force: true }).catch(() => {})
-    this.#server.close()
+    await rm(path, { force: true }).catch(() => {})
+    server.close()
   }
+}
+
+async function lockByPipe(directory: string): Promise<() => Promise<void>> {
+  const pipe = `\\\\.\\pipe\\quotegate-${hash('sha256', resolve(directory))}`
+  const server = await listen(pipe, '').catch((error) => {
+    throw isTaken(error) ? inUse(directory) : error
+  })
+  return async () => void server.close()
 }
 
 function inUse(directory: string): StateError {

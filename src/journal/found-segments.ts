@@ -1,31 +1,16 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type FileHandle, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import type { Logger } from '../process/logger.ts'
 import { oldLock } from './folder-lock.ts'
 import { sealLine, unsealLine } from './records.ts'
-import type { Segment } from './segments.ts'
+import type { Folder, Segment, SegmentsOptions } from './segments.ts'
 
-interface FolderOptions {
-  /** STATE_DIRECTORY. */
-  directory: string
+export interface FolderOptions extends SegmentsOptions {
   swapBaseUrl: string
   /** The shared store's, if there is one; else the folder has its own. */
   salt: string | undefined
   log: Logger
-}
-
-/** What earlier processes left. */
-export interface FoundFolder {
-  readonly salt: string
-  /** The first line of every segment. */
-  readonly head: string
-  /** The oldest first. */
-  readonly segments: Segment[]
-  readonly nextNumber: number
-  /** False: records are missing that were once written, or that a process was about to write when it was killed. */
-  readonly isWhole: boolean
-  readonly setAside: number
 }
 
 /** 1 and 2 were LevelDB. */
@@ -33,36 +18,35 @@ const layout = 3
 const maxHeadBytes = 16_384
 const segmentName = /^journal-(\d{1,15})\.ndjson$/
 const partName = /^journal-\d+\.part$/
-const setAsideName = /^set-aside-/
 const oldNames: ReadonlySet<string> = new Set([
   ...['about', 'about.part', 'synced', 'synced.part', 'opening', 'opening.part', 'store', 'rescue', oldLock],
 ])
+/** Before the digest of a shared store's salt, which is made of that store's password. */
+const sharedPrefix = 'shared:'
 
 interface Head {
-  readonly layout: number
-  readonly swapBaseUrl: string
+  readonly layout: unknown
+  readonly swapBaseUrl: unknown
   readonly salt: string
 }
 
 /** A file whose name is a segment's. */
 interface Found {
   readonly name: string
-  readonly number: number
-  readonly bytes: number
+  readonly segment: Segment
   readonly head: Head | undefined
 }
 
-export async function findFolder(
-  { directory, swapBaseUrl, salt, log }: FolderOptions,
-  nowMs: number,
-): Promise<FoundFolder> {
+/** What earlier processes left. What of it cannot be used is set aside. */
+export async function findFolder(options: FolderOptions): Promise<Folder> {
+  const { directory, swapBaseUrl, salt } = options
   const names = await readdir(directory)
   const found: Found[] = []
   for (const name of names) {
     const number = segmentName.exec(name)?.[1]
     if (number !== undefined) found.push(await look(directory, name, Number(number)))
   }
-  found.sort((one, other) => one.number - other.number)
+  found.sort((one, other) => one.segment.number - other.segment.number)
   const isOurs = ({ head }: Found) => head?.layout === layout && head.swapBaseUrl === swapBaseUrl
   const known = found.findLast((file) => isOurs(file) && !file.head?.salt.startsWith(sharedPrefix))
   const own = salt ?? known?.head?.salt ?? randomBytes(32).toString('base64url')
@@ -75,50 +59,38 @@ export async function findFolder(
     const why = foreignness(head, { layout, swapBaseUrl, salt: writtenSalt })
     if (why !== undefined) foreign.set(name, why)
   }
-  if (foreign.size > 0) await setAside(directory, foreign, nowMs, log)
+  if (foreign.size > 0) await setAside(options, foreign)
   const parts = names.filter((name) => partName.test(name))
   for (const name of parts) await rm(join(directory, name), { force: true }).catch(() => {})
+  const segments = found.filter(({ name }) => !foreign.has(name)).map(({ segment }) => segment)
+  const hasGap = segments.some(({ number }, at) => at > 0 && number - 1 !== segments[at - 1]?.number)
   return {
     salt: own,
-    head: `${sealLine(['h', layout, swapBaseUrl, writtenSalt])}\n`,
-    segments: found
-      .filter(({ name }) => !foreign.has(name))
-      .map(({ name, number, bytes }) => ({
-        number,
-        path: join(directory, name),
-        bytes,
-        records: 0,
-        lastEnd: undefined,
-      })),
-    nextNumber: (found.at(-1)?.number ?? 0) + 1,
-    isWhole: parts.length === 0 && found.every(({ head }) => head !== undefined),
-    setAside: (await readdir(directory)).filter((name) => setAsideName.test(name)).length,
+    head: Buffer.from(`${sealLine(['h', layout, swapBaseUrl, writtenSalt])}\n`),
+    segments,
+    nextNumber: (found.at(-1)?.segment.number ?? 0) + 1,
+    isWhole: parts.length === 0 && !hasGap && found.every(({ head }) => head !== undefined),
+    setAside: (await readdir(directory)).filter((name) => name.startsWith('set-aside-')).length,
   }
 }
 
-/** Before the digest of a shared store's salt, which is made of that store's password. */
-const sharedPrefix = 'shared:'
-
 async function look(directory: string, name: string, number: number): Promise<Found> {
   const path = join(directory, name)
+  const segment: Segment = { number, path, bytes: 0, records: 0, lastEnd: undefined }
   let file: FileHandle | undefined
   try {
     file = await open(path, 'r')
     const { bytesRead, buffer } = await file.read(Buffer.alloc(maxHeadBytes), 0, maxHeadBytes, 0)
+    segment.bytes = (await file.stat()).size
     const [line = ''] = buffer.toString('utf8', 0, bytesRead).split('\n', 1)
-    return { name, number, bytes: (await file.stat()).size, head: readHead(line) }
+    const [, kind, layout, swapBaseUrl, salt] = unsealLine(line) ?? []
+    const isHead = kind === 'h' && typeof salt === 'string'
+    return { name, segment, head: isHead ? { layout, swapBaseUrl, salt } : undefined }
   } catch {
-    return { name, number, bytes: 0, head: undefined }
+    return { name, segment, head: undefined }
   } finally {
     await file?.close()
   }
-}
-
-function readHead(line: string): Head | undefined {
-  const [, kind, layout, swapBaseUrl, salt] = unsealLine(line) ?? []
-  const isHead =
-    kind === 'h' && typeof layout === 'number' && typeof swapBaseUrl === 'string' && typeof salt === 'string'
-  return isHead ? { layout, swapBaseUrl, salt } : undefined
 }
 
 /** Why this gateway cannot use it; undefined: it can. */
@@ -130,20 +102,16 @@ function foreignness(head: Head | undefined, ours: Head): string | undefined {
 }
 
 async function setAside(
-  directory: string,
+  { directory, clock, log }: FolderOptions,
   foreign: ReadonlyMap<string, string>,
-  nowMs: number,
-  log: Logger,
 ): Promise<void> {
-  const date = new Date(nowMs).toISOString().replaceAll(':', '-')
-  let name = `set-aside-${date}`
-  for (let next = 2; await exists(join(directory, name)); next += 1) name = `set-aside-${date}-${next}`
   const about = { files: foreign.size, why: [...new Set(foreign.values())] }
+  const date = new Date(clock.nowMs()).toISOString().replaceAll(':', '-')
   try {
-    await mkdir(join(directory, name), { mode: 0o700 })
-    for (const file of foreign.keys()) await rename(join(directory, file), join(directory, name, file))
+    const folder = await mkdtemp(join(directory, `set-aside-${date}-`))
+    for (const file of foreign.keys()) await rename(join(directory, file), join(folder, file))
     log.warn(
-      { setAsideAs: name, ...about },
+      { setAsideAs: basename(folder), ...about },
       'STATE_DIRECTORY has files that cannot be used: they were set aside',
     )
   } catch (cause) {
@@ -153,11 +121,4 @@ async function setAside(
       'STATE_DIRECTORY has files that cannot be used, nor set aside: they are left alone',
     )
   }
-}
-
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock, Timer, Timers } from '../clock.ts'
+import { type Clock, inTime, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
@@ -41,14 +41,14 @@ export class KeyFile {
   /** When it was last written from memory. */
   #liveLength = 0
   #waiting = ''
-  /** Called once the lines that wait now are written, or will be written from memory. */
-  #onWritten: (() => void)[] = []
+  #writing: Promise<void> | undefined
+  /** Settles once the lines that wait now are written, or will be written from memory. */
+  #next: Promise<void> | undefined
   #mustRewrite = true
   /** The last write failed: what comes until the next one is written from memory. */
   #hasFailed = false
   /** The write that is under way takes long: no order waits for it. */
   #isSlow = false
-  #writing: Promise<void> | undefined
   #retryTimer: Timer | undefined
   #isClosed = false
 
@@ -99,64 +99,53 @@ export class KeyFile {
   }
 
   async close(): Promise<void> {
-    if (this.#writing !== undefined && !this.#isSlow) await this.#patiently(this.#writing)
+    if (!this.#isSlow) await inTime(this.#next ?? Promise.resolve(this.#writing), patienceMs, this.#timers)
     this.#isClosed = true
     this.#timers.clear(this.#retryTimer)
     await this.#handle?.close().catch(() => {})
   }
 
-  #append(line: string): Promise<void> | void {
-    if (this.#isClosed || this.#hasFailed) return
+  async #append(line: string): Promise<void> {
+    if (this.#isClosed) return
     this.#waiting += line
-    if (this.#waiting.length > maxWaitingLength) {
+    if (this.#hasFailed || this.#waiting.length > maxWaitingLength) {
       this.#waiting = ''
       this.#mustRewrite = true
     }
-    const written = new Promise<void>((resolve) => this.#onWritten.push(resolve))
-    this.#write()
-    if (!this.#isSlow) return this.#patiently(written)
+    if (this.#hasFailed) return
+    this.#next ??= this.#writeNext()
+    if (this.#isSlow) return
+    const isWritten = await inTime(
+      this.#next.then(() => true),
+      patienceMs,
+      this.#timers,
+    )
+    if (!isWritten) this.#isSlow = true
   }
 
-  #patiently(written: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#timers.setTimeout(() => {
-        this.#isSlow = true
-        resolve()
-      }, patienceMs)
-      void written.then(() => {
-        this.#timers.clear(timer)
-        resolve()
-      })
-    })
-  }
-
-  #write(): void {
-    this.#writing ??= this.#writeWaiting().finally(() => {
-      this.#writing = undefined
-    })
+  async #writeNext({ isRetry = false } = {}): Promise<void> {
+    await this.#writing
+    this.#next = undefined
+    if (this.#hasFailed && !isRetry) return
+    this.#writing = this.#writeWaiting()
+    await this.#writing
   }
 
   async #writeWaiting(): Promise<void> {
-    do {
-      const lines = this.#waiting
-      const onWritten = this.#onWritten
-      this.#waiting = ''
-      this.#onWritten = []
-      const isLong = this.#length > Math.max(minRewrittenLength, 2 * this.#liveLength)
-      const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
-      const isDone = await this.#options.trouble.watch('keys', step)
-      this.#hasFailed = !isDone
-      this.#isSlow = false
-      if (!isDone) this.#mustRewrite = true
-      for (const resolve of onWritten) resolve()
-    } while (!this.#hasFailed && !this.#isClosed && (this.#waiting !== '' || this.#mustRewrite))
-    if (this.#hasFailed && !this.#isClosed) this.#retryLater()
-  }
-
-  #retryLater(): void {
+    const lines = this.#waiting
     this.#waiting = ''
-    for (const resolve of this.#onWritten.splice(0)) resolve()
-    this.#retryTimer = this.#timers.setTimeout(() => this.#write(), retryAfterMs).unref()
+    const isLong = this.#length > Math.max(minRewrittenLength, 2 * this.#liveLength)
+    const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
+    this.#hasFailed = !(await this.#options.trouble.watch('keys', step))
+    this.#isSlow = false
+    if (this.#hasFailed) this.#mustRewrite = true
+    // Perhaps a line came while all was written from memory, behind its place.
+    if (!this.#mustRewrite || this.#isClosed) return
+    this.#timers.clear(this.#retryTimer)
+    const retry = () => {
+      this.#next ??= this.#writeNext({ isRetry: true })
+    }
+    this.#retryTimer = this.#timers.setTimeout(retry, retryAfterMs).unref()
   }
 
   async #writeLines(lines: string): Promise<void> {

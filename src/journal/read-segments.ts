@@ -1,23 +1,16 @@
-import { open, truncate } from 'node:fs/promises'
-import { setImmediate as eventLoop } from 'node:timers/promises'
-import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { createReadStream } from 'node:fs'
+import { truncate } from 'node:fs/promises'
+import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { JournalReader, JournalRecord } from './journal.ts'
-import { decodeEnd, decodeRecord, maxRecordLength } from './records.ts'
-import { countRecord, type Segment } from './segments.ts'
+import { decodeLine } from './records.ts'
+import { countRecord, type Segment, type SegmentsOptions } from './segments.ts'
 
-interface ReadingOptions {
-  clock: Clock
-  retentionMs: number
+interface ReadingOptions extends Pick<SegmentsOptions, 'clock' | 'retentionMs'> {
   reader: Pick<JournalReader, 'restore'>
   /** Whether to stop, because the process ends. */
   isOver(): boolean
 }
 
-const pieceBytes = 65_536
-/** After so long the event loop is left free, also in the middle of a piece. */
-const sliceMs = 5
-/** A character of a record takes up to four bytes. */
-const maxLineBytes = 4 * maxRecordLength
 const newline = 0x0a
 
 /** Reads what earlier processes wrote, a segment after the other. */
@@ -25,8 +18,7 @@ export class Reading {
   readonly #options: ReadingOptions
   /** The writer's wall clock at the newest line that was read. */
   #lastWallMs = Number.NEGATIVE_INFINITY
-  #isEnd = false
-  #isTorn = false
+  #isEnd = true
   restored = 0
   /** Lines that are damaged. */
   skipped = 0
@@ -37,9 +29,7 @@ export class Reading {
 
   /** All that was written is there, as far as the lines can tell. */
   get isWhole(): boolean {
-    return (
-      this.skipped === 0 && this.#isEnd && !this.#isTorn && this.#lastWallMs <= this.#options.clock.nowMs()
-    )
+    return this.skipped === 0 && this.#isEnd && this.#lastWallMs <= this.#options.clock.nowMs()
   }
 
   /** `passOver`: so many of its records, from the first on, are more than are remembered. */
@@ -48,36 +38,37 @@ export class Reading {
     { passOver, isNewest }: { passOver: number; isNewest: boolean },
   ): Promise<void> {
     // The head has been read.
-    let next = -1
-    this.#isTorn = false
+    let at = -1
+    let wholeBytes = 0
+    let torn: Buffer = Buffer.alloc(0)
     this.#isEnd = false
-    for await (const piece of piecesOf(segment.path)) {
+    // In pieces, between which the event loop is free.
+    for await (const piece of createReadStream(segment.path)) {
       if (this.#options.isOver()) return
       const now = lookAt(this.#options.clock)
-      const lines = piece.toString('utf8').split('\n')
-      this.#isTorn = lines.pop() !== ''
-      let beganMs = performance.now()
-      for (const line of lines) {
-        if (next >= passOver) this.#take(line, segment, now)
-        next += 1
-        if (performance.now() - beganMs < sliceMs) continue
-        await eventLoop()
-        beganMs = performance.now()
-      }
-      if (!this.#isTorn) continue
-      // A kill in the middle of a write leaves the newest segment so. At the next start it would be damage.
-      if (isNewest) await truncate(segment.path, segment.bytes - piece.length).catch(() => {})
-      else this.skipped += 1
+      const bytes = Buffer.concat([torn, piece])
+      const end = bytes.lastIndexOf(newline) + 1
+      torn = bytes.subarray(end)
+      wholeBytes += end
+      if (end === 0) continue
+      for (const line of bytes.toString('utf8', 0, end - 1).split('\n'))
+        if (at++ >= passOver) this.#take(line, segment, now)
     }
+    if (torn.length === 0) return
+    this.#isEnd = false
+    // A kill in the middle of a write leaves the newest segment so. At the next start it would be damage.
+    if (isNewest) await truncate(segment.path, wholeBytes).catch(() => {})
+    else this.skipped += 1
   }
 
   #take(line: string, segment: Segment, now: Now): void {
-    const read = decodeRecord(line, now, (wallMs) => Math.max(0, now.nowMs - wallMs))
-    const endMs = read === undefined ? decodeEnd(line) : undefined
-    this.#isEnd = endMs !== undefined
-    this.#lastWallMs = read?.wallMs ?? endMs ?? this.#lastWallMs
-    if (read !== undefined) this.#restore(read.record, segment, now)
-    else if (endMs === undefined) this.skipped += 1
+    const read = decodeLine(line, now, (wallMs) => Math.max(0, now.nowMs - wallMs))
+    if (read === undefined) this.skipped += 1
+    else {
+      this.#lastWallMs = read.wallMs
+      if (read.record !== undefined) this.#restore(read.record, segment, now)
+    }
+    this.#isEnd = read !== undefined && read.record === undefined
   }
 
   #restore(record: JournalRecord, segment: Segment, now: Now): void {
@@ -93,30 +84,7 @@ export class Reading {
 /** Counts the lines behind the head. */
 export async function countLines(path: string): Promise<number> {
   let lines = -1
-  for await (const piece of piecesOf(path)) {
+  for await (const piece of createReadStream(path))
     for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1)) lines += 1
-  }
   return lines
-}
-
-/** A file in pieces of whole lines; a torn last line is a piece of its own. */
-async function* piecesOf(path: string): AsyncGenerator<Buffer> {
-  const file = await open(path, 'r')
-  try {
-    const buffer = Buffer.allocUnsafe(maxLineBytes + pieceBytes)
-    let kept = 0
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, kept, pieceBytes, null)
-      if (bytesRead === 0) break
-      const filled = kept + bytesRead
-      const end = buffer.subarray(0, filled).lastIndexOf(newline) + 1
-      if (end > 0) yield buffer.subarray(0, end)
-      // So long a line was never written. What follows of it will be damaged as well.
-      kept = filled - end > maxLineBytes ? 0 : filled - end
-      buffer.copyWithin(0, filled - kept, filled)
-    }
-    if (kept > 0) yield buffer.subarray(0, kept)
-  } finally {
-    await file.close()
-  }
 }

@@ -9,6 +9,7 @@ import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  * expiresAtMs]
  *   [checksum, "u", wallMs, id, expiresAtMs]
+ * A process that ends as it should adds [checksum, "e", wallMs].
  * `requested` is 0 where it is the from amount, `partition` where there is none.
  */
 
@@ -33,23 +34,13 @@ export function unsealLine(line: string): unknown[] | undefined {
 }
 
 /** Written with what is left now: not to be kept for later. */
-export function encodeRecord(record: JournalRecord, now: Now): string {
-  return sealLine(record.kind === 'noted' ? notedMembers(record.quote, now) : usedMembers(record.quote, now))
+export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
+  return sealLine(kind === 'noted' ? notedMembers(quote, now) : ['u', now.nowMs, quote.id, quote.expiresAtMs])
 }
 
 /** The last line of a process that ended as it should. */
 export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
-}
-
-/** When that was; undefined: the line says something else. */
-export function decodeEnd(line: string): number | undefined {
-  const [, kind, wallMs] = unsealLine(line) ?? []
-  return kind === 'e' && typeof wallMs === 'number' ? wallMs : undefined
-}
-
-function usedMembers({ id, expiresAtMs }: UsedQuote, { nowMs }: Now): unknown[] {
-  return ['u', nowMs, id, expiresAtMs]
 }
 
 function notedMembers(quote: NotedQuote, now: Now): unknown[] {
@@ -76,25 +67,22 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
 }
 
 /** What was read. Of a quote that was noted: as if it had been written by this process now. */
-interface ReadRecord {
-  readonly record: JournalRecord
+interface ReadLine {
+  /** Undefined: it is the last line of a process that ended as it should. */
+  readonly record: JournalRecord | undefined
   /** When it was written, by the wall clock of its writer. */
   readonly wallMs: number
 }
 
-/** `ageOf`: how old a record is that was written then. Undefined: it is not a record, or is damaged. */
-export function decodeRecord(
-  line: string,
-  now: Now,
-  ageOf: (wallMs: number) => number,
-): ReadRecord | undefined {
+/** `ageOf`: how old a line is that was written then. Undefined: it is none of ours, or is damaged. */
+export function decodeLine(line: string, now: Now, ageOf: (wallMs: number) => number): ReadLine | undefined {
   const members = line.length > maxRecordLength ? undefined : unsealLine(line)
   if (members === undefined) return undefined
   const kind = members[1]
   const wallMs = members[2]
   if (typeof wallMs !== 'number') return undefined
-  const ageMs = ageOf(wallMs)
-  const quote = kind === 'n' ? notedOf(members, now, ageMs) : undefined
+  if (kind === 'e') return { record: undefined, wallMs }
+  const quote = kind === 'n' ? notedOf(members, now, ageOf(wallMs)) : undefined
   if (quote !== undefined) return { record: { kind: 'noted', quote }, wallMs }
   const used = kind === 'u' ? usedOf(members) : undefined
   return used && { record: { kind: 'used', quote: used }, wallMs }

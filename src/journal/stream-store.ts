@@ -10,10 +10,8 @@ export interface StreamStore {
   describeServer(): Promise<ServerFacts>
   /** Resolves with the entry's id. */
   appendEntry(key: string, entry: { text: string; maxEntries: number }): Promise<string>
-  /**
-   * What the stream is and what follows an id in it, in one write, of which a part is a write: a full store refuses it.
-   */
-  readEntries(key: string, from: { id: string; withTime: boolean }): Promise<StreamPart>
+  /** What the stream is, and its entries from that id on. A store that takes no writes refuses it too. */
+  readEntries(key: string, fromId: string): Promise<StreamPart>
 }
 
 export interface ServerFacts {
@@ -28,16 +26,14 @@ export const partEntries = 1_000
 export const firstId = '0-0'
 
 export interface StreamPart {
-  /** What was asked before the entries, so that these may be more. */
-  readonly lastId: string
-  /** Of the entries that are there; `firstId`: there is none. */
-  readonly oldestId: string
+  /** By the clock that ids are made of. */
+  readonly storeNowMs: number
   /** How many entries there were ever; undefined: the server does not count them. */
   readonly added: number | undefined
   readonly length: number
+  /** Of the entries that are there; `firstId`: there is none. */
+  readonly oldestId: string
   readonly entries: readonly StreamEntry[]
-  /** By the clock that ids are made of; undefined: it was not asked for. */
-  readonly storeNowMs: number | undefined
 }
 
 export interface StreamEntry {

@@ -1,4 +1,4 @@
-import { type Clock, lookAt, orderLeftMs, PatientTimer, type Timers } from '../clock.ts'
+import { type Clock, inTime, lookAt, orderLeftMs, type Timers } from '../clock.ts'
 import { currentSpan, inSpan, type Span } from '../process/span.ts'
 import type { Caution } from './caution.ts'
 import type { JournalRecord } from './journal.ts'
@@ -10,12 +10,22 @@ const maxQueued = 10_000
 const maxInFlight = 1_000
 const retryAfterMs = 25
 
-/** `first` is what clients wait for; `again` and `refill` were appended before. */
-type Why = 'first' | 'again' | 'refill'
+/** Every replica has as much, and after a loss each appends a part of that again. */
+const entriesPerReplica = 2.5
+
+export interface StreamOptions {
+  store: StreamStore
+  key: string
+  /** LEDGER_ENTRIES, as it is set. */
+  maxEntries: number
+  timeoutMs: number
+  clock: Clock
+}
 
 interface Waiting {
   readonly record: JournalRecord
-  readonly why: Why
+  /** It was not appended before. */
+  readonly isFirst: boolean
   readonly span: Span | undefined
   /** Nothing is gained by waiting for it any longer. */
   settle: () => void
@@ -23,21 +33,12 @@ interface Waiting {
 
 const nothing = () => {}
 
-interface StreamWriterOptions {
-  store: StreamStore
-  key: string
-  maxEntries: number
-  timeoutMs: number
-  clock: Clock
-  caution: Caution
-  /** An entry was acknowledged. */
-  appended(id: string, record: JournalRecord): void
-}
-
 /** Appends records, each once: what was sent and is not answered yet is in the socket, and may still arrive. */
 export class StreamWriter {
-  readonly #options: StreamWriterOptions
+  readonly #options: StreamOptions
   readonly #timers: Timers
+  readonly #caution: Caution
+  readonly #onAppended: (id: string, record: JournalRecord) => void
   #queue: Waiting[] = []
   #inFlight = 0
   #pausedUntilMs = 0
@@ -46,9 +47,15 @@ export class StreamWriter {
   /** Whether records were dropped from the queue. */
   hasDropped = false
 
-  constructor(options: StreamWriterOptions) {
+  constructor(
+    options: StreamOptions,
+    caution: Caution,
+    onAppended: (id: string, record: JournalRecord) => void,
+  ) {
     this.#options = options
     this.#timers = options.clock.timers
+    this.#caution = caution
+    this.#onAppended = onAppended
   }
 
   get queued(): number {
@@ -61,24 +68,19 @@ export class StreamWriter {
 
   /** Settles when the entry is acknowledged, or when waiting does not help. */
   append(record: JournalRecord): Promise<void> | void {
-    const waiting: Waiting = { record, why: 'first', span: currentSpan(), settle: nothing }
-    this.#push(waiting)
     const { store, timeoutMs } = this.#options
+    const waiting: Waiting = { record, isFirst: true, span: currentSpan(), settle: nothing }
+    this.#push(waiting)
     if (!store.up) return
     const settled = new Promise<void>((resolve) => {
-      const timer = new PatientTimer(timeoutMs, resolve, this.#timers)
-      waiting.settle = () => {
-        timer.clear()
-        resolve()
-      }
+      waiting.settle = resolve
     })
     this.pump()
-    return settled
+    return inTime(settled, timeoutMs, this.#timers)
   }
 
-  refill(records: readonly JournalRecord[]): void {
-    for (const record of records) this.#push({ record, why: 'refill', span: undefined, settle: nothing })
-    this.pump()
+  appendAgain(record: JournalRecord): void {
+    this.#push({ record, isFirst: false, span: undefined, settle: nothing })
   }
 
   pump(): void {
@@ -99,25 +101,28 @@ export class StreamWriter {
   }
 
   #send(waiting: Waiting): void {
-    const { store, key, maxEntries, clock, caution } = this.#options
+    const { store, key, maxEntries, clock } = this.#options
     const { record, span } = waiting
     const sentAtMs = this.#timers.steadyMs()
     this.#inFlight += 1
-    const text = encodeRecord(record, lookAt(clock))
-    inSpan(span, () => store.appendEntry(key, { text, maxEntries })).then(
+    const entry = {
+      text: encodeRecord(record, lookAt(clock)),
+      maxEntries: Math.ceil(maxEntries * entriesPerReplica),
+    }
+    inSpan(span, () => store.appendEntry(key, entry)).then(
       (id) => {
         this.#inFlight -= 1
         this.appended += 1
         const tookMs = this.#timers.steadyMs() - sentAtMs
-        caution.answered(tookMs)
-        this.#options.appended(id, record)
+        this.#caution.answered(tookMs)
+        this.#onAppended(id, record)
         waiting.settle()
-        this.#appendLateAgain(waiting, tookMs)
+        if (this.#wasLate(waiting, tookMs)) this.appendAgain(record)
         if (this.#queue.length > 0) this.pump()
       },
       () => {
         this.#inFlight -= 1
-        caution.trouble()
+        this.#caution.trouble()
         // Its client waits on while it may soon be taken: no other replica knows that this one was refused.
         if (!store.up) waiting.settle()
         this.#pausedUntilMs = this.#timers.steadyMs() + retryAfterMs
@@ -130,10 +135,9 @@ export class StreamWriter {
    * It says what was left of the quote when it was sent, and who reads it at once takes that for what is left when it
    * arrived. The earlier of two ends counts. Not after a loss: a store that is slow to take all would get it twice.
    */
-  #appendLateAgain({ record, why }: Waiting, tookMs: number): void {
+  #wasLate({ record, isFirst }: Waiting, tookMs: number): boolean {
     const { timeoutMs, clock } = this.#options
-    if (why !== 'first' || tookMs <= timeoutMs || record.kind !== 'noted') return
-    if (orderLeftMs(record.quote, lookAt(clock)) <= 0) return
-    this.#push({ record, why: 'again', span: undefined, settle: nothing })
+    if (!isFirst || tookMs <= timeoutMs || record.kind !== 'noted') return false
+    return orderLeftMs(record.quote, lookAt(clock)) > 0
   }
 }

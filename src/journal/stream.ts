@@ -1,29 +1,15 @@
-import { type Clock, lookAt, type Now, PatientTimer, pause, type Timer, type Timers } from '../clock.ts'
+import { inTime, lookAt, type Now, pause, type Timer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 import { inSpan } from '../process/span.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
-import { decodeRecord } from './records.ts'
-import {
-  firstId,
-  instantOf,
-  isAfter,
-  partEntries,
-  type StreamEntry,
-  type StreamPart,
-  type StreamStore,
-} from './stream-store.ts'
-import { StreamWriter } from './stream-writer.ts'
+import { decodeLine } from './records.ts'
+import { firstId, instantOf, isAfter, partEntries, type StreamEntry } from './stream-store.ts'
+import { type StreamOptions, StreamWriter } from './stream-writer.ts'
 
-export interface StreamJournalOptions {
-  store: StreamStore
-  key: string
-  /** LEDGER_ENTRIES, as it is set. */
-  maxEntries: number
-  timeoutMs: number
-  clock: Clock
+export interface StreamJournalOptions extends StreamOptions {
   log: Logger
   events: Events
 }
@@ -37,8 +23,6 @@ const pollEveryMs = 50
 /** An entry that came since a read of so long ago is new: what was left of its quote is left. */
 const freshForMs = 250
 const awayForMs = 250
-/** Every replica has as much, and after a loss each appends a part of that again. */
-const entriesPerReplica = 2.5
 const refillBatch = 500
 const refillOthersAfterMs = [500, 1_500] as const
 const minStartPatienceMs = 500
@@ -74,22 +58,18 @@ export class StreamJournal implements Journal {
 
   #skipped = 0
   #behind = 0
-  #awaySinceMs: number | undefined
-  #awaySinceSteadyMs = 0
-  #progress: () => void = () => {}
-  #startFailed: ((error: Error) => void) | undefined
+  #partsRead = 0
+  /** Since when the store is not up. */
+  #away: Now | undefined
+  /** Undefined: the start is over. */
+  #starting: { done(): void; failed(error: Error): void } | undefined
 
   constructor(options: StreamJournalOptions) {
     this.#options = options
     this.#timers = options.clock.timers
     this.#caution = new Caution(options.timeoutMs, this.#timers)
-    this.#writer = new StreamWriter({
-      ...options,
-      maxEntries: Math.ceil(options.maxEntries * entriesPerReplica),
-      caution: this.#caution,
-      appended: (id, record) => {
-        if (isAfter(id, this.#lastId)) this.#unseen.set(id, record)
-      },
+    this.#writer = new StreamWriter(options, this.#caution, (id, record) => {
+      if (isAfter(id, this.#lastId)) this.#unseen.set(id, record)
     })
   }
 
@@ -98,7 +78,7 @@ export class StreamJournal implements Journal {
       appended: this.#writer.appended,
       waiting: this.#writer.waiting,
       skipped: this.#skipped,
-      awaySinceMs: this.#awaySinceMs,
+      awaySinceMs: this.#away?.nowMs,
       behind: this.#behind,
     }
   }
@@ -106,25 +86,16 @@ export class StreamJournal implements Journal {
   /** Settles when all is read, or when the store does not answer. Rejects where the server does not count its entries. */
   async start(reader: JournalReader): Promise<void> {
     this.#reader = reader
-    await new Promise<void>((resolve, reject) => {
-      const patienceMs = Math.max(this.#options.timeoutMs, minStartPatienceMs)
-      const patience = new PatientTimer(patienceMs, resolve, this.#timers)
-      this.#startFailed = (error) => {
-        patience.clear()
-        reject(error)
-      }
-      this.#progress = () => {
-        patience.refresh()
-        if (!this.#isWhole) return
-        patience.clear()
-        resolve()
-      }
-      this.#timer = this.#timers.setInterval(() => this.#tick(), pollEveryMs).unref()
-      this.#tick()
-    }).finally(() => {
-      this.#startFailed = undefined
-      this.#progress = () => {}
+    const isDone = new Promise<true>((resolve, failed) => {
+      this.#starting = { done: () => resolve(true), failed }
     })
+    this.#timer = this.#timers.setInterval(() => this.#tick(), pollEveryMs).unref()
+    this.#tick()
+    const patienceMs = Math.max(this.#options.timeoutMs, minStartPatienceMs)
+    let before: number
+    do before = this.#partsRead
+    while (!(await inTime(isDone, patienceMs, this.#timers)) && this.#partsRead > before)
+    this.#starting = undefined
   }
 
   append(record: JournalRecord): Promise<void> | void {
@@ -135,14 +106,8 @@ export class StreamJournal implements Journal {
   async caughtUp(): Promise<boolean> {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
-    const isRead = await new Promise<boolean>((resolve) => {
-      const timer = new PatientTimer(timeoutMs, () => resolve(false), this.#timers)
-      void this.#read().then((read) => {
-        timer.clear()
-        resolve(read)
-      })
-    })
-    return isRead && this.#caution.isOver
+    const isRead = await inTime(this.#read(), timeoutMs, this.#timers)
+    return isRead === true && this.#caution.isOver
   }
 
   async close(): Promise<void> {
@@ -163,17 +128,16 @@ export class StreamJournal implements Journal {
 
   #tick(): void {
     const { store, clock, events } = this.#options
-    if (!store.up) {
-      if (this.#awaySinceMs === undefined) {
-        this.#awaySinceSteadyMs = this.#timers.steadyMs()
-        this.#awaySinceMs = clock.nowMs()
-        events.journalAway('stream')
-      }
-      if (this.#timers.steadyMs() - this.#awaySinceSteadyMs > awayForMs) this.#caution.trouble()
+    if (store.up) {
+      this.#writer.pump()
+      if (this.#current === undefined) void this.#read()
       return
     }
-    this.#writer.pump()
-    if (this.#current === undefined) void this.#read()
+    if (this.#away === undefined) {
+      this.#away = lookAt(clock)
+      events.journalAway('stream')
+    }
+    if (clock.steadyMs() - this.#away.steadyMs > awayForMs) this.#caution.trouble()
   }
 
   /** A read that begins after now. Those who come while one is under way share the next. */
@@ -185,14 +149,15 @@ export class StreamJournal implements Journal {
   async #readNext(): Promise<boolean> {
     await this.#current
     this.#next = undefined
-    const read = this.#readToEnd().catch(() => {
-      this.#caution.trouble()
-      return false
-    })
-    this.#current = read
-    const isRead = await read
-    if (this.#current === read) this.#current = undefined
-    return isRead
+    this.#current = this.#readToEnd()
+      .catch(() => {
+        this.#caution.trouble()
+        return false
+      })
+      .finally(() => {
+        this.#current = undefined
+      })
+    return this.#current
   }
 
   async #readToEnd(): Promise<boolean> {
@@ -203,9 +168,9 @@ export class StreamJournal implements Journal {
       this.#connectionsEnded = store.connectionsEnded
       const beganMs = this.#timers.steadyMs()
       const acknowledged = [...this.#unseen.keys()]
+      const isFresh = beganMs - this.#wholeReadBeganMs <= freshForMs
       const id = this.#lastId
-      const withTime = beganMs - this.#wholeReadBeganMs > freshForMs
-      const part = await store.readEntries(key, { id: justBefore(id), withTime })
+      const part = await store.readEntries(key, id)
       this.#caution.answered(this.#timers.steadyMs() - beganMs)
       const isLast = part.entries.length < partEntries
       const isFromStart = id === firstId
@@ -216,32 +181,33 @@ export class StreamJournal implements Journal {
       const { added } = part
       if (added === undefined) this.#serverIsTooOld('its streams do not count their entries')
       else if (!isThere && !mayBeTrimmed) this.#hasLost()
-      else if (!this.#isCountRight({ ...part, entries }, added, isLast)) this.#hasLost()
+      else if (!this.#isCountRight(entries.length, { added, length: part.length, isLast })) this.#hasLost()
       else {
-        this.#deliver(entries, part.storeNowMs, lookAt(clock))
+        this.#deliver(entries, isFresh ? undefined : part.storeNowMs, lookAt(clock))
         if (isLast) {
           this.#wholeReadBeganMs = beganMs
           this.#allIsRead(acknowledged, isFromStart)
           return true
         }
       }
-      this.#progress()
+      this.#partsRead += 1
     }
     return false
   }
 
   /** Counts what was read. False: the store has lost entries. */
-  #isCountRight({ entries, lastId, length }: StreamPart, added: number, isLast: boolean): boolean {
-    // What was appended after the count was asked for is not in it.
-    const inCount = isLast ? entries.filter(({ id }) => !isAfter(id, lastId)).length : entries.length
+  #isCountRight(
+    read: number,
+    { added, length, isLast }: { added: number; length: number; isLast: boolean },
+  ): boolean {
     if (this.#counted === undefined) {
       this.#behind = isLast ? 0 : length
-      if (isLast) this.#counted = added + entries.length - inCount
+      if (isLast) this.#counted = added
       return true
     }
-    const expected = this.#counted + inCount
+    const expected = this.#counted + read
     this.#behind = isLast ? 0 : Math.max(0, added - expected)
-    this.#counted = isLast ? added + entries.length - inCount : this.#counted + entries.length
+    this.#counted = isLast ? added : expected
     if (isLast && added > expected) {
       // Entries were trimmed that this replica had not read. They may be of quotes that live. Its own are not lost.
       this.#unseen.clear()
@@ -267,7 +233,7 @@ export class StreamJournal implements Journal {
       // By its id and by its writer's clock; whichever clock is wrong, no live order is refused. New entries have no age.
       const ageOf = (wallMs: number) =>
         storeNowMs === undefined ? 0 : Math.max(0, Math.min(storeNowMs - instantOf(id), now.nowMs - wallMs))
-      const record = this.#unseen.get(id) ?? decodeRecord(text, now, ageOf)?.record
+      const record = this.#unseen.get(id) ?? decodeLine(text, now, ageOf)?.record
       this.#unseen.delete(id)
       if (record === undefined) this.#skipped += 1
       else this.#reader?.deliver(record, this.#generation)
@@ -276,15 +242,15 @@ export class StreamJournal implements Journal {
 
   /** `provesNothing`: it was read from its beginning, so what it had before is not known. */
   #allIsRead(acknowledged: readonly string[], provesNothing: boolean): void {
-    if (this.#awaySinceMs !== undefined)
-      this.#options.events.journalBack('stream', this.#timers.steadyMs() - this.#awaySinceSteadyMs)
-    this.#awaySinceMs = undefined
+    const { clock, events } = this.#options
+    if (this.#away !== undefined) events.journalBack('stream', clock.steadyMs() - this.#away.steadyMs)
+    this.#away = undefined
     // Acknowledged before this read, and not brought by it: lost, and the count happened to be right.
     const lost = acknowledged.map((id) => this.#unseen.get(id)).filter((record) => record !== undefined)
     for (const id of acknowledged) this.#unseen.delete(id)
     if (lost.length > 0) {
       this.#caution.trouble()
-      this.#writer.refill(lost)
+      for (const record of lost) this.#writer.appendAgain(record)
     }
     const isFirst = !this.#isWhole
     this.#isWhole = true
@@ -297,8 +263,9 @@ export class StreamJournal implements Journal {
     if (provesNothing) this.#caution.trouble()
     else if (this.#writer.queued === 0 && !isFirst) this.#caution.calm()
     // Of an empty list it could not be seen that it was lost.
-    if (this.#lastId === firstId && this.#writer.waiting === 0) this.#writer.refill([firstRecord])
-    this.#progress()
+    if (this.#lastId === firstId && this.#writer.waiting === 0) this.#writer.appendAgain(firstRecord)
+    this.#writer.pump()
+    this.#starting?.done()
   }
 
   /** After a loss, and at a start: appends what this replica knows and the list has not. */
@@ -317,16 +284,20 @@ export class StreamJournal implements Journal {
 
   async #appendMissing(generation: number, own: boolean): Promise<void> {
     const { maxEntries, store } = this.#options
-    const missing = (this.#reader?.missing(generation, own) ?? [])[Symbol.iterator]()
-    for (let appended = 0; appended < maxEntries; appended += refillBatch) {
+    let appended = 0
+    for (const record of this.#reader?.missing(generation, own) ?? []) {
+      if (appended === maxEntries) return
+      if (appended > 0 && appended % refillBatch === 0) {
+        this.#writer.pump()
+        await this.#read()
+      }
       while (!this.#isOver && (!store.up || this.#writer.queued >= refillBatch))
         await pause(pollEveryMs, this.#timers, { isUnref: true })
       if (this.#isOver || generation !== this.#generation) return
-      const batch = take(missing, Math.min(refillBatch, maxEntries - appended))
-      if (batch.length === 0) return
-      this.#writer.refill(batch)
-      await this.#read()
+      this.#writer.appendAgain(record)
+      appended += 1
     }
+    this.#writer.pump()
   }
 
   async #checkServer(): Promise<void> {
@@ -345,29 +316,12 @@ export class StreamJournal implements Journal {
   #serverIsTooOld(why: string): void {
     const error = new StateError(`the store of VALKEY_URL has to be Valkey, or Redis 7 or later: ${why}`)
     this.#isOver = true
-    this.#awaySinceMs ??= this.#options.clock.nowMs()
+    this.#away ??= lookAt(this.#options.clock)
     this.#timers.clear(this.#timer)
-    if (this.#startFailed !== undefined) this.#startFailed(error)
+    if (this.#starting !== undefined) this.#starting.failed(error)
     else this.#options.log.error({}, `${error.message}. This replica works on its own until it is restarted`)
   }
 }
 
 /** It says nothing. */
 const firstRecord: JournalRecord = { kind: 'used', quote: { id: '', expiresAtMs: 0 } }
-
-function take<Item>(from: Iterator<Item>, most: number): Item[] {
-  const taken: Item[] = []
-  while (taken.length < most) {
-    const next = from.next()
-    if (next.done === true) break
-    taken.push(next.value)
-  }
-  return taken
-}
-
-/** The id before it. */
-function justBefore(id: string): string {
-  if (id === firstId) return id
-  const count = Number(id.slice(id.indexOf('-') + 1))
-  return count > 0 ? `${instantOf(id)}-${count - 1}` : `${instantOf(id) - 1}-18446744073709551615`
-}

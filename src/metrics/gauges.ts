@@ -1,15 +1,15 @@
-import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../journal/disk.ts'
 import type { JournalFacts } from '../journal/journal.ts'
 import type { StreamFacts } from '../journal/stream.ts'
-import { type Breakers, refusedPairs } from '../upstream/breakers.ts'
-import { otherPair } from './quotes.ts'
+import { type BreakerName, type BreakerState, type Breakers, refusedPairs } from '../upstream/breakers.ts'
+import { otherPair } from './labels.ts'
 import type { MetricSet } from './series.ts'
 
 interface WatchedUpstream {
   readonly inFlight: number
   readonly connections: Readonly<Record<'busy' | 'idle', number>>
-  readonly breakers: Pick<Breakers, 'pairs'>
+  readonly breakers: Pick<Breakers, 'pairs' | 'states'>
 }
 
 /** The parts of a gateway that are read at each scrape. Undefined: it is not set up, and its gauges are there at 0. */
@@ -17,8 +17,7 @@ export interface Watched {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
   readonly cache: { readonly entries: number; readonly bytes: number }
-  readonly ledger: { readonly size: number }
-  readonly reach: { readonly ms: number }
+  readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly providerLimit: { list(): readonly unknown[] }
@@ -32,7 +31,7 @@ export interface Watched {
 
 /** Registers what is read from the parts and not counted. */
 export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]): void {
-  const { exchanges, bodies, cache, ledger, reach, clockDifference, providerLimit, sharedStore } = parts
+  const { exchanges, bodies, cache, ledger, clockDifference, providerLimit, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge('http_requests_in_flight', () => exchanges.inFlight)`Requests that have no complete answer yet`
   set.gauge('request_bodies_held_bytes', () => bodies.heldBytes)`
@@ -40,7 +39,7 @@ export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]):
   set.gauge('cache_entries', () => cache.entries)`Quotes in memory, expired ones among them`
   set.gauge('cache_bytes', () => cache.bytes)`Bytes of the quotes in memory`
   set.gauge('ledger_entries', () => ledger.size)`Quotes remembered for the orders that may use them`
-  set.gauge('ledger_reach_seconds', () => reach.ms / 1_000)`
+  set.gauge('ledger_reach_seconds', () => ledger.reachMs / 1_000)`
     How far back every quote is remembered: since the start, until one was dropped to make room`
   set.gauge('upstream_clock_offset_seconds', () => clockDifference.newestMs / 1_000, swap)`
     The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree`
@@ -66,6 +65,15 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
     }),
   )
   set.gauges('upstream_connections', connections.flat())`Connections to an upstream, by what they do`
+  const states = upstreamNames.flatMap((upstream) =>
+    breakersOf(upstream).flatMap((breaker) =>
+      breakerStates.map((state) => {
+        const now = () => upstreams[upstream]?.breakers.states[breaker]?.state ?? 'closed'
+        return [{ upstream, breaker, state }, () => Number(now() === state)] as const
+      }),
+    ),
+  )
+  set.gauges('breaker_state', states)`Whether a breaker of an upstream is in this state: 1 or 0`
   const refused = () =>
     Object.values(upstreams).flatMap((one) => (one === undefined ? [] : refusedPairs(one.breakers)))
   // A breaker knows a pair in capitals, because clients spell it as they like.
@@ -74,6 +82,12 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
   const ofPairs = pairs.map((pair) => [{ pair }, () => countOf(pair)] as const)
   set.gauges('breaker_open_pairs', ofPairs)`
     Pairs whose quotes are not asked for now, because they keep failing`
+}
+
+const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
+
+function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
+  return upstreamTable[upstream].requests === 'by-kind' ? ['connections', 'orders', 'rest'] : ['connections']
 }
 
 function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): void {

@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
-import type { Listener } from '../events.ts'
 import { memoryLimits } from '../process/memory.ts'
+import { countEvents } from './counts.ts'
 import { type Watched, watch } from './gauges.ts'
-import { countOrders, countQuotes, otherPair, type QuoteCounts } from './quotes.ts'
-import { countRequests } from './requests.ts'
-import { MetricSet, type Tally } from './series.ts'
-import { countStore, countUpstreams } from './upstreams.ts'
+import { otherPair } from './labels.ts'
+import { MetricSet } from './series.ts'
 
 // Each of these has a series for whatever kinds of handle happen to be open, which clients decide, and walks all handles
 // at every scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in
@@ -73,32 +71,8 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
   set.gauge('build_info', () => 1, ofBuild)`Version of the gateway and of Node; always 1`
   set.gauge('memory_limit_bytes', () => memoryLimits().processBytes)`
     Memory that the process may have: of its container, or else of the machine`
-  const bodiesRefused = set.counter('request_bodies_refused_total')`
-    Orders that were refused because they came slowly while too much was held of unfinished bodies`
-  const spansDropped = set.counter('trace_spans_dropped_total')`
-    Spans that were not exported: too many waited, or the collector did not take them`
-  const requests = countRequests(set)
-  const { lookups, ...quotes } = countQuotes(set, pairs)
-  const { orders, withoutStore, ...floatOrders } = countOrders(set)
-  const others: Listener = {
-    bodyRefused: () => bodiesRefused.inc(),
-    spansDropped: (count) => spansDropped.inc(count),
-  }
   return {
-    listeners: [
-      requests.listener,
-      quotes.listener,
-      floatOrders.listener,
-      countUpstreams(set),
-      countStore(set),
-      others,
-    ],
-    requestCounts: requests.counts,
-    quoteCounts: (): QuoteCounts => ({
-      lookups: valuesOf(lookups),
-      orders: valuesOf(orders),
-      ordersWithoutStore: withoutStore?.value ?? 0,
-    }),
+    ...countEvents(set, pairs),
     /** Called once, when the parts of the gateway are there: from then on they are read at each scrape. */
     watch: (parts: Watched) => watch(set, parts, pairs),
     contentType: registry.contentType,
@@ -106,9 +80,4 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
     /** Also how long it took, the turns of the event loop between its own aside. */
     renderTimed: () => renderPage(registry),
   }
-}
-
-function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {
-  const entries = Object.entries<Tally>(tallies)
-  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<Name, number>
 }

@@ -2,12 +2,8 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { prose } from '../process/text.ts'
 
 /** One series of a counter, in a plain integer: a counter of prom-client hashes its labels at each increment. */
-export class Tally {
-  value = 0
-
-  inc(times = 1): void {
-    this.value += times
-  }
+export interface Tally {
+  value: number
 }
 
 /** One series of a histogram. */
@@ -48,7 +44,7 @@ export class MetricSet {
 
   counters<Key extends string>(name: string, series: Series<Key>) {
     return (...help: Help): Readonly<Record<Key, Tally>> => {
-      const tallies = mapped(series, () => new Tally())
+      const tallies = mapped(series, () => ({ value: 0 }))
       const keys = Object.keys(series) as Key[]
       this.countersRead(
         name,

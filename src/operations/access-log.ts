@@ -1,8 +1,8 @@
 import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Listener } from '../events.ts'
-import { traceIdOf } from '../http/ids.ts'
 import { shownTarget, type TargetReading } from '../http/target.ts'
+import { traceIdOf } from '../http/trace-context.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { cutText, roundedMs } from '../process/text.ts'
@@ -19,11 +19,10 @@ export interface LogOptions {
   readTarget(rawTarget: string): TargetReading
 }
 
-const noHeaders: readonly string[] = []
 const maxTextLength = 512
 
 /** ACCESS_LOG: one line for each request, when it ends. */
-export function createAccessLog(options: Omit<LogOptions, 'summedLog'>): Listener {
+export function createAccessLog(options: LogOptions): Listener {
   const { log, loggedAddress, readClient, readTarget } = options
   const swapApplicationOf = (reading: TargetReading, rawHeaders: readonly string[]) => {
     const isSwap = 'upstream' in reading && reading.upstream === 'swap'
@@ -59,7 +58,7 @@ export function createAccessLog(options: Omit<LogOptions, 'summedLog'>): Listene
     requestRefused(problem, requestId, from) {
       const request = from instanceof IncomingMessage ? from : undefined
       const { remoteAddress } = request?.socket ?? (from as Socket)
-      const rawHeaders = request?.rawHeaders ?? noHeaders
+      const rawHeaders = request?.rawHeaders ?? []
       const reading = readTarget(request?.url ?? '')
       log.info(
         {
@@ -82,18 +81,17 @@ export function createAccessLog(options: Omit<LogOptions, 'summedLog'>): Listene
 /** ACCESS_LOG=orders, and on: one line for each decision about a float order. It has no client's address. */
 export function createOrderLog({ log, applicationOf }: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
   return {
-    orderDecided(exchange, decision, { terms, verdict }) {
+    orderDecided(exchange, decision, { terms, verdict, quote }) {
       const { quoteIds, pair, fromAmount, toAmount } = terms
-      const quoteId = 'quote' in verdict ? verdict.quote.id : quoteIds[0]?.id
       log.info(
         {
           log: 'orders',
           requestId: exchange.id,
           application: loggedText(applicationOf(exchange.request.rawHeaders)),
-          pairId: loggedText(pair ?? ('quote' in verdict ? verdict.quote.pairId : undefined)),
+          pairId: loggedText(pair ?? quote?.pairId),
           fromAmount: loggedText(fromAmount?.text),
           toAmount: toAmount === 'unreadable' ? toAmount : loggedText(toAmount?.text),
-          quoteId: loggedText(quoteId),
+          quoteId: loggedText(quote?.id ?? quoteIds[0]?.id),
           decision,
           rule: verdict.rule,
           lateMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined,

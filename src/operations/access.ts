@@ -3,14 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { RequestHandler } from 'express'
 import { headerValues } from '../http/headers.ts'
-
-export interface AccessOptions {
-  /** ADMIN_TOKEN. */
-  token: string | undefined
-  /** ADMIN_ALLOWED_HOSTS: names, lower case, without ports. */
-  allowedHosts: readonly string[]
-  production: boolean
-}
+import type { OperationsParts } from './parts.ts'
 
 /** full: sees request details and may run actions. reading: sees only the gateway's state. */
 export type Level = 'full' | 'reading'
@@ -25,23 +18,24 @@ export class Refused extends Error {
   }
 }
 
+type AccessConfig = Pick<OperationsParts['config'], 'admin' | 'production'>
 export type Access = ReturnType<typeof createAccess>
 
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
-/** Each `refuse…` throws `Refused` unless the request may go on. */
-export function createAccess({ token, allowedHosts, production }: AccessOptions) {
+/** Each `refuse…` throws `Refused`, or lets the request go on. */
+export function createAccess({ admin, production }: AccessConfig) {
+  const { token, allowedHosts } = admin
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
   const isAllowed = (host: string) => isIP(host) !== 0 || names.has(host)
 
-  /** Refuses a Host that is not a name of this listener. */
-  function refuseHost({ rawHeaders, url = '' }: IncomingMessage): void {
+  const refuseHost: RequestHandler = ({ rawHeaders, url }, _response, next) => {
     const hosts = headerValues(rawHeaders, 'host')
     // A target in absolute form would name a second host.
-    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return
+    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return next()
     // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
     // page cannot change the name in Host.
     throw new Refused(
@@ -50,7 +44,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     )
   }
 
-  function refuseForeignPage({ headers }: IncomingMessage): void {
+  const refuseForeignPage: RequestHandler = ({ headers }, _response, next) => {
     const site = headers['sec-fetch-site']
     const foreign = site !== undefined && site !== 'same-origin' && site !== 'none'
     const { origin, host = '' } = headers
@@ -58,6 +52,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     const otherOrigin = origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
     if (foreign || otherOrigin)
       throw new Refused(403, 'This is for the console itself, not for a page of another origin.')
+    next()
   }
 
   function levelOf({ headers: { authorization } }: IncomingMessage): Level {
@@ -68,29 +63,17 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     throw new Refused(401, 'This is not the ADMIN_TOKEN.')
   }
 
-  return {
-    needsToken: expected !== undefined,
-    refuseHost,
-    refuseForeignPage,
-    levelOf,
-    refuseAction(request: IncomingMessage): void {
-      if (request.headers[consoleHeader] === undefined)
-        throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
-      refuseForeignPage(request)
-      if (levelOf(request) === 'full') return
-      throw expected === undefined
-        ? new Refused(403, 'In production without ADMIN_TOKEN the console is read-only.')
-        : new Refused(401, 'An action needs the ADMIN_TOKEN: Authorization: Bearer …')
-    },
+  /** An action needs full rights, and to come from the console. */
+  const refuseAction: RequestHandler = (request, response, next) => {
+    if (request.headers[consoleHeader] === undefined)
+      throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
+    if (levelOf(request) === 'full') return refuseForeignPage(request, response, next)
+    throw expected === undefined
+      ? new Refused(403, 'In production without ADMIN_TOKEN the console is read-only.')
+      : new Refused(401, 'An action needs the ADMIN_TOKEN: Authorization: Bearer …')
   }
-}
 
-/** Passes a request on unless `check` throws. */
-export function unlessRefused(check: (request: IncomingMessage) => void): RequestHandler {
-  return (request, _response, next) => {
-    check(request)
-    next()
-  }
+  return { refuseHost, refuseForeignPage, levelOf, refuseAction }
 }
 
 /** Hashed, because timingSafeEqual compares only buffers of equal length. */

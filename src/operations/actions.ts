@@ -1,25 +1,22 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { lookAt, type Now, orderLeftMs } from '../clock.ts'
-import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
-import { type Access, Refused, unlessRefused } from './access.ts'
+import type { FloatOrderDecision } from '../orders/guard.ts'
+import { isPlainObject } from '../process/arguments.ts'
+import { type Access, Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
+import { shownOrder } from './recent.ts'
 import { tryIt } from './try-it.ts'
 
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
-export function createActions(
-  parts: OperationsParts,
-  access: Access,
-  trafficUrl: () => string | undefined,
-): Router {
-  const { cache, clock, config, floatOrders, notes, recent, sandbox } = parts
+export function createActions(parts: OperationsParts, access: Access): Router {
+  const { cache, config, notes, orders, recent, sandbox, trafficUrl } = parts
   const router = Router()
-  router.use(unlessRefused(access.refuseAction))
+  router.use(access.refuseAction)
   router.use(express.json({ limit: maxBody }))
-  router.use((request: Request, response: Response, next: NextFunction) => {
-    if (isObject(request.body)) return next()
-    response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })
+  router.use(({ body }: Request, _response: Response, next: NextFunction) => {
+    if (isPlainObject(body)) return next()
+    throw new Refused(415, 'An action takes a JSON object, with its Content-Type.')
   })
 
   on('drop', ({ id }) => {
@@ -27,11 +24,11 @@ export function createActions(
     return drop(id)
   })
   on('drop-all', () => drop())
-  on('explain', async ({ body, application }) => {
-    const explained = await floatOrders.explain(Buffer.from(textOf(body)), textOf(application))
-    return explained.problem === undefined
-      ? explanationOf(explained.order, explained.decision, lookAt(clock))
-      : { decision: 'bad-order', detail: explained.problem }
+  on('explain', async ({ body = '', application = '' }) => {
+    const explained = await orders.explain(Buffer.from(String(body)), String(application))
+    if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
+    const { order, decision } = explained
+    return { decision, detail: details[decision], ...shownOrder(order) }
   })
   on('try', (trial) => tryIt(trial, trafficUrl(), config.client.ipHeader))
   on('faults', (changes) => {
@@ -67,32 +64,4 @@ const details: Readonly<Record<FloatOrderDecision, string>> = {
   'reported-expired': 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
   'refused-expired': '409 quote-expired: its quote is too old.',
   'refused-unknown': '409 quote-unknown: no quote seen here matches it.',
-}
-
-/** What the gateway would do with an order, and the quote that the order matches. */
-function explanationOf({ terms, verdict }: FloatOrder, decision: FloatOrderDecision, now: Now) {
-  const { pair, fromAmount, toAmount, quoteIds } = terms
-  const order = {
-    pair: pair ?? null,
-    fromAmount: fromAmount?.text ?? null,
-    toAmount: toAmount === 'unreadable' ? 'unreadable' : (toAmount?.text ?? null),
-    quoteIds: quoteIds.map(({ id }) => id),
-  }
-  const explanation = { order, decision, detail: details[decision] }
-  if (verdict.state === 'unknown') return explanation
-  const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs } = verdict.quote
-  const quote = {
-    ...{ id, pair: pairId, amount: fromValue, requestedAmount, toAmount: toValue, application },
-    ageMs: Math.max(0, now.nowMs - notedAtMs),
-    leftMs: Math.round(orderLeftMs(verdict.quote, now)),
-  }
-  return { ...explanation, matchedBy: verdict.rule, quote }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

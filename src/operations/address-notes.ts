@@ -18,41 +18,36 @@ interface AddressNotesOptions {
 /** Warns once for each peer whose client-address header could not be used, and keeps these peers for the console. */
 export class AddressNotes implements Listener {
   readonly #options: AddressNotesOptions
-  /** Peers that sent a client-address header without being trusted proxies. */
-  readonly untrustedPeers = new Set<string>()
-  /** Trusted proxies that sent another client-address header than CLIENT_IP_HEADER, each with the first such header. */
-  readonly otherHeaderPeers = new Map<string, string>()
-  readonly #peersNamingNoClient = new Set<string>()
+  /** By what is wrong, the peers, each with the first such header that it sent. */
+  readonly peers: Readonly<Record<AddressNote, Map<string, string>>> = {
+    'untrusted-header': new Map(),
+    'other-header': new Map(),
+    'malformed-header': new Map(),
+    'no-client-named': new Map(),
+  }
 
   constructor(options: AddressNotesOptions) {
     this.#options = options
   }
 
-  /** What those send; a proxy may spell one name in several ways. */
+  /** What trusted proxies send in place of CLIENT_IP_HEADER; a proxy may spell one name in several ways. */
   get otherHeaders(): string[] {
-    return [...new Set(this.otherHeaderPeers.values())].slice(0, maxHeaders)
-  }
-
-  addressNoted({ note, noteHeader = '', peer = 'unknown' }: ClientAddress): void {
-    if (note !== undefined && this.#isFirst(note, peer, noteHeader))
-      this.#options.log.warn({ peer, reason: note }, this.#sentenceOf(note, peer, noteHeader))
+    return [...new Set(this.peers['other-header'].values())].slice(0, maxHeaders)
   }
 
   /** Past maxPeers, no further peer is named. */
-  #isFirst(note: AddressNote, peer: string, header: string): boolean {
-    const others = note === 'untrusted-header' ? this.untrustedPeers : this.#peersNamingNoClient
-    const named = note === 'other-header' ? this.otherHeaderPeers : others
-    if (named.has(peer) || named.size >= maxPeers) return false
-    if (named instanceof Map) named.set(peer, header)
-    else named.add(peer)
-    return true
+  addressNoted({ note, noteHeader = '', peer = 'unknown' }: ClientAddress): void {
+    if (note === undefined) return
+    const named = this.peers[note]
+    if (named.has(peer) || named.size >= maxPeers) return
+    named.set(peer, noteHeader)
+    this.#options.log.warn({ peer, reason: note }, this.#sentenceOf(note, peer, noteHeader))
   }
 
   #sentenceOf(note: AddressNote, peer: string, header: string): string {
     const { clientIpHeader, allShareQuotes } = this.#options
-    const unknown = `the provider gets for=unknown, and the quote is ${
-      allShareQuotes ? 'shared with all clients (QUOTE_PARTITION=none)' : 'not shared'
-    }`
+    const shared = allShareQuotes ? 'shared with all clients (QUOTE_PARTITION=none)' : 'not shared'
+    const unknown = `the provider gets for=unknown, and the quote is ${shared}`
     switch (note) {
       case 'untrusted-header':
         return (

@@ -6,11 +6,8 @@ import { roundedMs } from '../process/text.ts'
 import type { LogOptions } from './access-log.ts'
 
 /** What the log says of what happens. */
-export function createEventLog({
-  log,
-  summedLog,
-  loggedAddress,
-}: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+  const { log, summedLog, loggedAddress } = options
   return {
     /** Asked each time: the level of an application's logger may change. */
     requestEnded(exchange, status, durationMs) {
@@ -33,58 +30,41 @@ export function createEventLog({
     problemAnswered(problem, requestId, exchange) {
       const { slug, status, message } = problem
       if (exchange === undefined) {
-        const line = {
-          level: 'info',
-          cause: { problem: slug, at: 'the head of a request' },
-          message,
-        } as const
-        summedLog.say(line, () => ({ requestId, status }))
+        const cause = { problem: slug, at: 'the head of a request' }
+        summedLog.say({ level: 'info', cause, message }, () => ({ requestId, status }))
         return
       }
       const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
       const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
       const cause = failure === undefined ? problem.cause : failure.cause
-      const line = {
-        level,
-        cause: {
-          problem: slug,
-          area: exchange.area,
-          upstream: failure?.upstream,
-          fault: failure?.fault,
-          breaker: failure?.breaker,
-          // An expired certificate and a wrong name are two outages.
-          code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
-          // One defect must not hide another.
-          at: slug === 'internal-error' ? placeOf(cause) : undefined,
-        },
-        message,
-      } as const
-      summedLog.say(line, () => ({
-        requestId,
-        method: exchange.request.method,
-        path: shownTarget(exchange.reading),
-        status,
-        cause,
+      const common = {
+        ...{ problem: slug, area: exchange.area },
+        ...{ upstream: failure?.upstream, fault: failure?.fault, breaker: failure?.breaker },
+        // An expired certificate and a wrong name are two outages.
+        code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
+        // One defect must not hide another.
+        at: slug === 'internal-error' ? placeOf(cause) : undefined,
+      }
+      const { request, reading } = exchange
+      const { method } = request
+      summedLog.say({ level, cause: common, message }, () => ({
+        ...{ requestId, method, path: shownTarget(reading), status, cause },
       }))
     },
 
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
       const which = `the breaker of the ${upstream} upstream (${breaker})`
-      switch (state) {
-        case 'open': {
-          const message = `${which} is open, so requests are not sent: they kept failing, the last with ${failure}`
-          summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
-          return
-        }
-        // Tried again and again while an outage lasts.
-        case 'half-open':
-          log.debug(members, `${which} lets one request try`)
-          return
-        case 'closed':
-          summedLog.say({ level: 'warn', cause: members, message: `${which} is closed again` })
-          return
-      }
+      // Tried again and again while an outage lasts.
+      if (state === 'half-open') return log.debug(members, `${which} lets one request try`)
+      const isOpen = state === 'open'
+      const cause = isOpen ? { ...members, failure } : members
+      const why = `so requests are not sent: they kept failing, the last with ${failure}`
+      summedLog.say({
+        level: 'warn',
+        cause,
+        message: `${which} is ${isOpen ? `open, ${why}` : 'closed again'}`,
+      })
     },
 
     coolDownBegan(application, address, forMs) {

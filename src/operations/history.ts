@@ -1,47 +1,37 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { roundedMs } from '../process/text.ts'
-import { LatencyHistogram } from './latency-histogram.ts'
 import { failureText } from './outages.ts'
 import type { Health, Hello, Slots } from './schemas.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Calls = Health['upstreams'][number]['traffic'][number]
+type Column = keyof Slots['values']
+type Sum = Exclude<Column, 'inFlight' | 'p95Ms' | 'callP95Ms'>
 
-/** What is counted since the start; the metrics have it. */
-export const sums = [
-  'requests',
-  'quotes',
-  'hits',
-  'saved',
-  'errors',
-  'refused',
-  'expired',
-  'orders',
-  'matched',
-  'unknown',
-] as const
-type Sum = (typeof sums)[number]
+/** What was counted since the start, as the metrics have it, and how many requests are under way. */
+export type Counts = Readonly<Record<Sum | 'inFlight', number>>
 
-/** All that was counted since the start, and how many requests are under way. */
-export interface Counts {
-  readonly sums: Readonly<Record<Sum, number>>
-  readonly inFlight: number
+/** The counters as they stood at the end of a slice, or as they stand in the one that is running. */
+interface Row extends Counts {
+  readonly p95Ms: number | null
+  readonly callP95Ms: number | null
 }
 
-const columns = [...sums, 'inFlight', 'p95Ms', 'callP95Ms'] as const
-type Column = (typeof columns)[number]
+const beforeTheStart: Row = {
+  ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
+  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0, p95Ms: null, callP95Ms: null },
+}
+const columns = Object.keys(beforeTheStart) as readonly Column[]
 
 const sliceMs = 10_000
 const slicesOfMinute = 6
 const slicesOfTenMinutes = 60
-/** A quarter of an hour. */
-const slotsOfQuarter = 90
+const slicesOfQuarter = 90
 const slicesOfDay = 8_640
 const minutesOfDay = 1_440
-/** The rows of a day, and the one before it. */
-const rows = slicesOfDay + 1
 /** Among fewer calls, one slow answer would be the p95. As in the alert QuotegateProviderSlow. */
 const minCallsOfTenMinutes = 20
 
@@ -55,7 +45,8 @@ type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & { readonly en
 export class History implements Listener {
   readonly #clock: Clock
   readonly #startedMs: number
-  readonly #table: Readonly<Record<Column, Float64Array>>
+  /** The rows of a day, and the one before it. */
+  readonly #rows: Row[] = []
   /** The number of the slice that is running; -1 until the first tick. */
   #last = -1
   readonly #answers = new RecentCalls()
@@ -65,123 +56,118 @@ export class History implements Listener {
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
   readonly #p95s = forEachUpstream((): (number | null)[] => [])
+  /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
+  hitAfterMs = Number.NEGATIVE_INFINITY
+  #tickedAtMs = performance.now()
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#startedMs = this.#steadyMs()
-    const made = columns.map((column) => [column, new Float64Array(rows)])
-    this.#table = Object.fromEntries(made) as Record<Column, Float64Array>
+    this.#startedMs = clock.steadyMs()
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    const { now } = this.#answers
-    now.durations.add(durationMs)
+    const now = this.#answers.during(this.#last)
+    now.add(durationMs)
     if (durationMs <= (now.slowest?.durationMs ?? -1)) return
     const { area, request, id, traceId = null, span } = exchange
     now.slowest = {
       ...{ area, method: request.method ?? '', status, durationMs },
-      ...{ endedAtMs: this.#steadyMs(), requestId: id, traceId, sampled: span !== undefined },
+      ...{ endedAtMs: this.#clock.steadyMs(), requestId: id, traceId, sampled: span !== undefined },
     }
   }
 
   callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
-    this.#note({ upstream, traffic, status: 0 }, outcome, undefined)
+    this.callEnded({ upstream, traffic, status: 0 }, outcome, 0)
   }
 
   callEnded(...[call, outcome, durationMs]: Seen<'callEnded'>): void {
-    const wasSent = outcome !== 'breaker_open' && outcome !== 'connection_limit_reached'
-    this.#note(call, outcome, wasSent ? durationMs : undefined)
-  }
-
-  /** `sentForMs`: undefined if the request was never sent. */
-  #note(call: Seen<'callEnded'>[0], outcome: Seen<'callEnded'>[1], sentForMs: number | undefined): void {
     const recent = this.#calls[call.upstream].get(call.traffic)
     if (recent === undefined) return
-    const { now } = recent
-    if (sentForMs === undefined) now.notSent += 1
-    else now.durations.add(sentForMs)
+    const now = recent.during(this.#last)
+    if (outcome === 'breaker_open' || outcome === 'connection_limit_reached') now.notSent += 1
+    else now.add(durationMs)
     // Not of the upstream: it did not fail, its client left, or a breaker refused the call.
     if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return
-    if (sentForMs !== undefined) now.failed += 1
+    if (outcome !== 'connection_limit_reached') now.failed += 1
     const failure = outcome === 'failed-status' ? call.status : outcome
-    recent.lastError = { what: failureText(failure, sentForMs ?? 0), atMs: this.#steadyMs() }
+    recent.lastError = { what: failureText(failure, durationMs), at: this.#clock.nowMs() }
   }
 
   /** Called once a second, with the counters as they stand. */
-  tick({ sums: counted, inFlight }: Counts): void {
-    const number = Math.floor((this.#steadyMs() - this.#startedMs) / sliceMs)
+  tick(counts: Counts): void {
+    const number = Math.floor((this.#clock.steadyMs() - this.#startedMs) / sliceMs)
     // The process may have been paused, or the slice has ended.
     for (let next = Math.max(this.#last + 1, number - slicesOfDay); next <= number; next += 1)
       this.#begin(next)
-    const place = this.#last % rows
-    const table = this.#table
-    for (const sum of sums) table[sum][place] = counted[sum]
-    table.inFlight[place] = Math.max(table.inFlight[place] ?? 0, inFlight)
-    table.p95Ms[place] = this.#answers.last(slicesOfMinute).durations.quantile(0.95) ?? Number.NaN
-    table.callP95Ms[place] = this.#callsOf('swap', slicesOfMinute).durations.quantile(0.95) ?? Number.NaN
+    const running = this.#rows.pop() ?? beforeTheStart
+    if (counts.hits > running.hits) this.hitAfterMs = this.#tickedAtMs
+    this.#tickedAtMs = performance.now()
+    this.#rows.push({
+      ...counts,
+      inFlight: Math.max(running.inFlight, counts.inFlight),
+      p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
+      callP95Ms: this.#callsOf('swap', slicesOfMinute).quantile(0.95),
+    })
   }
 
   #begin(number: number): void {
     if (number > 0 && number % slicesOfMinute === 0) this.#endMinute()
-    const [before, place] = [Math.max(0, this.#last) % rows, number % rows]
-    for (const sum of sums) this.#table[sum][place] = this.#table[sum][before] ?? 0
-    this.#table.inFlight[place] = 0
     // Nothing is known of a slice that the process slept through.
-    this.#table.p95Ms[place] = Number.NaN
-    this.#table.callP95Ms[place] = Number.NaN
+    const unknown = { inFlight: 0, p95Ms: null, callP95Ms: null }
+    this.#rows.push({ ...(this.#rows.at(-1) ?? beforeTheStart), ...unknown })
+    if (this.#rows.length > slicesOfDay + 1) this.#rows.shift()
     this.#last = number
-    if (number === 0) return
-    this.#answers.beginSlice()
-    for (const kinds of Object.values(this.#calls)) for (const one of kinds.values()) one.beginSlice()
   }
 
   #endMinute(): void {
     for (const [upstream, p95s] of Object.entries(this.#p95s)) {
-      const { durations } = this.#callsOf(upstream as UpstreamName, slicesOfTenMinutes)
-      p95s.push(durations.count > minCallsOfTenMinutes ? durations.quantile(0.95) : null)
+      const calls = this.#callsOf(upstream as UpstreamName, slicesOfTenMinutes)
+      p95s.push(calls.count > minCallsOfTenMinutes ? calls.quantile(0.95) : null)
       if (p95s.length > minutesOfDay) p95s.shift()
     }
   }
 
   #callsOf(upstream: UpstreamName, slices: number): Tally {
-    const all = new Tally()
-    for (const recent of this.#calls[upstream].values()) all.add(recent.last(slices))
+    const all = new Tally(this.#last)
+    for (const recent of this.#calls[upstream].values()) all.merge(recent.lately(this.#last, slices))
     return all
   }
 
-  /** A quarter of an hour by the slice. */
-  seconds(slots = slotsOfQuarter): Slots {
-    return { ...this.#shown(1, slots), slots: slotsOfQuarter }
+  /** A quarter of an hour by the slice, or the last few of these slots. */
+  seconds(wanted?: number): Slots {
+    return this.#shown(1, slicesOfQuarter, wanted)
   }
 
-  /** A day by the minute. */
-  minutes(slots = minutesOfDay): Slots {
-    return { ...this.#shown(slicesOfMinute, slots), slots: minutesOfDay }
+  /** A day by the minute, or the last few of these slots. */
+  minutes(wanted?: number): Slots {
+    return this.#shown(slicesOfMinute, minutesOfDay, wanted)
   }
 
-  #shown(slices: number, slots: number): Omit<Slots, 'slots'> {
+  #shown(slices: number, slots: number, wanted = slots): Slots {
     const last = Math.floor(this.#last / slices)
-    const first = Math.max(0, last - slots + 1)
+    const first = Math.max(0, last - wanted + 1)
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
     const valuesOf = (column: Column) => numbers.map((number) => this.#valueOf(column, number, slices))
     const values = Object.fromEntries(columns.map((column) => [column, valuesOf(column)]))
-    return { slotMs: slices * sliceMs, last, values: values as Record<Column, (number | null)[]> }
+    return { slotMs: slices * sliceMs, slots, last, values: values as Slots['values'] }
   }
 
-  /** In a slot of so many slices. */
   #valueOf(column: Column, number: number, slices: number): number | null {
     const before = number * slices - 1
     const end = Math.min(before + slices, this.#last)
-    if (column === 'p95Ms' || column === 'callP95Ms') return digits(this.#table[column][end % rows] ?? null)
+    if (column === 'p95Ms' || column === 'callP95Ms') return this.#at(end)[column]
     if (column !== 'inFlight') return this.#between(column, before, end)
-    const inSlices = Array.from({ length: end - before }, (_, index) => before + 1 + index)
-    return Math.max(...inSlices.map((slice) => this.#table.inFlight[slice % rows] ?? 0))
+    const inSlices = Array.from({ length: end - before }, (_, index) => this.#at(end - index).inFlight)
+    return Math.max(...inSlices)
   }
 
-  /** What was counted after the end of one slice and until the end of another; a slice before 0 is before the start. */
+  #at(slice: number): Row {
+    return this.#rows[this.#rows.length - 1 - this.#last + slice] ?? beforeTheStart
+  }
+
+  /** What was counted after the end of one slice and until the end of another. */
   #between(sum: Sum, before: number, end: number): number {
-    const at = (slice: number) => (slice < 0 ? 0 : (this.#table[sum][slice % rows] ?? 0))
-    return at(end) - at(before)
+    return this.#at(end)[sum] - this.#at(before)[sum]
   }
 
   /** In the last so many slices. */
@@ -191,45 +177,39 @@ export class History implements Listener {
 
   /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
   get recent(): Hello['recent'] {
-    const { durations } = this.#answers.last(slicesOfMinute)
     return {
-      p95Ms: digits(durations.quantile(0.95)),
+      p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
       seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
       requestsPerSecond: Number(((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1)),
     }
   }
 
-  /** Calls to an upstream in the last minute, by their kind. */
   trafficOf(upstream: UpstreamName): Calls[] {
     const seconds = Math.round(this.#reachMs(slicesOfMinute) / 1_000)
     return [...this.#calls[upstream]].map(([traffic, recent]) => {
-      const { failed, notSent, durations } = recent.last(slicesOfMinute)
-      const asked = durations.count + notSent
+      const calls = recent.lately(this.#last, slicesOfMinute)
+      const { count, failed, notSent } = calls
+      const asked = count + notSent
       return {
-        ...{ traffic, seconds, notSent, lastError: this.#shownError(recent.lastError) },
-        callsPerSecond: Number((durations.count / seconds).toFixed(2)),
+        ...{ traffic, seconds, notSent, lastError: recent.lastError },
+        callsPerSecond: Number((count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
         failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
-        p50Ms: digits(durations.quantile(0.5)),
-        p95Ms: digits(durations.quantile(0.95)),
+        p50Ms: calls.quantile(0.5),
+        p95Ms: calls.quantile(0.95),
       }
     })
-  }
-
-  /** Its time is by the wall clock as that is set now. */
-  #shownError(error: RecentCalls['lastError']): Calls['lastError'] {
-    return error && { what: error.what, at: Math.round(this.#clock.nowMs() - this.#steadyMs() + error.atMs) }
   }
 
   /** How far the last slices reach back, of which the newest may not be over; at least a second. */
   #reachMs(slices: number): number {
     const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
-    return Math.max(1_000, this.#steadyMs() - beganMs)
+    return Math.max(1_000, this.#clock.steadyMs() - beganMs)
   }
 
   get savings(): Health['savings'] {
     return {
-      forMs: Math.min(slicesOfDay * sliceMs, Math.round(this.#steadyMs() - this.#startedMs)),
+      forMs: Math.min(slicesOfDay * sliceMs, Math.round(this.#clock.steadyMs() - this.#startedMs)),
       quotes: this.total('quotes'),
       callsSaved: this.total('saved'),
       expiredOrdersStopped: this.total('expired'),
@@ -245,56 +225,71 @@ export class History implements Listener {
 
   /** The slowest request of the last minute; null: none ended. */
   get slowest(): Health['slowest'] {
-    const { slowest } = this.#answers.last(slicesOfMinute)
+    const { slowest } = this.#answers.lately(this.#last, slicesOfMinute)
     if (slowest === undefined) return null
     const { endedAtMs, durationMs, ...rest } = slowest
-    const agoMs = Math.round(this.#steadyMs() - endedAtMs)
-    return { ...rest, durationMs: roundedMs(durationMs), agoMs }
-  }
-
-  /** Never goes back, whatever is done to the wall clock. */
-  #steadyMs(): number {
-    return this.#clock.steadyMs?.() ?? performance.now()
+    return {
+      ...rest,
+      durationMs: roundedMs(durationMs),
+      agoMs: Math.round(this.#clock.steadyMs() - endedAtMs),
+    }
   }
 }
 
 class Tally {
+  readonly slice: number
   failed = 0
   notSent = 0
   slowest: SlowRequest | undefined
-  readonly durations = new LatencyHistogram()
+  /** In microseconds, to a tenth of each: any traffic takes 3 KB. The longest is longer than any deadline here. */
+  readonly #durations: RecordableHistogram = createHistogram({ figures: 1, highest: 200_000_000 })
 
-  add(other: Tally): void {
+  constructor(slice: number) {
+    this.slice = slice
+  }
+
+  get count(): number {
+    return this.#durations.count
+  }
+
+  add(durationMs: number): void {
+    this.#durations.record(Math.max(1, Math.round(durationMs * 1_000)))
+  }
+
+  merge(other: Tally): void {
     if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1)) this.slowest = other.slowest
     this.failed += other.failed
     this.notSent += other.notSent
-    this.durations.merge(other.durations)
+    this.#durations.add(other.#durations)
+  }
+
+  /** The duration that this share of the calls did not exceed, with three digits; null without calls. */
+  quantile(share: number): number | null {
+    if (this.count === 0) return null
+    return Number((this.#durations.percentile(share * 100) / 1_000).toPrecision(3))
   }
 }
 
-/** Answers, or calls of one kind, in the slices of the last ten minutes: 40 KB for any traffic. */
+/** Answers, or calls of one kind, in those slices of the last ten minutes that had any. */
 class RecentCalls {
-  lastError: { readonly what: string; readonly atMs: number } | null = null
+  lastError: Calls['lastError'] = null
   /** The newest first. */
-  readonly #slices = [new Tally()]
+  #tallies: Tally[] = []
 
-  get now(): Tally {
-    return this.#slices[0] as Tally
+  /** Those of the slice that is running. */
+  during(last: number): Tally {
+    const slice = Math.max(0, last)
+    const [newest] = this.#tallies
+    if (newest?.slice === slice) return newest
+    const tally = new Tally(slice)
+    this.#tallies = [tally, ...this.#tallies.slice(0, slicesOfTenMinutes - 1)]
+    return tally
   }
 
-  beginSlice(): void {
-    this.#slices.unshift(new Tally())
-    if (this.#slices.length > slicesOfTenMinutes) this.#slices.pop()
-  }
-
-  last(slices: number): Tally {
-    const all = new Tally()
-    for (const one of this.#slices.slice(0, slices)) all.add(one)
+  /** Those of the last so many slices. */
+  lately(last: number, slices: number): Tally {
+    const all = new Tally(last)
+    for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)
     return all
   }
-}
-
-/** Three digits are all that a quantile of these histograms has. */
-function digits(ms: number | null): number | null {
-  return ms === null || Number.isNaN(ms) ? null : Number(ms.toPrecision(3))
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Level } from './access.ts'
+import { type Level, Refused } from './access.ts'
 import type { Mark, Recent } from './recent.ts'
 import type { Shown } from './status.ts'
 
@@ -17,31 +17,24 @@ const maxTicksMissed = 30
 export type LiveStream = ReturnType<typeof createLiveStream>
 
 /** Sends to each viewer the whole state, and then once a second what is new. */
-export function createLiveStream(
-  shown: Pick<Shown, 'hello' | 'tick'>,
-  recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>,
-) {
+export function createLiveStream(shown: Shown, recent: Recent) {
   const viewers = new Set<Viewer>()
 
   return { join, close, tick }
 
-  /** False: there are too many viewers already. */
-  function join(response: ServerResponse, level: Level): boolean {
-    if (viewers.size >= maxViewers) return false
-    if (viewers.size === 0) recent.isWatched = true
+  function join(response: ServerResponse, level: Level): void {
+    if (viewers.size >= maxViewers) throw new Refused(503, 'Too many look at this console already.')
+    if (viewers.size === 0) recent.watch(true)
     const hello = event('hello', shown.hello(level))
     const viewer: Viewer = { response, level, mark: recent.mark, ticksMissed: 0 }
     viewers.add(viewer)
     response.once('close', () => {
       viewers.delete(viewer)
-      if (viewers.size === 0) recent.isWatched = false
+      if (viewers.size === 0) recent.watch(false)
     })
-    response.writeHead(200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'X-Accel-Buffering': 'no',
-    })
+    const type = 'text/event-stream; charset=utf-8'
+    response.writeHead(200, { 'Content-Type': type, 'X-Accel-Buffering': 'no' })
     response.write(hello)
-    return true
   }
 
   function close(): void {

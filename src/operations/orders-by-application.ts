@@ -1,3 +1,4 @@
+import type { FloatOrderDecision } from '../orders/guard.ts'
 import type { OrdersOfApplication } from './schemas.ts'
 
 const windowMinutes = 60
@@ -6,73 +7,64 @@ const maxApplications = 50
 const maxShown = 20
 const msPerMinute = 60_000
 
-export type CountedOrder = { state: 'sent' | 'unknown' } | { state: 'expired' | 'reported'; lateMs: number }
-
 type Sums = Omit<OrdersOfApplication, 'application'>
+/** By application; null: all others. */
+type ByApplication = Map<string | null, Sums>
 
 /** Float orders of the last hour by their application, in memory with a bound: 60 minutes of 51 applications each. */
 export class OrdersByApplication {
-  /** By minute, then by application; null: all others. */
-  readonly #minutes = new Map<number, Map<string | null, Sums>>()
+  readonly #minutes = new Map<number, ByApplication>()
 
-  /** `steadyMs`: now, by the steady clock. */
-  count(application: string, order: CountedOrder, steadyMs: number): void {
+  /** `lateMs`: undefined if its quote was not expired. `steadyMs`: now, by the steady clock. */
+  count(
+    application: string,
+    decision: FloatOrderDecision,
+    lateMs: number | undefined,
+    steadyMs: number,
+  ): void {
     const minute = Math.floor(steadyMs / msPerMinute)
-    let sums = this.#minutes.get(minute)
-    if (sums === undefined) {
-      this.#forgetBefore(minute - windowMinutes)
-      sums = new Map()
-      this.#minutes.set(minute, sums)
-    }
-    add(sums, sums.has(application) || sums.size < maxApplications ? application : null, sumsOf(order))
+    const sums: ByApplication = this.#minutes.get(minute) ?? new Map()
+    this.#minutes.set(minute, sums)
+    if (this.#minutes.size > windowMinutes) this.#forgetBefore(minute)
+    add(sums, sums.has(application) || sums.size < maxApplications ? application : null, {
+      orders: 1,
+      expired: Number(decision === 'refused-expired'),
+      unknown: Number(decision === 'refused-unknown'),
+      reported: Number(decision === 'reported-expired'),
+      ...{ leastLateMs: lateMs ?? null, mostLateMs: lateMs ?? null },
+    })
   }
 
   /** Those of which an order was refused or reported, the most refused first, and last the sum of all others. */
   refused(steadyMs: number): OrdersOfApplication[] {
-    this.#forgetBefore(Math.floor(steadyMs / msPerMinute) - windowMinutes)
-    const ofHour = new Map<string | null, Sums>()
+    this.#forgetBefore(Math.floor(steadyMs / msPerMinute))
+    const ofHour: ByApplication = new Map()
     for (const sums of this.#minutes.values())
       for (const [application, one] of sums) add(ofHour, application, one)
     const apart = [...ofHour]
       .filter(([application, sums]) => application !== null && refusedOf(sums) > 0)
       .sort(([, left], [, right]) => refusedOf(right) - refusedOf(left))
-    for (const [, sums] of apart.slice(maxShown)) add(ofHour, null, sums)
+    for (const [, sums] of apart.splice(maxShown)) add(ofHour, null, sums)
     const others = ofHour.get(null)
-    const shown = apart.slice(0, maxShown)
-    if (others !== undefined && refusedOf(others) > 0) shown.push([null, others])
-    return shown.map(([application, sums]) => ({ application, ...sums }))
+    if (others !== undefined && refusedOf(others) > 0) apart.push([null, others])
+    return apart.map(([application, sums]) => ({ application, ...sums }))
   }
 
   #forgetBefore(minute: number): void {
-    for (const kept of this.#minutes.keys()) if (kept <= minute) this.#minutes.delete(kept)
+    for (const kept of this.#minutes.keys()) if (kept <= minute - windowMinutes) this.#minutes.delete(kept)
   }
 }
 
-const none = { orders: 0, expired: 0, unknown: 0, reported: 0, leastLateMs: null, mostLateMs: null }
-
-function sumsOf(order: CountedOrder): Sums {
-  const sums: Sums = { ...none, orders: 1 }
-  if (order.state !== 'sent') sums[order.state] = 1
-  if ('lateMs' in order) {
-    sums.leastLateMs = order.lateMs
-    sums.mostLateMs = order.lateMs
-  }
-  return sums
-}
-
-function add(to: Map<string | null, Sums>, application: string | null, one: Sums): void {
+function add(to: ByApplication, application: string | null, one: Sums): void {
   const sum = to.get(application)
-  if (sum === undefined) {
-    to.set(application, { ...one })
-    return
-  }
+  if (sum === undefined) return void to.set(application, { ...one })
   sum.orders += one.orders
   sum.expired += one.expired
   sum.unknown += one.unknown
   sum.reported += one.reported
-  if (one.leastLateMs !== null)
-    sum.leastLateMs = Math.min(sum.leastLateMs ?? one.leastLateMs, one.leastLateMs)
-  if (one.mostLateMs !== null) sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)
+  if (one.leastLateMs === null || one.mostLateMs === null) return
+  sum.leastLateMs = Math.min(sum.leastLateMs ?? one.leastLateMs, one.leastLateMs)
+  sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)
 }
 
 /** Reported ones too. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
-import { type Problem, pairsText } from '../http/problem.ts'
+import type { Problem } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
@@ -9,32 +9,45 @@ import type { Outage } from './schemas.ts'
 type Outcome = Parameters<Events['callEnded']>[1]
 
 /**
- * What is wrong with one part now. `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it
- * was first seen.
+ * What is wrong with one part now. `says`: what the event of its beginning says. `sinceMs`: when its first failure ended,
+ * by `performance.now()`; undefined: since it was first seen.
  */
 export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
+  says: string
   sinceMs?: number | undefined
 }
+
+/** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
+const kinds: Readonly<Record<Outage['what'], { concerned: Outage['concerned']; section: string }>> = {
+  upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
+  pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
+  slow: { concerned: 'none', section: 'quotegateproviderslow' },
+  store: { concerned: 'forwarded', section: 'quotegatestoredown' },
+  clock: { concerned: 'none', section: 'quotegateclockoffset' },
+  'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+  'client-ip-header': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+  'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
+}
+const clockUnknownSection = 'quotegateclockunknown'
+
+export const runbookSections = [clockUnknownSection, ...Object.values(kinds).map(({ section }) => section)]
 
 /** A part that may be in trouble. */
 export interface Subject {
   /** What an event calls it. */
   readonly name: string
-  /** What happened to the requests that it concerned. */
-  readonly concerned: Outage['concerned']
   trouble(): Trouble | undefined
-  /** How many requests it has concerned since the start. */
-  count(): number
+  /** How many requests it has concerned since the start; absent: it concerns none. */
+  count?(): number
 }
 
-interface Watched {
-  readonly subject: Subject
-  outage: Outage | undefined
+interface Watched extends Subject {
+  outage?: Outage | undefined
   /** Since when, by `performance.now()`. */
   sinceMs: number
   countBefore: number
   /** The event that says how many pairs have stopped by now, if they were not as many at first. */
-  numberEvent: number | undefined
+  numberEvent?: number | undefined
 }
 
 const maxPast = 100
@@ -62,10 +75,7 @@ export class Outages implements Listener {
 
   /** From now on these are looked at. */
   watch(subjects: readonly Subject[]): void {
-    this.#watched = subjects.map((subject) => ({
-      ...{ subject, outage: undefined, sinceMs: 0 },
-      ...{ countBefore: 0, numberEvent: undefined },
-    }))
+    this.#watched = subjects.map((subject) => ({ ...subject, sinceMs: 0, countBefore: 0 }))
   }
 
   problemAnswered({ cause }: Problem): void {
@@ -78,13 +88,8 @@ export class Outages implements Listener {
     return this.#refusals.get(`${upstream} ${breaker}`) ?? 0
   }
 
-  breakerChanged(): void {
-    this.look()
-  }
-
-  journalAway(): void {
-    this.look()
-  }
+  readonly breakerChanged = () => this.look()
+  readonly journalAway = () => this.look()
 
   /** Looks at every part; at least once a second, and before it is said what is wrong. */
   look(): void {
@@ -99,12 +104,11 @@ export class Outages implements Listener {
   }
 
   #lookAt(one: Watched): void {
-    const { subject } = one
-    const trouble = subject.trouble()
-    const count = subject.count()
+    const trouble = one.trouble()
+    const count = one.count?.() ?? 0
     // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
     if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
-      this.#end(one, one.outage, { requests: count - one.countBefore, isWorse: trouble?.isSevere === true })
+      this.#end(one, { ...one.outage, requests: count - one.countBefore }, trouble?.isSevere === true)
       one.countBefore = count
     }
     if (trouble === undefined) {
@@ -112,15 +116,16 @@ export class Outages implements Listener {
       return
     }
     const known = one.outage
+    const { what, howMany, askedFor } = trouble
     if (known === undefined) {
       this.#lastId += 1
       one.sinceMs = performance.now()
       this.#say(one, trouble)
-    } else if (trouble.what === 'pairs' && pairsOf(trouble) !== pairsOf(known)) {
+    } else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor)) {
       // One event has the number of now, so that many pairs which stop one after the other push no other events out.
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
     }
-    const { sinceMs = one.sinceMs, ...said } = trouble
+    const { sinceMs = one.sinceMs, says: _isAnEvent, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
       ...said,
@@ -128,30 +133,28 @@ export class Outages implements Listener {
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
-      concerned: subject.concerned,
+      concerned: kinds[what].concerned,
       runbook: runbookOf(trouble),
     }
   }
 
-  #say({ subject }: Watched, trouble: Trouble, replaces?: number): number {
-    return this.#recent.addEvent(
-      trouble.isSevere ? 'bad' : 'warn',
-      `${subject.name}: ${beginOf(trouble)}`,
-      replaces,
-    )
+  #say({ name }: Watched, trouble: Trouble, replaces?: number): number {
+    const tone = trouble.isSevere ? 'bad' : 'warn'
+    return this.#recent.addEvent(tone, `${name}: ${trouble.says}`, replaces)
   }
 
-  #end(one: Watched, known: Outage, { requests, isWorse }: { requests: number; isWorse: boolean }): void {
+  #end(one: Watched, outage: Outage, isWorse: boolean): void {
     const nowMs = performance.now()
-    const [since, until] = [this.#wallTime(one.sinceMs), this.#wallTime(nowMs)]
-    this.past.push({ ...known, since, until, requests })
+    const { names: _areDetailsOfRequests, ...kept } = outage
+    this.past.push({ ...kept, since: this.#wallTime(one.sinceMs), until: this.#wallTime(nowMs) })
     if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
     one.numberEvent = undefined
     if (isWorse) return
-    const lasted = `over after ${durationText(nowMs - one.sinceMs)}`
-    const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
-    this.#recent.addEvent('good', `${one.subject.name}: ${lasted}${suffered}`)
+    const { requests, concerned } = outage
+    const suffered = requests > 0 && concerned !== 'none' ? `, ${requests} ${concerned}` : ''
+    const text = `${one.name}: over after ${durationText(nowMs - one.sinceMs)}${suffered}`
+    this.#recent.addEvent('good', text)
   }
 
   #wallTime(steadyMs: number): number {
@@ -159,35 +162,8 @@ export class Outages implements Listener {
   }
 }
 
-function beginOf(trouble: Trouble): string {
-  const { what, lastFailure, offsetMs, p95Ms = 0, usualP95Ms = 0 } = trouble
-  switch (what) {
-    case 'upstream':
-      return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
-    case 'pairs':
-      return `${pairsOf(trouble)}, the last failure was ${lastFailure ?? 'not kept'}`
-    case 'slow':
-      return `p95 of 10 min is ${p95Ms} ms, usually ${usualP95Ms} ms`
-    case 'store':
-      return `down, ${lastFailure ?? 'it does not answer'}`
-    case 'clock':
-      return offsetMs === undefined ? 'unknown' : `${durationText(Math.abs(offsetMs))} off`
-    case 'trust-proxy':
-      return 'a peer sent a client-address header and is not in TRUST_PROXY'
-    case 'client-ip-header':
-      return 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
-    case 'unknown-orders':
-      return 'more orders than usual are forwarded as unknown'
-  }
-}
-
-function pairsOf({ howMany = 0, askedFor }: Pick<Trouble, 'howMany' | 'askedFor'>): string {
-  if (askedFor !== undefined) return `all that were asked for fail (${pairsText(howMany, askedFor)})`
-  return `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
-}
-
 /** As a person says it. */
-function durationText(ms: number): string {
+export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
   if (seconds < 120) return `${Math.round(seconds)} s`
@@ -195,23 +171,19 @@ function durationText(ms: number): string {
   return `${Math.round(seconds / 3_600)} h`
 }
 
+const failureWords: Readonly<Record<string, string>> = {
+  http_response_timeout: 'timeout',
+  connection_limit_reached: 'no free connection',
+}
+
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
 export function failureText(
   failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
   afterMs: number,
 ): string {
-  switch (failure) {
-    case 'http_response_timeout':
-      return `timeout after ${durationText(afterMs)}`
-    case 'connection_timeout':
-      return `connection timeout after ${durationText(afterMs)}`
-    case 'connection_limit_reached':
-      return 'no free connection'
-    default:
-      return String(failure)
-        .replaceAll('_', ' ')
-        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
-  }
+  const plain = String(failure).replaceAll('_', ' ')
+  const words = failureWords[failure] ?? plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
+  return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
 }
 
 /** The runbook, below the homepage of package.json, or in the repository itself without one. */
@@ -222,22 +194,7 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
-/** The section of the runbook about each trouble. */
-const sections: Readonly<Record<Trouble['what'] | 'clock-unknown', string>> = {
-  upstream: 'quotegatebreakeropen',
-  pairs: 'quotegatepairsstopped',
-  slow: 'quotegateproviderslow',
-  store: 'quotegatestoredown',
-  clock: 'quotegateclockoffset',
-  'clock-unknown': 'quotegateclockunknown',
-  'trust-proxy': 'users-look-as-if-they-were-one',
-  'client-ip-header': 'users-look-as-if-they-were-one',
-  'unknown-orders': 'quotegateordersunknown',
-}
-
-export const runbookSections = Object.values(sections)
-
 export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
-  const section = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
-  return `${runbookPageOf(homepage)}#${sections[section]}`
+  const isUnknown = what === 'clock' && offsetMs === undefined
+  return `${runbookPageOf(homepage)}#${isUnknown ? clockUnknownSection : kinds[what].section}`
 }

@@ -3,14 +3,14 @@ import type { Lookup } from '../events.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { DiskFacts } from '../journal/disk.ts'
 import type { StreamFacts } from '../journal/stream.ts'
-import type { FloatOrderDecision } from '../orders/float-order.ts'
+import type { FloatOrderDecision } from '../orders/guard.ts'
+import type { Ledger } from '../orders/ledger.ts'
 import type { Notes } from '../orders/notes.ts'
-import type { FloatOrderRoute } from '../orders/route.ts'
+import type { OrderRoutes } from '../orders/route.ts'
 import type { QuoteCache } from '../quotes/cache.ts'
-import type { ClockDifference } from '../quotes/clock-difference.ts'
+import type { ClockDifference } from '../quotes/ends.ts'
 import type { ProviderLimit } from '../quotes/provider-limit.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { AccessOptions } from './access.ts'
 import type { AddressNotes } from './address-notes.ts'
 import type { History } from './history.ts'
 import type { Outages } from './outages.ts'
@@ -18,14 +18,17 @@ import type { Recent } from './recent.ts'
 import type { Setting } from './schemas.ts'
 import type { TimedPage } from './shared-page.ts'
 
+type Counted<Name extends string> = Readonly<Record<Name, number>>
+
 /** All of the gateway that the console may read, and what it may do to it. */
 export interface OperationsParts {
   readonly version: string
   readonly config: {
     readonly production: boolean
-    readonly admin: Omit<AccessOptions, 'production'>
+    /** ADMIN_TOKEN; ADMIN_ALLOWED_HOSTS: names, lower case, without ports. */
+    readonly admin: { readonly token: string | undefined; readonly allowedHosts: readonly string[] }
     readonly client: { readonly ipHeader: string; readonly trustProxy: readonly string[] }
-    readonly upstream: { readonly connections: number; readonly queue: number }
+    readonly upstream: Counted<'connections' | 'queue'>
     readonly upstreams: Readonly<Record<UpstreamName, { readonly baseUrl: string | undefined }>>
   }
   readonly clock: Clock
@@ -46,12 +49,12 @@ export interface OperationsParts {
   }
   readonly exchanges: { readonly inFlight: number }
   readonly upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
-  readonly clockDifference: Pick<ClockDifference, 'newestMs' | 'leastMs' | 'bounds' | 'saysNoTime'>
-  readonly cache: Pick<QuoteCache, 'entries' | 'bytes' | 'list'>
-  readonly providerLimit: Pick<ProviderLimit, 'list'>
-  readonly ledger: { readonly size: number }
-  readonly notes: Pick<Notes, 'drop'>
-  readonly floatOrders: Pick<FloatOrderRoute, 'explain'>
+  readonly clockDifference: ClockDifference
+  readonly cache: QuoteCache
+  readonly providerLimit: ProviderLimit
+  readonly ledger: Ledger
+  readonly notes: Notes
+  readonly orders: OrderRoutes
   readonly journals: {
     readonly disk: { readonly facts: DiskFacts } | undefined
     readonly stream: { readonly facts: StreamFacts } | undefined
@@ -60,12 +63,6 @@ export interface OperationsParts {
     | { readonly up: boolean; readonly outage: { sinceMs: number; reason: string } | undefined }
     | undefined
   readonly sandbox: { faults(next?: object): object } | undefined
-}
-
-type Counted<Name extends string> = Readonly<Record<Name, number>>
-
-/** What comes from no part of it. */
-export interface OperationsFacts {
   /** The settings in effect, secrets masked. */
   readonly settings: readonly Setting[]
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */

@@ -5,12 +5,11 @@ import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import { cutText, roundedMs } from '../process/text.ts'
-import { type CountedOrder, OrdersByApplication } from './orders-by-application.ts'
+import { OrdersByApplication } from './orders-by-application.ts'
 import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './schemas.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Exchange = Seen<'requestEnded'>[0]
-type Order = Seen<'orderDecided'>[2]
 
 const maxRequests = 200
 const maxFailures = 50
@@ -22,12 +21,10 @@ const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-/** A moment, by what had happened until then. */
+/** A moment: how many requests had ended until then, and the number of what was kept last. */
 export interface Mark {
   readonly ended: number
-  readonly request: number
-  readonly refusals: number
-  readonly event: number
+  readonly number: number
 }
 
 /**
@@ -36,8 +33,10 @@ export interface Mark {
  */
 export class Recent implements Listener {
   readonly #clock: Clock
-  #isWatched = false
+  /** Whether a console is open. */
+  isWatched = false
   #ended = 0
+  /** Of what was kept last: a request, a refusal or an event. */
   #number = 0
   /** How many requests of the running second are listed. */
   #second = { number: 0, succeeded: 0, failed: 0 }
@@ -48,7 +47,6 @@ export class Recent implements Listener {
   /** The newest first. */
   readonly refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
-  #lastEventId = 0
   #repeated = 0
   #repeatedEvent: number | undefined
   refusedTotal = 0
@@ -60,25 +58,18 @@ export class Recent implements Listener {
     this.#clock = clock
   }
 
-  /** Whether a console is open. */
-  get isWatched(): boolean {
-    return this.#isWatched
-  }
-
-  set isWatched(isWatched: boolean) {
-    this.#isWatched = isWatched
+  watch(isWatched: boolean): void {
+    this.isWatched = isWatched
     this.requests = []
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
     const hasFailed = isFailed(status)
-    if (!this.#isWatched && !hasFailed) return
+    if (!this.isWatched && !hasFailed) return
     this.#ended += 1
-    const isListed = this.#isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
+    const isListed = this.isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
     if (!hasFailed && !isListed) return
-    this.#number += 1
-    const is = { number: this.#number, at: this.#clock.nowMs(), status, durationMs }
-    const request = seenRequest(exchange, is)
+    const request = { ...this.#numbered(), ...seenRequest(exchange, status, durationMs) }
     if (hasFailed) putFirst(this.failures, request, maxFailures)
     if (!isListed) return
     this.requests.push(request)
@@ -94,16 +85,21 @@ export class Recent implements Listener {
 
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
-    const at = this.#clock.nowMs()
-    const { application } = order
+    const { application, verdict } = order
+    const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined
+    this.#byApplication.count(application, decision, lateMs, this.#clock.steadyMs())
     const sent = decision === 'reported-expired'
-    this.#byApplication.count(application, countedAs(decision, order), this.#clock.steadyMs())
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    const client = maskedAddress(exchange.client?.address)
-    const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
-    putFirst(this.refusals, refusal, maxRefusals)
+    const reason = lateMs === undefined ? 'unknown' : 'expired'
+    const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
+    putFirst(this.refusals, { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) }, maxRefusals)
+  }
+
+  #numbered(): { number: number; at: number } {
+    this.#number += 1
+    return { number: this.#number, at: this.#clock.nowMs() }
   }
 
   /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
@@ -116,13 +112,12 @@ export class Recent implements Listener {
 
   /** Returns its id. It has no request details; `replaces`: an event that says the same of an earlier moment. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
-    this.#lastEventId += 1
     const replaced = this.#events.findIndex(({ id }) => id === replaces)
     if (replaced !== -1) this.#events.splice(replaced, 1)
-    const at = this.#clock.nowMs()
-    this.#events.push({ id: this.#lastEventId, at, tone, text: text.slice(0, maxEventLength), replaces })
+    const { number: id, at } = this.#numbered()
+    this.#events.push({ id, at, tone, text: text.slice(0, maxEventLength), replaces })
     if (this.#events.length > maxEvents) this.#events.shift()
-    return this.#lastEventId
+    return id
   }
 
   /** Those that came after this id, the oldest first. */
@@ -135,20 +130,18 @@ export class Recent implements Listener {
     return this.#byApplication.refused(this.#clock.steadyMs())
   }
 
-  /** How much has happened until now. */
   get mark(): Mark {
-    const refusals = this.refusedTotal + this.reportedTotal
-    return { ended: this.#ended, request: this.#number, refusals, event: this.#lastEventId }
+    return { ended: this.#ended, number: this.#number }
   }
 
-  /** What has happened since. */
-  after({ ended, request, refusals, event }: Mark) {
-    const requests = this.requests.filter(({ number }) => number > request)
+  after(mark: Mark) {
+    const isNew = ({ number }: { number: number }) => number > mark.number
+    const requests = this.requests.filter(isNew)
     return {
       requests,
-      skipped: this.#ended - ended - requests.length,
-      refusals: this.refusals.slice(0, this.mark.refusals - refusals),
-      events: this.eventsAfter(event),
+      skipped: this.#ended - mark.ended - requests.length,
+      refusals: this.refusals.filter(isNew),
+      events: this.eventsAfter(mark.number),
     }
   }
 }
@@ -162,18 +155,15 @@ const isFailed = (status: number) => status >= 400 || status === 0
 
 function seenRequest(
   exchange: Exchange,
-  is: Pick<SeenRequest, 'number' | 'at' | 'status' | 'durationMs'>,
-): SeenRequest {
+  status: number,
+  durationMs: number,
+): Omit<SeenRequest, 'number' | 'at'> {
   const { area, request, outcome, reading, problem, client } = exchange
-  const { status, durationMs } = is
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
   return {
-    ...is,
-    durationMs: roundedMs(durationMs),
-    method: request.method ?? '',
-    route: area,
+    ...{ status, durationMs: roundedMs(durationMs), method: request.method ?? '', route: area },
     path: short(shownTarget(reading) ?? ''),
     source: sourceOf(exchange, status),
     notSent: problem === 'breaker-open' ? 'breaker' : problem === 'saturated' ? 'saturated' : null,
@@ -198,41 +188,26 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: Order): CountedOrder {
-  if (decision === 'refused-unknown') return { state: 'unknown' }
-  if (verdict.state !== 'expired') return { state: 'sent' }
-  const lateMs = Math.round(verdict.expiredForMs)
-  return { state: decision === 'reported-expired' ? 'reported' : 'expired', lateMs }
-}
-
-function refusalOf(
-  order: Order,
-  of: Pick<Refusal, 'at' | 'sent' | 'application' | 'client' | 'requestId'>,
-): Refusal {
-  const { verdict, why, quoteAgeMs } = order
-  const expired = verdict.state === 'expired' ? verdict : undefined
-  const { pair, fromAmount, toAmount, quoteIds } = order.terms
-  const quotes = order.considered().map(({ quote, leftMs, isOwn }) => ({
-    id: quote.id,
-    amount: short(quote.fromValue),
-    toAmount: short(quote.toValue),
-    lateMs: Math.round(-leftMs),
-    isOwn,
-    decided: quote === expired?.quote,
+/** A float order, how it was judged, and among what quotes. */
+export function shownOrder(order: Seen<'orderDecided'>[2]) {
+  const { verdict, why, application, quote, quoteAgeMs = null } = order
+  const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
+  const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({
+    ...{ id: one.id, amount: short(one.fromValue), toAmount: short(one.toValue) },
+    ...{ lateMs: Math.round(-leftMs), isOwn, decided: one === quote },
   }))
   quotes.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
   return {
-    ...of,
-    reason: expired === undefined ? 'unknown' : 'expired',
     rule: verdict.rule,
     why,
-    pair: short(expired?.quote.pairId ?? pair ?? ''),
+    pair: short(quote?.pairId ?? pair),
     amount: short(fromAmount?.text ?? ''),
     toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
-    quoteId: expired?.quote.id ?? null,
-    quoteAgeMs: expired === undefined ? null : (quoteAgeMs ?? null),
-    expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
+    application,
+    quoteId: quote?.id ?? null,
+    quoteAgeMs,
+    expiredForMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null,
     quotes: quotes.slice(0, maxQuotes),
     quotesConsidered: quotes.length,
   }

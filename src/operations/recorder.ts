@@ -8,10 +8,9 @@ const tickMs = 1_000
  * Once a second: keeps what the console shows of the past, whether a console is open or not, and sends what is new.
  * Returns what stops it.
  */
-export function startRecorder(parts: OperationsParts, live: Pick<LiveStream, 'tick'>): () => void {
+export function startRecorder(parts: OperationsParts, live: LiveStream): () => void {
   const { history, outages, recent, sandbox, version } = parts
-  const faultsNow = (): Record<string, unknown> => ({ ...sandbox?.faults() })
-  let faults = faultsNow()
+  let faults: Record<string, unknown> = { ...sandbox?.faults() }
   recent.addEvent('note', `start of version ${version}`)
   const timer = setInterval(() => {
     history.tick(countsOf(parts))
@@ -24,12 +23,11 @@ export function startRecorder(parts: OperationsParts, live: Pick<LiveStream, 'ti
   return () => clearInterval(timer)
 
   function noteFaults(): void {
-    const [before, now] = [faults, faultsNow()]
-    const changed = Object.keys(now).filter((name) => String(now[name]) !== String(before[name]))
-    faults = now
-    if (changed.length === 0) return
-    const texts = changed.map((name) => `${name} ${before[name]} to ${now[name]}`)
-    recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
+    const before = faults
+    faults = { ...sandbox?.faults() }
+    const changed = Object.keys(faults).filter((name) => String(faults[name]) !== String(before[name]))
+    const texts = changed.map((name) => `${name} ${before[name]} to ${faults[name]}`)
+    if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
   }
 }
 
@@ -37,18 +35,16 @@ function countsOf({ metrics, upstreams, exchanges }: OperationsParts): Counts {
   const { lookups, orders } = metrics.quoteCounts()
   const { hit, shared, collapsed } = lookups
   return {
-    sums: {
-      requests: metrics.requestCounts().requests,
-      quotes: total(Object.values(lookups)),
-      hits: hit,
-      saved: hit + shared + collapsed,
-      errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
-      refused: orders['refused-expired'] + orders['refused-unknown'],
-      expired: orders['refused-expired'],
-      orders: total(Object.values(orders)),
-      matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
-      unknown: orders['forwarded-unknown'],
-    },
+    requests: metrics.requestCounts().requests,
+    quotes: total(Object.values(lookups)),
+    hits: hit,
+    saved: hit + shared + collapsed,
+    errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
+    refused: orders['refused-expired'] + orders['refused-unknown'],
+    expired: orders['refused-expired'],
+    orders: total(Object.values(orders)),
+    matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
+    unknown: orders['forwarded-unknown'],
     inFlight: exchanges.inFlight,
   }
 }

@@ -8,20 +8,31 @@ import { guardRules } from '../orders/guard.ts'
  */
 
 const count = z.number()
-const number = (meaning: string) => z.number().describe(meaning)
-const string = (meaning: string) => z.string().describe(meaning)
 const orNull = z.number().nullable()
+const number = (meaning: string) => z.number().describe(meaning)
+const numberOrNull = (meaning: string) => orNull.describe(meaning)
+const string = (meaning: string) => z.string().describe(meaning)
+const boolean = (meaning: string) => z.boolean().describe(meaning)
+const object = <Shape extends z.ZodRawShape>(meaning: string, shape: Shape) =>
+  z.object(shape).describe(meaning)
+const list = <Item extends z.ZodType>(meaning: string, item: Item) => z.array(item).describe(meaning)
+const oneOf = <const Value extends string>(meaning: string, values: readonly Value[]) =>
+  z.enum(values).describe(meaning)
+/** Members whose names say all. */
+const each = <Of extends z.ZodType, Name extends string>(of: Of, ...names: Name[]) =>
+  Object.fromEntries(names.map((name) => [name, of])) as Record<Name, Of>
 const at = number('Milliseconds since the epoch.')
 const clientStatus = number('0: the client left, or the answer broke off.')
+const counted = number('Counted up: a request id may be the client’s own, and come twice.')
+const maskedAddress = string('The client’s address, masked.')
 
 const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
   seconds: number('How far the figures reach back: 50 to 60, or less after the start.'),
   callsPerSecond: z.number(),
-  failedShare: orNull.describe('Of all requests, those that were not sent included; null: there was none.'),
+  failedShare: numberOrNull('Of all requests, those that were not sent included; null: there was none.'),
   notSent: number('Requests that a breaker refused, or that no connection became free for.'),
-  p50Ms: orNull,
-  p95Ms: orNull,
+  ...each(orNull, 'p50Ms', 'p95Ms'),
   lastError: z.object({ what: string('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
 })
 
@@ -32,39 +43,25 @@ export const outage = z.object({
     ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
   ] as const),
   isSevere: z.boolean(),
-  since: number(
-    'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, ' +
-      'CLIENT_IP_HEADER and unknown orders: when it was first seen.',
-  ),
-  until: orNull.describe('Null: it goes on.'),
+  since: number('Milliseconds since the epoch: when its first failure ended, or it was first seen.'),
+  until: numberOrNull('Null: it goes on.'),
   requests: number('How many requests it has concerned since then; `concerned` says how.'),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
   runbook: string('The section of the runbook that says what to do.'),
   upstream: z.enum(upstreamNames).optional(),
-  traffic: z
-    .enum(['connections', 'orders', 'rest', 'quotes'])
-    .optional()
-    .describe(
-      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in ' +
-        '`names`.',
-    ),
-  lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
-  retryInMs: number(
-    'Until a request may try; 0: the next one does; absent: one is trying, or nothing is tried.',
+  traffic: oneOf(
+    'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
+    ['connections', 'orders', 'rest', 'quotes'],
   ).optional(),
-  stillServed: z.array(z.string()).optional().describe('What has succeeded since, and is not stopped.'),
-  names: z
-    .array(z.string())
-    .optional()
-    .describe(
-      'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ' +
-        'ADMIN_TOKEN.',
-    ),
-  howMany: number('Such pairs or peers.').optional(),
-  headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
+  lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
+  retryInMs: number('Until a request may try; absent: one is trying, or nothing is tried.').optional(),
+  stillServed: list('What has succeeded since, and is not stopped.', z.string()).optional(),
+  howMany: number('Pairs that fail, or peers whose client-address header is not read.').optional(),
+  names: list('20 of them at most; none without the ADMIN_TOKEN.', z.string()).optional(),
+  headers: list('What these peers send in place of CLIENT_IP_HEADER.', z.string()).optional(),
   clientIpHeader: z.string().optional(),
   askedFor: number(
-    'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
+    'Pairs that were asked for since the first failure, if no quote has succeeded.',
   ).optional(),
   offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
   share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
@@ -73,97 +70,72 @@ export const outage = z.object({
   usualP95Ms: number('The median of that figure over the last day.').optional(),
 })
 
-const savings = z
-  .object({
-    forMs: number('A day, or less after the start.'),
-    quotes: count,
-    callsSaved: number('Quotes that took no call of their own to the provider.'),
-    expiredOrdersStopped: count,
-    orders: count,
-    ordersMatched: number('Float orders whose quote was found.'),
-  })
-  .describe('What the gateway has saved and stopped.')
+const savings = object('What the gateway has saved and stopped.', {
+  forMs: number('A day, or less after the start.'),
+  ...each(count, 'quotes', 'orders', 'expiredOrdersStopped'),
+  callsSaved: number('Quotes that took no call of their own to the provider.'),
+  ordersMatched: number('Float orders whose quote was found.'),
+})
 
 const column = z.array(orNull)
 export const slots = z.object({
   slotMs: z.number(),
   slots: number('How many are kept.'),
-  last: number(
-    'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
-  ),
-  values: z
-    .object({
-      requests: column,
-      quotes: column,
-      hits: column,
-      saved: column.describe('Quotes that took no call of their own.'),
-      errors: column.describe('Calls to upstreams that failed.'),
-      refused: column.describe('Float orders.'),
-      expired: column.describe('Of these, those for an expired quote.'),
-      orders: column.describe('Float orders.'),
-      matched: column.describe('Of these, those whose quote was found.'),
-      unknown: column.describe('Of these, those forwarded as unknown.'),
-      inFlight: column.describe('The most within the slot.'),
-      p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
-      callP95Ms: column.describe('Of calls to the swap API, likewise.'),
-    })
-    .describe('For each column a value a slot, the oldest first; null: nothing is known of it.'),
+  last: number('Number of the last slot, which may still grow; from 0 at the start, one more a slot.'),
+  values: object('For each column a value a slot, the oldest first; null: nothing is known of it.', {
+    ...each(column, 'requests', 'quotes', 'hits'),
+    saved: column.describe('Quotes that took no call of their own.'),
+    errors: column.describe('Calls to upstreams that failed.'),
+    refused: column.describe('Float orders.'),
+    expired: column.describe('Of these, those for an expired quote.'),
+    orders: column.describe('Float orders.'),
+    matched: column.describe('Of these, those whose quote was found.'),
+    unknown: column.describe('Of these, those forwarded as unknown.'),
+    inFlight: column.describe('The most within the slot.'),
+    p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
+    callP95Ms: column.describe('Of calls to the swap API, likewise.'),
+  }),
 })
 
 const seenEvent = z.object({
-  id: number('Goes up by one with each event.'),
+  id: number('Goes up with each event.'),
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
   replaces: number('The id of an earlier event that said the same of a moment before.').optional(),
 })
 
-export const history = z
-  .object({
-    seconds: slots.describe('15 min by ten seconds.'),
-    minutes: slots.describe('24 h by the minute.'),
-    outages: z
-      .array(
-        outage.pick({
-          ...{ id: true, what: true, upstream: true, traffic: true },
-          ...{ since: true, until: true, isSevere: true },
-        }),
-      )
-      .describe('The last 100 that are over.'),
-    events: z.array(seenEvent).describe('The last 200, the oldest first.'),
-  })
-  .meta({ description: 'What was kept since the start, whether a console was open or not.' })
+export const history = object('What was kept since the start, whether a console was open or not.', {
+  seconds: slots.describe('15 min by ten seconds.'),
+  minutes: slots.describe('24 h by the minute.'),
+  outages: list('The last 100 that are over, without names.', outage),
+  events: list('The last 200, the oldest first.', seenEvent),
+})
+
+const breaker = z.object({
+  name: oneOf(
+    'What it stops: with connections everything, else one kind. Only swap has kinds; `openPairs` are its quotes.',
+    ['connections', 'orders', 'rest'],
+  ),
+  state: z.enum(['closed', 'open', 'half-open']),
+  retryAfterMs: number('How long until one request may try; 0 while the breaker is closed.'),
+})
 
 const upstreamState = z.object({
   name: z.enum(upstreamNames),
   sandbox: z.boolean(),
-  breakers: z.array(
-    z.object({
-      name: z
-        .enum(['connections', 'orders', 'rest'])
-        .describe(
-          'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are ' +
-            'its quotes.',
-        ),
-      state: z.enum(['closed', 'open', 'half-open']),
-      retryAfterMs: number('How long until one request may try; 0 while the breaker is closed.'),
-    }),
-  ),
+  breakers: z.array(breaker),
   openPairs: number('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
-  inFlight: count,
-  connections: z
-    .object({ busy: count, idle: count, waiting: count })
-    .describe('Connections, and requests that wait for one.'),
-  traffic: z.array(shownCalls).describe('Of the last minute, by kind of traffic.'),
-  connectionsMost: count,
-  queueMost: count,
+  ...each(count, 'inFlight', 'connectionsMost', 'queueMost'),
+  connections: object('Connections, and requests that wait for one.', each(count, 'busy', 'idle', 'waiting')),
+  traffic: list('Of the last minute, by kind of traffic.', shownCalls),
 })
 
 const journal = {
   appended: number('Records since the start.'),
   waiting: number('Records that are not in it yet.'),
   skipped: number('What was read and is not a record, or is damaged.'),
-  awaySinceMs: orNull.describe('Since when it fails or hangs, by the clock; null: it does not.'),
+  awaySinceMs: numberOrNull('Since when it fails or hangs, by the clock; null: it does not.'),
 }
 
 const coolDowns = z.object({
@@ -171,73 +143,57 @@ const coolDowns = z.object({
   longestLeftMs: z.number(),
 })
 
-export const refusal = z.object({
-  at,
-  reason: z.enum(['expired', 'unknown']),
-  sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
-  rule: z.enum(guardRules).describe('The rule that decided; docs/orders.md explains each.'),
-  why: string('The same in words.'),
-  pair: z.string(),
-  amount: z.string(),
-  toAmount: z.string().nullable().describe('As the order states it.'),
-  quoteIds: z.array(z.string()).describe('The quotes that the order names.'),
-  application: z.string(),
-  client: string('The client’s address, masked.'),
-  quoteId: z.string().nullable().describe('The quote that was too old.'),
-  quoteAgeMs: orNull,
-  expiredForMs: orNull,
-  quotes: z
-    .array(
-      z.object({
-        id: z.string(),
-        amount: z.string(),
-        toAmount: z.string(),
-        lateMs: number('Since its expiry; negative: it was live for so long still.'),
-        isOwn: z.boolean().describe('It was given to the client that orders.'),
-        decided: z.boolean().describe('The order was refused or reported because of this quote.'),
-      }),
-    )
-    .describe(
-      'At most five of those that were considered: the one that decided, then those that expired last.',
-    ),
-  quotesConsidered: count,
-  requestId: z.string(),
+const consideredQuote = z.object({
+  ...each(z.string(), 'id', 'amount', 'toAmount'),
+  lateMs: number('Since its expiry; negative: it was live for so long still.'),
+  isOwn: boolean('It was given to the client that orders.'),
+  decided: boolean('The order was refused or reported because of this quote.'),
 })
 
+export const refusal = z.object({
+  number: counted,
+  at,
+  reason: z.enum(['expired', 'unknown']),
+  sent: boolean('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
+  rule: oneOf('The rule that decided; docs/orders.md explains each.', guardRules),
+  why: string('The same in words.'),
+  ...each(z.string(), 'pair', 'amount', 'application', 'requestId'),
+  toAmount: z.string().nullable().describe('As the order states it.'),
+  quoteIds: list('The quotes that the order names.', z.string()),
+  client: maskedAddress,
+  quoteId: z.string().nullable().describe('The quote that was too old.'),
+  ...each(orNull, 'quoteAgeMs', 'expiredForMs'),
+  quotes: list('Five at most: the one that decided, then those that expired last.', consideredQuote),
+  quotesConsidered: count,
+})
+
+const reported = 'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'
 const ordersOfApplication = z.object({
   application: z.string().nullable().describe('null: all further applications.'),
   orders: count,
   expired: number('Refused, because their quotes had expired.'),
   unknown: number('Refused, because no quote seen here matches them.'),
-  reported: number('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
-  leastLateMs: orNull,
-  mostLateMs: orNull,
+  reported: number(reported),
+  ...each(orNull, 'leastLateMs', 'mostLateMs'),
 })
 
 export const seenRequest = z.object({
-  number: number('Counted up: a request id may be the client’s own, and come twice.'),
+  number: counted,
   at,
-  method: z.string(),
-  route: z.string(),
-  path: z.string(),
+  ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application', 'why'),
   status: clientStatus,
-  source: z.enum(['provider', 'gateway', 'client']).nullable().describe('Who caused the error.'),
-  notSent: z
-    .enum(['breaker', 'saturated'])
-    .nullable()
-    .describe('Why it was not sent: a breaker was open, or no connection became free.'),
+  source: oneOf('Who caused the error.', ['provider', 'gateway', 'client']).nullable(),
+  notSent: oneOf('Why: a breaker was open, or no connection became free.', [
+    'breaker',
+    'saturated',
+  ]).nullable(),
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
-  queueMs: orNull.describe('It waited for a connection.'),
-  upstreamMs: orNull.describe(
-    'From the sending to the head of the answer; without one, until the upstream failed or the request ended.',
-  ),
-  transferMs: orNull.describe('From the head to the last byte of the answer.'),
-  ownMs: orNull.describe('All else; null: it waited for the call of another request.'),
-  requestId: z.string(),
-  client: string('The client’s address, masked.'),
-  application: z.string(),
-  why: z.string(),
+  queueMs: numberOrNull('It waited for a connection.'),
+  upstreamMs: numberOrNull('From the sending to the head of the answer, or else to its failure or end.'),
+  transferMs: numberOrNull('From the head to the last byte of the answer.'),
+  ownMs: numberOrNull('All else; null: it waited for the call of another request.'),
+  client: maskedAddress,
 })
 
 /** How the gateway is: in /status, and in each event of /stream. */
@@ -247,120 +203,83 @@ export const health = z.object({
   now: at,
   uptimeMs: z.number(),
   ready: z.boolean(),
-  degraded: z
-    .boolean()
-    .describe('Whether the store that replicas share does not answer; no request fails for it.'),
+  degraded: boolean('Whether the store that replicas share does not answer; no request fails for it.'),
   upstreams: z.array(upstreamState),
   savings,
-  clock: z
-    .object({ estimateMs: z.number(), lowMs: orNull, highMs: orNull, unknown: z.boolean() })
-    .describe(
-      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and ' +
-        'none had a Date that can be read.',
-    ),
+  clock: object('The provider’s clock less this one, and its bounds.', {
+    ...each(orNull, 'lowMs', 'highMs'),
+    estimateMs: z.number(),
+    unknown: boolean('Three answers came, and none had a Date that can be read.'),
+  }),
   store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
-  cache: z.object({ entries: count, bytes: count }),
+  cache: z.object(each(count, 'entries', 'bytes')),
   ledger: z.object({ entries: count }),
   journal: z.object({
-    disk: z
-      .object({
-        ...journal,
-        bytes: count,
-        syncedAtMs: z.number(),
-        restored: number('Records that were read at the start.'),
-        setAside: number('Files that were set aside and that nothing reads.'),
-        failures: z.object({ open: count, write: count, sync: count, keys: count }),
-      })
-      .nullable()
-      .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
-    stream: z
-      .object({ ...journal, behind: number('Records of other replicas that are not read yet.') })
-      .nullable()
-      .describe('What the replicas share; null without VALKEY_URL.'),
+    disk: object('The folder of STATE_DIRECTORY; null where that is not set.', {
+      ...journal,
+      bytes: count,
+      syncedAtMs: z.number(),
+      restored: number('Records that were read at the start.'),
+      setAside: number('Files that were set aside and that nothing reads.'),
+      failures: z.object(each(count, 'open', 'write', 'sync', 'keys')),
+    }).nullable(),
+    stream: object('What the replicas share; null without VALKEY_URL.', {
+      ...journal,
+      behind: number('Records of other replicas that are not read yet.'),
+    }).nullable(),
   }),
   coolDowns,
   inFlight: count,
-  slowest: z
-    .object({
-      area: z.string(),
-      method: z.string(),
-      status: clientStatus,
-      durationMs: z.number(),
-      agoMs: number('How long ago it ended.'),
-      requestId: string('Empty without full rights.'),
-      traceId: z.string().nullable().describe('null: it was in no trace.'),
-      sampled: z.boolean().describe('Whether its trace was recorded here.'),
-    })
-    .nullable()
-    .describe('The slowest request of the last minute; null: there was none.'),
+  slowest: object('The slowest request of the last minute; null: there was none.', {
+    area: z.string(),
+    method: z.string(),
+    status: clientStatus,
+    durationMs: z.number(),
+    agoMs: number('How long ago it ended.'),
+    requestId: string('Empty without full rights.'),
+    traceId: z.string().nullable().describe('null: it was in no trace.'),
+    sampled: boolean('Whether its trace was recorded here.'),
+  }).nullable(),
 })
 
-const access = z
-  .enum(['full', 'reading'])
-  .describe('reading: read-only and without request details, because ADMIN_TOKEN is not set.')
-const setting = z.object({ name: z.string(), value: z.string(), source: z.string() })
-const refusedByApplication = z
-  .array(ordersOfApplication)
-  .describe(
-    'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others ' +
-      'in one sum whose application is null. Empty without full rights.',
-  )
+const access = oneOf('reading: read-only, and without request details.', ['full', 'reading'])
+const setting = z.object(each(z.string(), 'name', 'value', 'source'))
+const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
+const refusedByApplication = list(
+  'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others ' +
+    'in one sum whose application is null. Empty without full rights.',
+  ordersOfApplication,
+)
 
-export const status = z
-  .object({
-    ...health.shape,
-    outages: z.array(outage).describe('What is wrong now.'),
-    coolDowns: coolDowns
-      .extend({
-        shown: z
-          .array(
-            z.object({
-              application: z.string(),
-              address: string('Masked.'),
-              leftMs: z.number(),
-            }),
-          )
-          .describe('At most 20 of them.'),
-      })
-      .describe(
-        'Whose quotes the provider answered with 429 and is not asked for, until its Retry-After is over.',
-      ),
-    access,
-    ordersRefused: count,
-    ordersReported: number('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
-    lastRefusals: z
-      .array(refusal)
-      .describe(
-        'At most 50, refused or reported, the newest first. Without full rights they have no data of clients.',
-      ),
-    refusedByApplication,
-    lastFailures: z
-      .array(seenRequest)
-      .describe('The last 50 requests that failed, the newest first. Empty without full rights.'),
-    untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
-    otherHeaderPeers: z
-      .object({ count, peers: z.array(z.string()), headers: z.array(z.string()) })
-      .describe('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.'),
-    settings: z.array(setting).describe('The settings in effect, secrets masked.'),
-  })
-  .meta({ description: 'How the gateway is, for machines. Members may be added.' })
+export const status = object('How the gateway is, for machines. Members may be added.', {
+  ...health.shape,
+  outages: list('What is wrong now.', outage),
+  coolDowns: coolDowns
+    .extend({ shown: list('At most 20 of them.', coolDown) })
+    .describe('Whom the provider answered with 429: not asked for quotes until its Retry-After is over.'),
+  access,
+  ordersRefused: count,
+  ordersReported: number(reported),
+  lastRefusals: list('The last 50, newest first. Without full rights they have no data of clients.', refusal),
+  refusedByApplication,
+  lastFailures: list('The last 50 failed requests, newest first. Empty without full rights.', seenRequest),
+  untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
+  otherHeaderPeers: object('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.', {
+    ...{ count, peers: z.array(z.string()), headers: z.array(z.string()) },
+  }),
+  settings: list('The settings in effect, secrets masked.', setting),
+})
 
 const shownQuote = z.object({
-  id: z.string(),
-  pair: z.string(),
-  amount: z.string(),
-  toAmount: z.string(),
-  toAsset: z.string(),
-  hits: count,
-  drift: orNull.describe('From the previous quote of the same key, as a share of its price.'),
-  leftMs: z.number(),
-  lifeMs: z.number(),
+  ...each(z.string(), 'id', 'pair', 'amount', 'toAmount', 'toAsset'),
+  ...each(z.number(), 'hits', 'leftMs', 'lifeMs'),
+  drift: numberOrNull('From the previous quote of the same key, as a share of its price.'),
 })
 
 /** In each event of /stream. */
 const frame = {
   health,
-  quotes: z.array(shownQuote).describe('Live ones, at most 100, those with the most hits first.'),
+  quotes: list('Live ones, at most 100, those with the most hits first.', shownQuote),
   outages: status.shape.outages,
   recent: z.object({
     p95Ms: orNull,
@@ -368,8 +287,7 @@ const frame = {
     requestsPerSecond: number('Over the last ten to twenty seconds.'),
   }),
   refusedByApplication,
-  refusedTotal: count,
-  reportedTotal: count,
+  ...each(count, 'refusedTotal', 'reportedTotal'),
 }
 
 /** The first event of /stream: the whole state. */

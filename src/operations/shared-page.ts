@@ -17,25 +17,18 @@ export interface TimedPage {
  */
 export function createSharedPage(render: () => Promise<TimedPage>): () => Promise<Buffer> {
   let next: Promise<Buffer> | undefined
-  /** Settles once the last rendering has ended. */
-  let last: Promise<unknown> = Promise.resolve()
-  let restsUntilMs = 0
+  /** Settles once the last rendering is over, and has rested. */
+  let rested: Promise<unknown> = Promise.resolve()
 
   async function renderNext(): Promise<Buffer> {
-    await last
-    const restMs = restsUntilMs - performance.now()
-    if (restMs > 0) await setTimeout(restMs)
+    await rested
     // Who asks from now on is not in this page.
     next = undefined
-    const rendering = renderNow()
-    last = rendering.catch(() => {})
-    return rendering
-  }
-
-  async function renderNow(): Promise<Buffer> {
-    const { text, tookMs } = await render()
-    restsUntilMs = performance.now() + Math.min(tookMs * restFactor, maxRestMs)
-    return Buffer.from(text)
+    const rendering = render()
+    const rest = ({ tookMs }: TimedPage) =>
+      setTimeout(Math.min(tookMs * restFactor, maxRestMs), undefined, { ref: false })
+    rested = rendering.then(rest, () => {})
+    return Buffer.from((await rendering).text)
   }
 
   return () => {

@@ -1,25 +1,25 @@
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
-import { upstreamNames } from '../http/upstreams.ts'
-import { serveLeftMs } from '../quotes/ends.ts'
-import { listQuotes } from '../quotes/listing.ts'
+import type { JournalFacts } from '../journal/journal.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
-import type { OperationsFacts, OperationsParts } from './parts.ts'
+import type { OperationsParts } from './parts.ts'
 import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
 
 type UpstreamState = Health['upstreams'][number]
 
 const maxShown = 20
 const maxQuotes = 100
+const loopback = /^(loopback|127\.|0\.0\.0\.0\/|::)/
 
 export type Shown = ReturnType<typeof createShown>
 
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export function createShown(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
-  const { version, config, clock, history, recent, addressNotes, upstreams, clockDifference } = parts
-  const { sharedStore, cache, ledger, exchanges, outages, providerLimit, sandbox } = parts
+export function createShown(parts: OperationsParts) {
+  const { version, config, clock, history, recent, addressNotes, clockDifference } = parts
+  const { sharedStore, cache, ledger, exchanges, journals, outages, providerLimit, sandbox } = parts
+  const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
   const startedAtMs = performance.now()
 
   return { status, history: shownHistory, hello, tick }
@@ -33,20 +33,15 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
       mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
       now: clock.nowMs(),
       uptimeMs: Math.round(performance.now() - startedAtMs),
-      ready: facts.isReady(),
+      ready: parts.isReady(),
       degraded: sharedStore?.up === false,
-      upstreams: upstreamNames.flatMap((name) => upstreams[name] ?? []).map(stateOf),
+      upstreams: upstreams.map(stateOf),
       savings: history.savings,
-      clock: {
-        estimateMs: newestMs,
-        lowMs: bounds?.lowMs ?? null,
-        highMs: bounds?.highMs ?? null,
-        unknown: saysNoTime,
-      },
+      clock: { estimateMs: newestMs, lowMs: null, highMs: null, ...bounds, unknown: saysNoTime },
       store: { kind: sharedStore ? 'valkey' : 'memory', up: sharedStore?.up ?? true },
       cache: { entries: cache.entries, bytes: cache.bytes },
       ledger: { entries: ledger.size },
-      journal: journalsNow(),
+      journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
       coolDowns: coolDownsNow(),
       inFlight: exchanges.inFlight,
       // A client may have chosen the id.
@@ -72,25 +67,17 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
     }
   }
 
-  function journalsNow(): Health['journal'] {
-    const { disk, stream } = parts.journals
-    return {
-      disk: disk ? { ...disk.facts, awaySinceMs: disk.facts.awaySinceMs ?? null } : null,
-      stream: stream ? { ...stream.facts, awaySinceMs: stream.facts.awaySinceMs ?? null } : null,
-    }
-  }
-
   function coolDownsNow() {
     const left = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
     return { clients: left.length, longestLeftMs: Math.max(0, ...left) }
   }
 
-  /** GET /status. */
   function status(level: Level): Status {
-    const { untrustedPeers, otherHeaderPeers, otherHeaders } = addressNotes
+    const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
+    const isFull = level === 'full'
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
-    const shownPeers = (peers: Iterable<string>, count: number) => ({
-      ...{ count, peers: ofRequests(level, [...peers].slice(0, maxShown)) },
+    const shownPeers = (peers: ReadonlyMap<string, string>) => ({
+      ...{ count: peers.size, peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)) },
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
     return {
@@ -105,70 +92,56 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
       coolDowns: {
         ...coolDownsNow(),
         shown: coolDowns.map(({ application, address, leftMs }) => ({
-          application: level === 'full' ? application : '',
-          address: level === 'full' ? maskedAddress(address) : '',
+          application: isFull ? application : '',
+          address: isFull ? maskedAddress(address) : '',
           leftMs: Math.round(leftMs),
         })),
       },
-      untrustedPeers: shownPeers(untrustedPeers, untrustedPeers.size),
-      otherHeaderPeers: {
-        ...shownPeers(otherHeaderPeers.keys(), otherHeaderPeers.size),
-        headers: otherHeaders,
-      },
-      settings: facts.settings.map(({ name, value, source }) => ({ name, value, source })),
+      untrustedPeers: shownPeers(untrusted),
+      otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
+      settings: parts.settings.map(({ name, value, source }) => ({ name, value, source })),
     }
   }
 
   /** GET /history: what was kept while no console was open. */
   function shownHistory(): ShownHistory {
-    return {
-      seconds: history.seconds(),
-      minutes: history.minutes(),
-      outages: outages.past.map(({ id, what, upstream, traffic, since, until, isSevere }) => ({
-        ...{ id, what, upstream, traffic, since, until, isSevere },
-      })),
-      events: recent.eventsAfter(0),
-    }
+    const slots = { seconds: history.seconds(), minutes: history.minutes() }
+    return { ...slots, outages: outages.past, events: recent.eventsAfter(0) }
   }
 
-  /** The first event of /stream. */
   function hello(level: Level): Hello {
     return {
       ...frameOf(level),
       access: level,
-      needsToken,
-      settings: [...facts.settings],
+      needsToken: config.admin.token !== undefined,
+      settings: [...parts.settings],
       history: shownHistory(),
       requests: ofRequests(level, recent.requests),
       failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
       traffic: {
-        url: facts.trafficUrl() ?? null,
+        url: parts.trafficUrl() ?? null,
         clientIpHeader: config.client.ipHeader,
-        loopbackTrusted: config.client.trustProxy.some((entry) =>
-          /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),
-        ),
+        loopbackTrusted: config.client.trustProxy.some((entry) => loopback.test(entry)),
       },
     }
   }
 
-  /** Every further event of /stream. */
   function tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
     return {
       ...frameOf(level),
       ...passed,
       requests: ofRequests(level, passed.requests),
       refusals: shownRefusals(passed.refusals, level),
-      // A few slots: the one before may have grown, and a viewer may have missed some seconds.
-      seconds: history.seconds(3),
+      // A few slots: the one before may have grown, and a viewer may have missed as many seconds as it is let.
+      seconds: history.seconds(5),
       minutes: history.minutes(2),
     }
   }
 
   function frameOf(level: Level) {
-    const now = lookAt(clock)
-    const quotes = listQuotes(cache.list(), { leftMs: ({ end }) => serveLeftMs(end, now), maxQuotes })
+    const quotes = cache.mostHit(maxQuotes, lookAt(clock))
     return {
       health: healthOf(level),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
@@ -185,6 +158,10 @@ export function createShown(parts: OperationsParts, facts: OperationsFacts, need
     const { current } = outages
     return level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] }))
   }
+}
+
+function journalNow<Facts extends JournalFacts>(journal: { readonly facts: Facts } | undefined) {
+  return journal ? { ...journal.facts, awaySinceMs: journal.facts.awaySinceMs ?? null } : null
 }
 
 function ofRequests<One>(level: Level, list: One[]): One[] {

@@ -1,7 +1,8 @@
 import type { Breaker, BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { pairsText } from '../upstream/upstream.ts'
 import type { History } from './history.ts'
-import { failureText, type Subject, type Trouble } from './outages.ts'
+import { durationText, failureText, type Subject, type Trouble } from './outages.ts'
 import type { OperationsParts } from './parts.ts'
 
 const maxNames = 20
@@ -14,17 +15,15 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
-  const { clockDifference, metrics, addressNotes, outages, history } = parts
+  const { config, clockDifference, metrics, addressNotes, outages, history } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
-  const wasServedFromCache = createHitWatch(metrics)
 
   /** Only what has succeeded since the first failure, and is not stopped. */
   function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
-    const fromCache = wasServedFromCache(sinceMs)
     return upstreams.flatMap(({ name, breakers }) => {
       const succeeded = breakers.servedSince(sinceMs)
       if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
-      const cached = fromCache ? ['cached quotes until they expire'] : []
+      const cached = history.hitAfterMs >= sinceMs ? ['cached quotes until they expire'] : []
       return [
         ...(succeeded.includes('quotes') ? [quotes] : cached),
         ...(succeeded.includes('orders') ? ['orders'] : []),
@@ -35,15 +34,16 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const ofBreaker = (upstream: Upstream, name: BreakerName, breaker: Breaker): Subject => ({
     name: `${upstream.name} ${name}`,
-    concerned: 'refused',
     count: () => outages.refusals(upstream.name, name),
     trouble() {
       const { state, failingSinceMs, retryAfterMs } = breaker
       if (state === 'closed') return undefined
+      const lastFailure = lastFailureOf(upstream, name)
       return {
         ...{ what: 'upstream', isSevere: true, upstream: upstream.name, traffic: name },
+        says: `stopped, the last failure was ${lastFailure}`,
         sinceMs: failingSinceMs,
-        lastFailure: lastFailureOf(upstream, name),
+        lastFailure,
         // Half-open without a request that tries: the client of the last one left.
         retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
         stillServed: stillServed(failingSinceMs ?? performance.now()),
@@ -53,92 +53,93 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const ofPairs = (upstream: Upstream): Subject => ({
     name: `${upstream.name} quotes`,
-    concerned: 'refused',
     count: () => outages.refusals(upstream.name, 'pair'),
     trouble() {
       const outage = upstream.breakers.quotesOutage()
       if (outage === undefined) return undefined
       const { stopped, sinceMs, askedFor } = outage
       const names = stopped.map(({ pair }) => pair).sort()
+      const howMany = stopped.length
+      const some = `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
+      const all = askedFor && `all that were asked for fail (${pairsText(howMany, askedFor)})`
+      const lastFailure = lastFailureOf(upstream, 'quotes')
       return {
         ...{ what: 'pairs', isSevere: askedFor !== undefined, upstream: upstream.name, traffic: 'quotes' },
+        says: `${all ?? some}, the last failure was ${lastFailure}`,
         sinceMs,
-        lastFailure: lastFailureOf(upstream, 'quotes'),
+        lastFailure,
         retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
-        ...{ names: names.slice(0, maxNames), howMany: stopped.length, askedFor },
+        ...{ names: names.slice(0, maxNames), howMany, askedFor },
       }
     },
   })
 
   const ofSlowness = ({ name }: Upstream): Subject => ({
-    ...{ name: `${name} slowness`, concerned: 'none', count: () => 0 },
+    name: `${name} slowness`,
     trouble() {
       const found = slowness(history.p95sOf(name))
-      return found && { what: 'slow', isSevere: false, upstream: name, ...found }
+      if (found === undefined) return undefined
+      const says = `p95 of 10 min is ${found.p95Ms} ms, usually ${found.usualP95Ms} ms`
+      return { what: 'slow', says, isSevere: false, upstream: name, ...found }
     },
   })
 
   const others: readonly Subject[] = [
     {
-      ...{ name: 'shared store', concerned: 'forwarded' },
+      name: 'shared store',
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        return (
-          outage && {
-            ...{ what: 'store', isSevere: true, sinceMs: outage.sinceMs, lastFailure: outage.reason },
-            stillServed: ['everything, out of the memory of this replica alone'],
-          }
-        )
+        if (outage === undefined) return undefined
+        const { sinceMs, reason: lastFailure } = outage
+        const stillServed = ['everything, out of the memory of this replica alone']
+        const says = `down, ${lastFailure}`
+        return { what: 'store', says, isSevere: true, sinceMs, lastFailure, stillServed }
       },
     },
     {
-      ...{ name: "provider's clock", concerned: 'none', count: () => 0 },
+      name: "provider's clock",
       trouble() {
         const { saysNoTime, leastMs } = clockDifference
-        if (saysNoTime) return { what: 'clock', isSevere: false }
-        if (Math.abs(leastMs) <= maxClockOffsetMs) return undefined
-        return { what: 'clock', isSevere: true, offsetMs: Math.round(leastMs) }
+        if (saysNoTime) return { what: 'clock', says: 'unknown', isSevere: false }
+        const offMs = Math.abs(leastMs)
+        if (offMs <= maxClockOffsetMs) return undefined
+        const says = `${durationText(offMs)} off`
+        return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
       },
     },
     {
-      ...{ name: 'TRUST_PROXY', concerned: 'misplaced' },
+      name: 'TRUST_PROXY',
       count: () => metrics.requestCounts().untrustedHeaders,
       trouble() {
-        const { untrustedPeers } = addressNotes
-        if (untrustedPeers.size === 0) return undefined
-        return { what: 'trust-proxy', isSevere: false, ...named([...untrustedPeers]) }
+        const peers = named(addressNotes.peers['untrusted-header'])
+        const says = 'a peer sent a client-address header and is not in TRUST_PROXY'
+        return peers && { what: 'trust-proxy', says, isSevere: false, ...peers }
       },
     },
     {
-      ...{ name: 'CLIENT_IP_HEADER', concerned: 'misplaced' },
+      name: 'CLIENT_IP_HEADER',
       count: () => metrics.requestCounts().otherHeaders,
       trouble() {
-        const { otherHeaderPeers, otherHeaders: headers } = addressNotes
-        if (otherHeaderPeers.size === 0) return undefined
-        const clientIpHeader = parts.config.client.ipHeader
-        const peers = named([...otherHeaderPeers.keys()])
-        return { what: 'client-ip-header', isSevere: false, ...peers, headers, clientIpHeader }
+        const peers = named(addressNotes.peers['other-header'])
+        const headers = { headers: addressNotes.otherHeaders, clientIpHeader: config.client.ipHeader }
+        const says = 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
+        return peers && { what: 'client-ip-header', says, isSevere: false, ...peers, ...headers }
       },
     },
     {
-      ...{ name: 'unknown orders', concerned: 'forwarded' },
+      name: 'unknown orders',
       count: () => metrics.quoteCounts().orders['forwarded-unknown'],
       trouble: () => unknownOrders(history),
     },
   ]
 
-  return [
-    ...upstreams.flatMap((upstream) => [
-      ...Object.entries(upstream.breakers.states).map(([name, breaker]) =>
-        ofBreaker(upstream, name as BreakerName, breaker),
-      ),
-      ofPairs(upstream),
-    ]),
-    ...upstreams.map(ofSlowness),
-    ...others,
-  ]
+  const ofUpstreams = upstreams.flatMap((upstream) => {
+    const breakers = Object.entries(upstream.breakers.states) as [BreakerName, Breaker][]
+    return [...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)), ofPairs(upstream)]
+  })
+  return [...ofUpstreams, ...upstreams.map(ofSlowness), ...others]
 }
 
 function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
@@ -146,36 +147,21 @@ function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes')
   return last && failureText(last.failure, last.afterMs)
 }
 
-function named(peers: string[]) {
-  return { names: peers.slice(0, maxNames), howMany: peers.length }
+/** Undefined: there are none. */
+function named(peers: ReadonlyMap<string, string>) {
+  return peers.size === 0 ? undefined : { names: [...peers.keys()].slice(0, maxNames), howMany: peers.size }
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
-function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
+function unknownOrders(history: History): Trouble | undefined {
   const recent = history.total('unknown', slicesOfHalfAnHour)
   if (recent <= unknownShare.minOrders) return undefined
   const share = recent / history.total('orders', slicesOfHalfAnHour)
   const usualShare = history.total('unknown') / history.total('orders')
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
-  return { what: 'unknown-orders', isSevere: false, share, usualShare }
-}
-
-/**
- * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each
- * time that it is asked, and takes a hit to be as old as the time before.
- */
-function createHitWatch({
-  quoteCounts,
-}: Pick<OperationsParts['metrics'], 'quoteCounts'>): (sinceMs: number) => boolean {
-  let before = { hits: 0, atMs: Number.NEGATIVE_INFINITY }
-  let lastHitAtMs = Number.NEGATIVE_INFINITY
-  return (sinceMs) => {
-    const { hit, shared } = quoteCounts().lookups
-    if (hit + shared > before.hits) lastHitAtMs = before.atMs
-    before = { hits: hit + shared, atMs: performance.now() }
-    return lastHitAtMs >= sinceMs
-  }
+  const says = 'more orders than usual are forwarded as unknown'
+  return { what: 'unknown-orders', says, isSevere: false, share, usualShare }
 }
 
 /**
@@ -190,8 +176,7 @@ export function slowness(
   const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
   if (p95Ms < slow.moreMs || !isOldEnough) return undefined
   const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
-  const middle = (known.length - 1) / 2
-  const usualP95Ms = ((known[Math.floor(middle)] ?? 0) + (known[Math.ceil(middle)] ?? 0)) / 2
+  const usualP95Ms = known[Math.floor(known.length / 2)] ?? 0
   const isSlow = p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
   return isSlow ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) } : undefined
 }

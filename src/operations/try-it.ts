@@ -1,19 +1,20 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
+import { formatForwarded } from '../http/ip-address.ts'
 import { Refused } from './access.ts'
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>
 
 interface TrialRequest {
-  method: 'GET' | 'POST'
   target: string
   headers: [string, string][]
-  body: string
+  /** Of an order. */
+  body?: string
 }
 
-const maxAnswerBytes = 262_144
+const maxAnswerLength = 262_144
 const timeoutMs = 40_000
 
 const badTrial = (message: string) => new Refused(400, message)
@@ -45,41 +46,32 @@ export async function tryIt(trial: Trial, url: string | undefined, clientIpHeade
 function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
   const headers: [string, string][] = []
   const application = text(trial.application)
+  try {
+    validateHeaderValue('App-Name', application)
+  } catch {
+    throw badTrial('App-Name has characters that no header may have.')
+  }
   if (application !== '') headers.push(['App-Name', application])
   const client = text(trial.client)
-  if (client !== '') headers.push(clientHeader(clientIpHeader, client))
-  for (const [name, value] of headers) {
-    try {
-      validateHeaderValue(name, value)
-    } catch {
-      throw badTrial(`${name} has characters that no header may have.`)
-    }
+  if (client !== '') {
+    if (isIP(client) === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
+    const isForwarded = clientIpHeader === 'forwarded'
+    headers.push(isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client])
   }
   if (trial.kind === 'order') {
     headers.push(['Content-Type', 'application/json'])
-    return { method: 'POST', target: '/v3/orders/float', headers, body: text(trial.body) }
+    return { target: '/v3/orders/float', headers, body: text(trial.body) }
   }
   if (trial.kind !== 'quote') throw badTrial('A trial is a quote or an order.')
   const pair = encodeURIComponent(text(trial.pair))
   const amount = encodeURIComponent(text(trial.amount))
   if (pair === '' || pair === '.' || pair === '..') throw badTrial('A quote needs a pair.')
-  return { method: 'GET', target: `/v3/pairs/${pair}/quotes?amount=${amount}`, headers, body: '' }
+  return { target: `/v3/pairs/${pair}/quotes?amount=${amount}`, headers }
 }
 
-function clientHeader(name: string, client: string): [string, string] {
-  const family = isIP(client)
-  if (family === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
-  if (name !== 'forwarded') return [name, client]
-  return ['Forwarded', family === 6 ? `for="[${client}]"` : `for=${client}`]
-}
-
-async function send(
-  url: string,
-  { method, target, headers, body }: TrialRequest,
-): Promise<{ answer: IncomingMessage; body: string }> {
-  const { hostname, port } = new URL(url)
-  const sent = httpRequest({
-    ...{ host: hostname.replace(/^\[|\]$/g, ''), port, method, path: target },
+async function send(url: string, { target, headers, body }: TrialRequest) {
+  const sent = httpRequest(url + target, {
+    method: body === undefined ? 'GET' : 'POST',
     headers: { ...Object.fromEntries(headers), 'User-Agent': 'quotegate-console' },
     agent: false,
     signal: AbortSignal.timeout(timeoutMs),
@@ -87,18 +79,14 @@ async function send(
   // Without a listener of its own, an error after the head of the answer would end the process.
   sent.on('error', () => {})
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    if (bytes < maxAnswerBytes) chunks.push(chunk)
-    bytes += chunk.length
-  }
-  return { answer, body: Buffer.concat(chunks).toString('utf8') }
+  let text = ''
+  for await (const chunk of answer.setEncoding('utf8')) if (text.length < maxAnswerLength) text += chunk
+  return { answer, body: text }
 }
 
-function curlCommand(url: string, { method, target, headers, body }: TrialRequest): string {
+function curlCommand(url: string, { target, headers, body }: TrialRequest): string {
   const parts = headers.map(([name, value]) => `-H ${shellQuoted(`${name}: ${value}`)}`)
-  if (method === 'POST') parts.push(`-d ${shellQuoted(body)}`)
+  if (body !== undefined) parts.push(`-d ${shellQuoted(body)}`)
   return ['curl -i', ...parts, shellQuoted(url + target)].join(' ')
 }
 

@@ -1,4 +1,4 @@
-import { parseDecimal, sameAsDouble } from '../http/decimal.ts'
+import { parseDecimal } from '../http/decimal.ts'
 import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */
@@ -19,60 +19,57 @@ export interface StatedAmount {
  * What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance.
  */
 export interface Price {
-  readonly decimal: string
+  readonly toValue: string
   readonly double: number
 }
 
 /** Two decimals of which one is greater have doubles that differ by less than this only if the decimals nearly agree. */
 const doubtful = 1e-12
 
+/** A decimal of so few digits is the shortest spelling of its double, and another decimal has another double. */
+const maxExactLength = 15
+
 /** A comparison with an amount in an order. What does not change from quote to quote is computed once. */
-export function createAmountMatcher({
-  canonical,
-  text,
-  isNumber,
-}: AmountClaim): (decimal: string) => boolean {
+export function createAmountMatcher({ canonical, isNumber }: AmountClaim): (decimal: string) => boolean {
+  const isOfDouble =
+    canonical.length <= maxExactLength || parseDecimal(String(Number(canonical))) === canonical
   // A number with more digits than its double needs means these digits.
-  const double = isNumber && sameAsDouble(text, String(Number(canonical))) ? Number(canonical) : Number.NaN
-  // A decimal of so few digits is the shortest spelling of its double, and another decimal has another double.
-  return (decimal) => decimal === canonical || (decimal.length > 15 && Number(decimal) === double)
+  const double = isNumber && isOfDouble ? Number(canonical) : Number.NaN
+  return (decimal) => decimal === canonical || (decimal.length > maxExactLength && Number(decimal) === double)
 }
 
 /** Undefined: the order states no amount that can be read. */
 export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>): StatedAmount | undefined {
-  return toAmount === undefined || toAmount === 'unreadable' ? undefined : readStatedAmount(toAmount)
-}
-
-export function readStatedAmount(claim: AmountClaim): StatedAmount {
-  const { canonical } = claim
+  if (toAmount === undefined || toAmount === 'unreadable') return undefined
+  const { canonical } = toAmount
   const [integer = '', fraction = ''] = canonical.split('.')
   const decimals = fraction.length
   const stated = Number(canonical)
   const unit = 10 ** -decimals
-  const isExactly = createAmountMatcher(claim)
+  const isExactly = createAmountMatcher(toAmount)
   const oneLess = lessOneUnit(integer, fraction)
   const isNear = (double: number, by: number) => Math.abs(double - stated) <= by + stated * doubtful
 
   return {
     digits: (integer + fraction).replace(/^0+/, '').replace(finalZeros, '').length,
     double: doubleText(canonical),
-    isExactly: ({ decimal, double }) => isNear(double, 0) && isExactly(decimal),
-    isRounded({ decimal, double }) {
+    isExactly: ({ toValue, double }) => isNear(double, 0) && isExactly(toValue),
+    isRounded({ toValue, double }) {
       if (!isNear(double, unit)) return false
       // Half up gives what either down or up gives.
-      const down = cutTo(decimal, decimals)
-      return down === canonical || (down === oneLess && down !== decimal)
+      const down = cutTo(toValue, decimals)
+      return down === canonical || (down === oneLess && down !== toValue)
     },
-    isPaidBy({ decimal, double }) {
-      return isNear(double, 0) ? isAtLeast(decimal, canonical) || isExactly(decimal) : double > stated
+    isPaidBy({ toValue, double }) {
+      return isNear(double, 0) ? isAtLeast(toValue, canonical) || isExactly(toValue) : double > stated
     },
   }
 }
 
 /** The shortest spelling of the amount's nearest double. */
 export function doubleText(canonical: string): string {
-  // A decimal of at most 15 digits is its own shortest spelling, unless that has an exponent.
-  return canonical.length <= 15 && !canonical.startsWith('0.000000') ? canonical : String(Number(canonical))
+  const isSpelledOut = canonical.length <= maxExactLength && !canonical.startsWith('0.000000')
+  return isSpelledOut ? canonical : String(Number(canonical))
 }
 
 // Without the look behind, each zero of a long row would be tried as the first.

@@ -1,24 +1,25 @@
-import type { Now } from '../clock.ts'
+import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { doubleText, type Price } from './amounts.ts'
-import { later } from './last-to-end.ts'
 
-/** What an order can mean. Of quotes that are alike, the one that ends last stands for all. */
-export interface Candidates {
-  /** With the stated toAmount: of any client, and the orderer's own. */
-  readonly exact: Entry | undefined
-  readonly ownExact: Entry | undefined
-  /** The orderer's own, whatever it gives. */
-  readonly own: Entry | undefined
-  /** Of all that it may mean, those whose prices are looked at. */
-  readonly terms: readonly Terms[]
-  /** The orderer's own of the same price. */
-  ownOf(alike: Entry): Entry | undefined
-  /** An answer for these terms that was given to the orderer and that could not be read. */
-  readonly unreadable: Entry | undefined
+export function lastToEnd<Item extends Ending>(
+  items: readonly (Item | undefined)[],
+  now: Now,
+): Item | undefined {
+  let last: Item | undefined
+  for (const item of items) last = later(last, item, now)
+  return last
 }
 
-const noLongerCached = ''
+/** Of two that end at once the first. */
+export function later<Item extends Ending>(
+  one: Item | undefined,
+  other: Item | undefined,
+  now: Now,
+): Item | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
+}
 
 /** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
 export type Origin = 'own' | 'delivered' | 'restored'
@@ -28,8 +29,8 @@ export function isUnreadable({ toValue }: Pick<NotedQuote, 'toValue'>): boolean 
 }
 
 /**
- * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. It has what its
- * terms do not have, and small numbers in place of instants, because there are many.
+ * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. What its terms
+ * have is kept there, because there are many.
  */
 export class Entry implements NotedQuote, Price {
   readonly terms: Terms
@@ -39,12 +40,12 @@ export class Entry implements NotedQuote, Price {
   readonly double: number
   readonly expiresAtMs: number
   readonly wallAheadMs: number
+  refusedFromMs: number
+  notedAtMs: number
   cacheKey: string
   origin: Origin = 'own'
   /** The last generation of the journal that has it (`journal/journal.ts`). */
   generation = 0
-  #lifeMs: number
-  #refusedLateMs: number
 
   constructor(terms: Terms, quote: NotedQuote) {
     this.terms = terms
@@ -54,9 +55,9 @@ export class Entry implements NotedQuote, Price {
     this.double = Number(quote.toValue)
     this.expiresAtMs = quote.expiresAtMs
     this.wallAheadMs = quote.wallAheadMs
+    this.refusedFromMs = quote.refusedFromMs
+    this.notedAtMs = quote.notedAtMs
     this.cacheKey = quote.cacheKey
-    this.#lifeMs = quote.expiresAtMs - quote.notedAtMs
-    this.#refusedLateMs = quote.refusedFromMs - quote.expiresAtMs
   }
 
   get pairId(): string {
@@ -79,29 +80,13 @@ export class Entry implements NotedQuote, Price {
     return hash(this.terms.hash, doubleText(this.toValue))
   }
 
-  get decimal(): string {
-    return this.toValue
-  }
-
-  get notedAtMs(): number {
-    return this.expiresAtMs - this.#lifeMs
-  }
-
-  get refusedFromMs(): number {
-    return this.expiresAtMs + this.#refusedLateMs
-  }
-
-  set refusedFromMs(instantMs: number) {
-    this.#refusedLateMs = instantMs - this.expiresAtMs
-  }
-
   get isUnreadable(): boolean {
     return isUnreadable(this)
   }
 
   /** An answer to the same request could not be read either: the later of their two ends counts. */
   renewedAs(quote: NotedQuote): this {
-    this.#lifeMs = this.expiresAtMs - quote.notedAtMs
+    this.notedAtMs = quote.notedAtMs
     this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(quote))
     return this
   }
@@ -114,27 +99,14 @@ export class Entry implements NotedQuote, Price {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
-  /** Whether the pair of its request was this one, and it was given to this partition. */
-  isFor(foldedPair: string, partition: string | undefined): boolean {
-    return this.partition === partition && fold(this.pairId) === foldedPair
-  }
-
-  /** Cache keys take a good part of the memory. */
-  forgetCacheKey(): void {
-    this.cacheKey = noLongerCached
-  }
-
-  /** Whether it is this quote, given to the same client. */
+  /** Whether it is this quote, given to the same client. Once it is over, its cache key is not known. */
   is(quote: NotedQuote): boolean {
     return (
       this.expiresAtMs === quote.expiresAtMs &&
       this.partition === quote.partition &&
       this.toValue === quote.toValue &&
-      (this.cacheKey === quote.cacheKey || this.cacheKey === noLongerCached || quote.cacheKey === '') &&
-      this.requestedAmount === quote.requestedAmount &&
-      this.fromValue === quote.fromValue &&
-      this.application === quote.application &&
-      fold(this.pairId) === fold(quote.pairId)
+      (this.cacheKey === quote.cacheKey || this.cacheKey === '' || quote.cacheKey === '') &&
+      this.terms.are(quote, fold(quote.pairId))
     )
   }
 }
@@ -159,7 +131,7 @@ const maxPrices = 1_000
 
 /**
  * What quotes have in common that an order may mean: a pair, an application, and the two from amounts. Shows their last
- * 1,000 prices, and of each the quote that ends last. Most terms have one, which takes no Map.
+ * 1,000 prices, and of each the quote that ends last.
  */
 export class Terms {
   readonly pairId: string
@@ -168,8 +140,8 @@ export class Terms {
   readonly requestedAmount: string
   readonly hash: number
   quotes = 0
-  #only: Entry | undefined
-  #all: Map<string, Entry> | undefined
+  /** What was shown last comes last. */
+  readonly shown: Entry[] = []
 
   constructor({ pairId, application, fromValue, requestedAmount }: NotedQuote, hash: number) {
     this.pairId = pairId
@@ -182,77 +154,40 @@ export class Terms {
   /** Of several, which have one nearest double, no more prices than one may have: each is looked at for an order. */
   static upToMost(all: readonly Terms[]): Terms[] {
     let seen = 0
-    return all.filter(({ size }) => {
-      seen += size
-      return seen - size < maxPrices
+    return all.filter(({ shown }) => {
+      seen += shown.length
+      return seen - shown.length < maxPrices
     })
   }
 
-  get size(): number {
-    return this.#all?.size ?? (this.#only === undefined ? 0 : 1)
-  }
-
-  #get(price: string): Entry | undefined {
-    if (this.#all !== undefined) return this.#all.get(price)
-    return this.#only?.toValue === price ? this.#only : undefined
+  are(quote: NotedQuote, foldedPair: string): boolean {
+    return (
+      this.requestedAmount === quote.requestedAmount &&
+      this.fromValue === quote.fromValue &&
+      this.application === quote.application &&
+      fold(this.pairId) === foldedPair
+    )
   }
 
   /**
-   * In place of one of the same price that ends before it. What was shown last comes last. Returns the one that is not
-   * shown because of it, unless that one would never decide.
+   * In place of one of the same price that ends before it. Returns the one that is not shown because of it, unless that
+   * one would never decide.
    */
   show(quote: Entry, now: Now): Entry | undefined {
-    const known = this.#get(quote.toValue)
+    const at = this.shown.findLastIndex(
+      // Numbers first: a price is looked for among a thousand.
+      ({ double, toValue }) => double === quote.double && toValue === quote.toValue,
+    )
+    const [known] = at === -1 ? [] : this.shown.splice(at, 1)
     const last = later(quote, known, now) ?? quote
-    const oldest = this.#set(last)
-    if (known === undefined) return oldest
+    this.shown.push(last)
+    if (known === undefined) return this.shown.length > maxPrices ? this.shown.shift() : undefined
     const other = last === quote ? known : quote
     return other.partition === last.partition ? undefined : other
   }
 
-  /** Returns the oldest, if it had to make room. */
-  #set(quote: Entry): Entry | undefined {
-    const only = this.#only
-    if (this.#all === undefined && (only === undefined || only.toValue === quote.toValue)) {
-      this.#only = quote
-      return undefined
-    }
-    this.#all ??= new Map(only && [[only.toValue, only]])
-    this.#only = undefined
-    this.#all.delete(quote.toValue)
-    this.#all.set(quote.toValue, quote)
-    if (this.#all.size <= maxPrices) return undefined
-    const [oldest] = this.#all.values()
-    if (oldest !== undefined) this.#all.delete(oldest.toValue)
-    return oldest
-  }
-
   remove(quote: Entry): void {
-    if (this.#only === quote) this.#only = undefined
-    if (this.#all?.get(quote.toValue) === quote) this.#all.delete(quote.toValue)
-  }
-
-  get shown(): Iterable<Entry> {
-    return this.#all?.values() ?? (this.#only === undefined ? [] : [this.#only])
-  }
-}
-
-/** How long an answer that cannot be read is taken to live where no quote was read that tells. */
-const defaultLifeMs = 300_000
-const livesRemembered = 100
-
-/** How long the quotes lived that were noted last. */
-export class Lives {
-  readonly #livesMs: number[] = []
-  #noted = 0
-
-  get longestMs(): number {
-    return this.#noted === 0 ? defaultLifeMs : Math.max(...this.#livesMs)
-  }
-
-  note({ refusedFromMs, notedAtMs }: NotedQuote): void {
-    const lifeMs = refusedFromMs - notedAtMs
-    // A quote that was over when it came says nothing of how long quotes live.
-    if (lifeMs > 0) this.#livesMs[this.#noted++ % livesRemembered] = lifeMs
+    const at = this.shown.indexOf(quote)
+    if (at !== -1) this.shown.splice(at, 1)
   }
 }

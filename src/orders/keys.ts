@@ -3,28 +3,26 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import {
-  bytesOf,
-  decode,
-  encode,
-  type KeptAnswer,
-  type KeptOrder,
-  type State,
-  stateOf,
-} from './kept-order.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { keyIn, keyProblem, lookupOf, mayBeSent } from './problems.ts'
+import { type KeptAnswer, keyProblem, lookupOf, mayBeSent } from './problems.ts'
 
-interface Known extends KeptOrder {
+/**
+ * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
+ * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
+ */
+type State = keyof typeof unanswered | KeptAnswer
+
+interface Known {
+  /** Of its target and its bytes; empty: they could not be read. */
+  readonly digest: string
+  readonly state: State
   readonly claimedSteadyMs: number
 }
 
 /** What a keeper has of a key that was claimed so long ago. */
-interface KeptKey {
-  readonly id: string
+interface Kept {
   readonly text: string
   readonly ageMs: number
 }
@@ -37,9 +35,9 @@ export interface KeyKeeper {
   /** Reads what earlier processes left, if all of it is kept in memory as well. */
   read?(keys: OrderKeys): Promise<void>
   /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
-  claim(id: string, text: string): Promise<Omit<KeptKey, 'id'> | undefined>
+  claim(id: string, text: string): Promise<Kept | undefined>
   /** The same without claiming it, where other processes write too. */
-  find?(id: string): Promise<Omit<KeptKey, 'id'> | undefined>
+  find?(id: string): Promise<Kept | undefined>
   /**
    * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
    * the keeper is back.
@@ -48,10 +46,10 @@ export interface KeyKeeper {
   close?(): Promise<void>
 }
 
-/** An order with a key. */
 interface KeyedOrder {
-  /** As `idIn` gave it. */
-  readonly id: string
+  readonly key: string
+  /** As the provider gets them. */
+  readonly headers: readonly string[]
   readonly bytes: Buffer
   /** Undefined: its body was not read. */
   readonly terms: Pick<OrderTerms, 'toAddress'> | undefined
@@ -69,9 +67,18 @@ interface OrderKeysOptions {
 
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
-export const maxKeptBytes = 33_554_432
+const maxKeptBytes = 33_554_432
 /** An order that another replica claimed is over so long after its time, however slow that replica is. */
 const graceMs = 5_000
+const maxAnswerBytes = 65_536
+const wasAnswered = 'The order with this Idempotency-Key was answered before.'
+
+/** What is said where there is no answer to give again. */
+const unanswered = {
+  sent: { result: 'in-progress', slug: 'order-in-progress' },
+  unknown: { result: 'unknown', slug: 'order-outcome-unknown' },
+  large: { result: 'too-large', slug: 'order-answered' },
+} as const
 
 /**
  * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request
@@ -100,15 +107,10 @@ export class OrderKeys {
     return this.#open.size + this.#answered.size
   }
 
-  /**
-   * A digest of the key and of who sent it, of an order with these headers as the provider gets them; undefined: it has
-   * no key.
-   */
-  idIn(sentHeaders: readonly string[]): string | undefined {
-    const key = keyIn(sentHeaders)
-    if (key === undefined) return undefined
+  /** A digest of the key and of who sent it. */
+  #idOf({ key, headers }: KeyedOrder): string {
     const [application, authorization] = ['app-name', 'authorization'].map((name) =>
-      headerValues(sentHeaders, name),
+      headerValues(headers, name),
     )
     return hash('sha256', JSON.stringify([this.#options.salt, application, authorization, key]), 'base64url')
   }
@@ -119,21 +121,20 @@ export class OrderKeys {
    */
   async once(
     exchange: Pick<Exchange, 'target' | 'outcome'>,
-    { id, bytes, terms }: KeyedOrder,
+    order: KeyedOrder,
     send: () => Promise<WholeAnswer>,
   ): Promise<KeptAnswer> {
+    const { bytes, terms } = order
+    const id = this.#idOf(order)
     // What two requests with one key have to share.
     const digest = hash('sha256', Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]), 'base64url')
     let known = this.#find(id)
-    if (known?.state === 'left') known = (await this.#findElsewhere(id)) ?? known
+    // Where the process that sent it is gone, the store may know more.
+    if (known?.state === 'unknown') known = (await this.#findElsewhere(id)) ?? known
     known ??= await this.#claim(id, digest)
     if (known !== undefined) {
-      const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
-      exchange.outcome = {
-        how: 'order-replayed',
-        why: 'The order with this Idempotency-Key was answered before.',
-      }
-      return answer
+      exchange.outcome = { how: 'order-replayed', why: wasAnswered }
+      return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
     }
     let state: State | undefined
     try {
@@ -162,23 +163,15 @@ export class OrderKeys {
 
   /** A key that an earlier process left. An order that was on its way then has no known answer. */
   restore(id: string, text: string, ageMs: number): void {
-    const { digest, state } = decode(text)
     this.release(id)
-    if (ageMs >= keptForMs) return
-    const isLost = state === 'sent' || state === 'unknown'
-    this.#enter(id, { digest, state: isLost ? 'left' : state, claimedSteadyMs: this.#steadyMs - ageMs })
+    const known = this.#knownOf({ text, ageMs })
+    if (!this.#isOver(known)) this.#enter(id, known.state === 'sent' ? { ...known, state: 'unknown' } : known)
   }
 
-  /** All that is kept, as keepers have it. */
-  *live(): Iterable<KeptKey> {
-    const steadyMs = this.#steadyMs
+  *live(): Iterable<Kept & { readonly id: string }> {
     for (const all of [this.#open, [...this.#answered.entries()].reverse()])
       for (const [id, known] of all)
-        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: steadyMs - known.claimedSteadyMs }
-  }
-
-  get #steadyMs(): number {
-    return this.#options.clock.steadyMs()
+        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }
 
   #find(id: string): Known | undefined {
@@ -190,21 +183,26 @@ export class OrderKeys {
     return known && !this.#isOver(known) ? known : undefined
   }
 
-  #isOver({ claimedSteadyMs }: Known): boolean {
-    return this.#steadyMs - claimedSteadyMs >= keptForMs
+  #ageMsOf({ claimedSteadyMs }: Known): number {
+    return this.#options.clock.steadyMs() - claimedSteadyMs
+  }
+
+  #isOver(known: Known): boolean {
+    return this.#ageMsOf(known) >= keptForMs
   }
 
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
     const { events, keepers } = this.#options
-    const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
+    const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#options.clock.steadyMs() }
     this.#enter(id, claimed)
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
     const other = found.find((one) => one !== undefined)
     if (other === undefined) {
       if (this.size > maxKeys && this.#answered.pop() === undefined) {
         await this.#settle(id, undefined)
-        throw this.#noRoom()
+        events.orderKeyed('refused')
+        throw keyProblem('saturated')
       }
       events.orderKeyed('claimed')
       return undefined
@@ -216,25 +214,15 @@ export class OrderKeys {
 
   async #findElsewhere(id: string): Promise<Known | undefined> {
     const found = await Promise.all(this.#options.keepers.map((keeper) => keeper.find?.(id)))
-    const other = found.find((one) => one !== undefined)
-    return other && this.#knownOf(other)
+    return found.map((one) => one && this.#knownOf(one)).find((known) => known && known.state !== 'sent')
   }
 
   /** As a keeper has it. */
-  #knownOf({ text, ageMs }: Omit<KeptKey, 'id'>): Known {
+  #knownOf({ text, ageMs }: Kept): Known {
     const { digest, state } = decode(text)
     const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
-    return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs: this.#steadyMs - ageMs }
-  }
-
-  #noRoom(): Problem {
-    this.#options.events.orderKeyed('refused')
-    return new Problem('saturated', {
-      detail:
-        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. ` +
-        'Nothing was sent to the provider.',
-      headers: { 'Retry-After': '60' },
-    })
+    const claimedSteadyMs = this.#options.clock.steadyMs() - ageMs
+    return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs }
   }
 
   #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
@@ -243,21 +231,13 @@ export class OrderKeys {
       events.orderKeyed('reused')
       throw keyProblem('idempotency-key-reused')
     }
-    switch (state) {
-      case 'sent':
-        events.orderKeyed('in-progress')
-        throw keyProblem('order-in-progress')
-      case 'unknown':
-      case 'left':
-        events.orderKeyed('unknown')
-        throw keyProblem('order-outcome-unknown', lookup)
-      case 'large':
-        events.orderKeyed('too-large')
-        throw keyProblem('order-answered', lookup)
-      default:
-        events.orderKeyed('replayed')
-        return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
+    if (typeof state === 'string') {
+      const { result, slug } = unanswered[state]
+      events.orderKeyed(result)
+      throw keyProblem(slug, lookup)
     }
+    events.orderKeyed('replayed')
+    return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
   }
 
   /** Undefined: the key is free again. */
@@ -267,13 +247,13 @@ export class OrderKeys {
     const known = state && { ...claimed, state }
     if (known === undefined) this.release(id)
     else this.#enter(id, known)
-    const ageMs = this.#steadyMs - claimed.claimedSteadyMs
+    const ageMs = this.#ageMsOf(claimed)
     await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, known && encode(known), ageMs)))
   }
 
   #enter(id: string, known: Known): void {
     const { state } = known
-    if (state === 'sent' || state === 'unknown' || state === 'left') this.#open.set(id, known)
+    if (state === 'sent' || state === 'unknown') this.#open.set(id, known)
     else {
       this.#open.delete(id)
       this.#answered.set(id, known)
@@ -284,5 +264,37 @@ export class OrderKeys {
   release(id: string): void {
     this.#open.delete(id)
     this.#answered.delete(id)
+  }
+}
+
+/** What is kept of an answer. */
+function stateOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
+  const answer = { status, reason, rawHeaders, body }
+  return bytesOf(answer) > maxAnswerBytes ? 'large' : answer
+}
+
+function bytesOf(state: State): number {
+  if (typeof state === 'string') return 0
+  return state.rawHeaders.reduce((sum, text) => sum + text.length, state.body.length)
+}
+
+/** As keepers have it: one line of JSON. */
+function encode({ digest, state }: Known): string {
+  if (typeof state === 'string') return JSON.stringify({ digest, state })
+  return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
+}
+
+/** What cannot be read says that there was such an order, and no more. */
+function decode(text: string): Pick<Known, 'digest' | 'state'> {
+  try {
+    const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
+    if (typeof digest !== 'string') throw new TypeError('no digest')
+    if (Object.hasOwn(unanswered, state)) return { digest, state }
+    const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
+    const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
+    if (!isAnswer || !isList) throw new TypeError('no answer')
+    return { digest, state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') } }
+  } catch {
+    return { digest: '', state: 'unknown' }
   }
 }

@@ -1,40 +1,20 @@
-import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, type Now, orderLeftMs, type Timers } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { briefText } from '../process/text.ts'
-import { AllTerms } from './all-terms.ts'
-import type { StatedAmount } from './amounts.ts'
-import {
-  type Candidates,
-  Entry,
-  fold,
-  hash,
-  isUnreadable,
-  Lives,
-  mix,
-  type Origin,
-  Terms,
-} from './entries.ts'
-import { Few, LastToEnd, lastToEnd, later } from './last-to-end.ts'
-import type { Orderer, OrderTerms } from './order-terms.ts'
+import type { Logger } from '../process/logger.ts'
+import { Entry, isUnreadable, lastToEnd, type Origin } from './entries.ts'
+import type { Orderer } from './order-terms.ts'
+import { AllTerms, Few } from './terms.ts'
 
 interface LedgerOptions {
   entries: number
   /** How long past its end a quote is remembered. */
   retentionMs: number
   clock: Clock
-  /** A quote was dropped to make room, so long after its end. */
-  dropped?(expiredForMs: number): void
+  log?: Pick<Logger, 'warn'> | undefined
 }
 
 /** An answer that was relayed, looked like a quote and could not be read. */
 type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
-
-/** Where the last of those that are alike is found. */
-interface Place {
-  readonly map: LastToEnd<Entry>
-  readonly at: number
-  isAlike(other: Entry): boolean
-}
 
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
@@ -44,8 +24,12 @@ const maxTidySteps = 8
 const minCompacted = 1_024
 /** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
 const roundingMs = 1_000
-/** For longer no order is let pass because a quote may be missing. */
+/** How long clients may hold a quote where none was read that tells, and at most. */
 const maxLifeMs = 300_000
+const livesRemembered = 100
+/** The guard's rules look back so far (guard.ts). */
+const wantedMs = 900_000
+const warnEveryMs = 600_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list
@@ -60,23 +44,27 @@ export class Ledger {
   #first = 0
   #firstLive = 0
   readonly #byId = new Few<string, Entry>()
-  /**
-   * A quote is one of the prices that its terms show, or, if others are shown in its place, in both maps behind this one.
-   */
-  readonly #byTerms = new AllTerms()
-  readonly #byPrice = new LastToEnd<Entry>()
-  readonly #byClient = new LastToEnd<Entry>()
-  readonly #unreadable = new LastToEnd<Entry>()
-  readonly #lives = new Lives()
+  readonly byTerms = new AllTerms()
+  /** How long the quotes lived that were noted last. */
+  readonly #livesMs: number[] = []
   #doubtedUntilSteadyMs = Number.NEGATIVE_INFINITY
+  /** When the last quote was over that was dropped to make room; before that, the start. */
+  #reachesToSteadyMs: number
+  #warnedSteadyMs = Number.NEGATIVE_INFINITY
 
   constructor(options: LedgerOptions) {
     this.#options = options
     this.timers = options.clock.timers
+    this.#reachesToSteadyMs = options.clock.steadyMs()
   }
 
   get size(): number {
     return this.#list.length - this.#first
+  }
+
+  /** How far back it remembers every quote. */
+  get reachMs(): number {
+    return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
   }
 
   /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
@@ -90,7 +78,11 @@ export class Ledger {
   }
 
   get longestLifeMs(): number {
-    return Math.min(this.#lives.longestMs, maxLifeMs)
+    return Math.min(this.#longestSeenMs, maxLifeMs)
+  }
+
+  get #longestSeenMs(): number {
+    return this.#livesMs.length === 0 ? maxLifeMs : Math.max(...this.#livesMs)
   }
 
   get doubtsRestored(): boolean {
@@ -98,20 +90,24 @@ export class Ledger {
   }
 
   now(): Now {
-    return lookAt(this.#options.clock)
+    const { clock } = this.#options
+    return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
   note(quote: NotedQuote, origin: Origin = 'own', now = this.now()): Entry {
-    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : this.#find(quote)
+    const known = isUnreadable(quote) ? this.byTerms.unreadableLike(quote) : this.#find(quote)
     const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {
-      if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
+      if (isUnreadable(quote)) this.byTerms.file(known.renewedAs(quote), now)
       else if (origin !== 'delivered' || known.refusedFromMs - known.refusedFromOf(quote) > roundingMs)
         this.#shorten(known, quote, now)
       if (known.origin === 'restored' || origin === 'own') known.origin = origin
     } else entry.origin = origin
-    if (!isUnreadable(quote)) this.#lives.note(quote)
+    const lifeMs = quote.refusedFromMs - quote.notedAtMs
+    // A quote that was over when it came says nothing of how long quotes live.
+    if (!isUnreadable(quote) && lifeMs > 0 && this.#livesMs.push(lifeMs) > livesRemembered)
+      this.#livesMs.shift()
     this.#tidy(now)
     return entry
   }
@@ -127,7 +123,7 @@ export class Ledger {
   /** Until it is over, an order of its partition for these terms is sent. */
   unreadable({ requestedAmount, ...terms }: UnreadableQuote): NotedQuote {
     const { nowMs, steadyMs } = this.now()
-    const untilMs = nowMs + this.#lives.longestMs
+    const untilMs = nowMs + this.#longestSeenMs
     return {
       ...terms,
       requestedAmount,
@@ -160,72 +156,9 @@ export class Ledger {
     return [lastToEnd(all, now), lastToEnd(own, now)].filter((entry) => entry !== undefined)
   }
 
-  find(
-    order: OrderTerms,
-    { application, partition }: Orderer,
-    stated: StatedAmount | undefined,
-    now: Now,
-  ): Candidates {
-    const all = this.#byTerms.meantBy(order, application)
-    const who = this.#byTerms.hash(partition ?? '')
-    const isOwn = (entry: Entry) => partition !== undefined && entry.partition === partition
-    const isExact = (entry: Entry) => stated?.isExactly(entry) === true
-    const isOwnExact = (entry: Entry) => isOwn(entry) && isExact(entry)
-    const isOfClient = (entry: Entry) => entry.partition === partition
-    const exactHash = (terms: Terms) => hash(terms.hash, stated?.double ?? '')
-    let exact: Entry | undefined
-    let ownExact: Entry | undefined
-    let own: Entry | undefined
-    let unreadable: Entry | undefined
-    for (const terms of all) {
-      for (const entry of terms.shown) {
-        if (isOwn(entry)) own = later(own, entry, now)
-        if (!isExact(entry)) continue
-        exact = later(exact, entry, now)
-        if (isOwn(entry)) ownExact = later(ownExact, entry, now)
-      }
-      const findIn = (map: LastToEnd<Entry>, at: number, isMeant: (entry: Entry) => boolean) =>
-        map.find(at, (entry) => entry.terms === terms && isMeant(entry), now)
-      exact = later(exact, findIn(this.#byPrice, exactHash(terms), isExact), now)
-      ownExact = later(ownExact, findIn(this.#byClient, mix(exactHash(terms), who), isOwnExact), now)
-      own = later(own, findIn(this.#byClient, mix(terms.hash, who), isOwn), now)
-      unreadable = later(unreadable, findIn(this.#unreadable, mix(terms.hash, who), isOfClient), now)
-    }
-    return {
-      exact,
-      ownExact,
-      own,
-      unreadable,
-      terms: Terms.upToMost(all),
-      ownOf: (same) =>
-        partition === undefined || isOwn(same)
-          ? same
-          : this.#byClient.find(
-              mix(same.hash, who),
-              (one) => isOwn(one) && one.terms === same.terms && one.toValue === same.toValue,
-              now,
-            ),
-    }
-  }
-
-  /** An answer for the order's pair that was given to the orderer and that could not be read. */
-  findUnreadable({ pair }: OrderTerms, { partition }: Orderer, now: Now): Entry | undefined {
-    if (pair === undefined) return undefined
-    const folded = fold(briefText(pair))
-    const at = mix(this.#byTerms.hash(folded), this.#byTerms.hash(partition ?? ''))
-    return this.#unreadable.find(at, (one) => one.isFor(folded, partition), now)
-  }
-
   /** In the order of noting. */
   *entries(): Iterable<Entry> {
     for (const entry of this.#list.slice(this.#first)) yield entry
-  }
-
-  /** Of one client and one request. */
-  #findUnreadable(quote: NotedQuote, now: Now): Entry | undefined {
-    const its = this.#byTerms.of(quote)
-    const at = mix(its.hash, this.#byTerms.hash(quote.partition ?? ''))
-    return this.#unreadable.find(at, (one) => one.terms === its && one.partition === quote.partition, now)
   }
 
   #find(quote: NotedQuote): Entry | undefined {
@@ -233,61 +166,26 @@ export class Ledger {
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
-    const entry = new Entry(this.#byTerms.of(quote), quote)
+    const entry = new Entry(this.byTerms.of(quote), quote)
     entry.terms.quotes += 1
     this.#list.push(entry)
     if (entry.id !== '') this.#byId.add(entry.id, entry, maxOfOneId)
-    this.#file(entry, now)
+    this.byTerms.file(entry, now)
     return entry
-  }
-
-  #file(entry: Entry, now: Now): void {
-    const hidden = entry.isUnreadable ? entry : entry.terms.show(entry, now)
-    if (hidden === undefined) return
-    for (const { map, at, isAlike } of this.#placesOf(hidden)) map.addLast(at, hidden, isAlike, now)
-  }
-
-  #unfile(entry: Entry): void {
-    for (const { map, at } of this.#placesOf(entry)) map.remove(at, entry)
-    entry.terms.remove(entry)
   }
 
   /** The earlier of its two ends counts. Another quote that is alike may end last now. */
   #shorten(entry: Entry, quote: NotedQuote, now: Now): void {
     const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return
-    this.#unfile(entry)
+    this.byTerms.unfile(entry)
     entry.refusedFromMs = refusedFromMs
-    this.#file(entry, now)
+    this.byTerms.file(entry, now)
     const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
-    for (const { isAlike } of this.#placesOf(entry)) {
+    for (const { isAlike } of this.byTerms.placesOf(entry)) {
       const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
-      this.#file(lastToEnd(alike, now) ?? entry, now)
+      this.byTerms.file(lastToEnd(alike, now) ?? entry, now)
     }
-  }
-
-  /** Where an entry is found that its terms do not show. */
-  #placesOf(entry: Entry): readonly Place[] {
-    const { terms, partition, toValue } = entry
-    const who = this.#byTerms.hash(partition ?? '')
-    const isItsClients = (other: Entry) => other.terms === terms && other.partition === partition
-    if (entry.isUnreadable) {
-      const pair = fold(entry.pairId)
-      const isOfItsPair = (other: Entry) => other.isFor(pair, partition)
-      return [
-        { map: this.#unreadable, at: mix(terms.hash, who), isAlike: isItsClients },
-        { map: this.#unreadable, at: mix(this.#byTerms.hash(pair), who), isAlike: isOfItsPair },
-      ]
-    }
-    const isOfItsPrice = (other: Entry) => other.terms === terms && other.toValue === toValue
-    const byPrice = { map: this.#byPrice, at: entry.hash, isAlike: isOfItsPrice }
-    if (partition === undefined) return [byPrice]
-    const isBoth = (other: Entry) => isOfItsPrice(other) && other.partition === partition
-    return [
-      byPrice,
-      { map: this.#byClient, at: mix(entry.hash, who), isAlike: isBoth },
-      { map: this.#byClient, at: mix(terms.hash, who), isAlike: isItsClients },
-    ]
   }
 
   #tidy(now: Now): void {
@@ -300,11 +198,24 @@ export class Ledger {
       const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {
-        newlyOver.forgetCacheKey()
+        // Cache keys take a good part of the memory.
+        newlyOver.cacheKey = ''
         this.#firstLive = Math.max(this.#first, this.#firstLive) + 1
       } else return
-      if (isFull && !isForgotten) this.#options.dropped?.(Math.max(0, -leftMs))
+      if (isFull && !isForgotten) this.#dropped(Math.max(0, -leftMs), now)
     }
+  }
+
+  /** A quote was dropped to make room, so long after its end. */
+  #dropped(expiredForMs: number, { steadyMs }: Now): void {
+    this.#reachesToSteadyMs = Math.max(this.#reachesToSteadyMs, steadyMs - expiredForMs)
+    if (expiredForMs >= wantedMs || steadyMs - this.#warnedSteadyMs < warnEveryMs) return
+    this.#warnedSteadyMs = steadyMs
+    this.#options.log?.warn(
+      { expiredForMs: Math.round(expiredForMs), entries: this.#options.entries },
+      'the ledger is full and forgets quotes less than 15 minutes after their expiry, so late orders for them are ' +
+        'sent. Set LEDGER_ENTRIES higher.',
+    )
   }
 
   #drop(entry: Entry): void {
@@ -314,9 +225,9 @@ export class Ledger {
       this.#firstLive -= this.#first
       this.#first = 0
     }
-    this.#unfile(entry)
+    this.byTerms.unfile(entry)
     this.#byId.remove(entry.id, entry)
     entry.terms.quotes -= 1
-    if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
+    if (entry.terms.quotes === 0) this.byTerms.drop(entry.terms)
   }
 }

@@ -12,7 +12,7 @@ import type { Ledger } from './ledger.ts'
 interface NotesParts {
   ledger: Ledger
   clock: Clock
-  journals: Pick<Journal, 'append'>
+  journals: Readonly<Record<'disk' | 'stream', Pick<Journal, 'append'> | undefined>>
   /** The digest of a partition that orders are matched by. */
   markOf(partition: string | undefined): string | undefined
   /** This replica's cache. Returns in how many places of it the quote was. */
@@ -27,7 +27,8 @@ type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
 export class Notes implements QuoteNotes, JournalReader {
   readonly #parts: NotesParts
-  readonly #used = new UsedQuotes()
+  /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
+  readonly #used = new LRUCache<string, { readonly expiresAtMs: number; generation: number }>(bound)
   /** Of which quotes a client has sent an order that the provider has not refused. */
   readonly #ordered = new LRUCache<string, true>(bound)
 
@@ -36,14 +37,14 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
-    const { ledger, journals, sharedQuotes } = this.#parts
+    const { ledger, sharedQuotes } = this.#parts
     const quote = this.#toNoted(given, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote, 'own', at)
     // The key says who asked for what, unless it is a digest for the shared store.
     const isShared = sharedQuotes !== undefined
-    return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
+    return this.#append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
@@ -75,7 +76,7 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
-    const { ledger, journals, markOf } = this.#parts
+    const { ledger, markOf } = this.#parts
     const whose = { application: briefText(ask.application), partition: markOf(ask.partition) }
     // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
     // amount that was asked for, or the one that the answer states.
@@ -87,7 +88,7 @@ export class Notes implements QuoteNotes, JournalReader {
         const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
         const quote = ledger.unreadable({ ...whose, ...terms })
         ledger.note(quote)
-        return journals.append({ kind: 'noted', quote })
+        return this.#append({ kind: 'noted', quote })
       }),
     )
   }
@@ -95,7 +96,7 @@ export class Notes implements QuoteNotes, JournalReader {
   /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
   order(quote: NotedQuote, partition: string | undefined): boolean {
     if (partition === undefined) return false
-    const isOwnUsed = quote.partition === partition && this.#used.has(quote)
+    const isOwnUsed = quote.partition === partition && this.wasUsed(quote)
     const key = keyOf(quote, partition)
     const isOrdered = this.#ordered.has(key)
     this.#ordered.set(key, true)
@@ -116,21 +117,40 @@ export class Notes implements QuoteNotes, JournalReader {
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
   drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
     const quote = { id, expiresAtMs }
-    if (!this.#used.mark(quote)) return 0
-    const { ledger, journals, cache, sharedQuotes } = this.#parts
+    if (!this.#markUsed(quote)) return 0
+    const { ledger, cache, sharedQuotes } = this.#parts
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])].filter((key) => key !== '')
     const dropped = cache.forgetAll(keys, id)
     sharedQuotes?.forget(keys, id)
-    void journals.append({ kind: 'used', quote })
+    void this.#append({ kind: 'used', quote })
     return dropped
   }
 
-  wasUsed(quote: UsedQuote): boolean {
-    return this.#used.has(quote)
+  /** Settles when every replica will find it; the folder is written behind. */
+  #append(record: JournalRecord): Promise<void> | void {
+    const { disk, stream } = this.#parts.journals
+    disk?.append(record)
+    return stream?.append(record)
+  }
+
+  /** The same id with a later expiry is a different quote. */
+  wasUsed({ id, expiresAtMs }: UsedQuote): boolean {
+    const use = this.#used.peek(id)
+    return use !== undefined && expiresAtMs <= use.expiresAtMs
+  }
+
+  /** Returns whether it was not known. */
+  #markUsed(quote: UsedQuote, generation = 0): boolean {
+    const { id, expiresAtMs } = quote
+    const known = this.#used.peek(id)
+    const isNews = !this.wasUsed(quote)
+    if (isNews) this.#used.set(id, { expiresAtMs, generation })
+    else if (known !== undefined) known.generation = Math.max(known.generation, generation)
+    return isNews
   }
 
   restore(record: JournalRecord): void {
-    if (record.kind === 'used') this.#used.mark(record.quote)
+    if (record.kind === 'used') this.#markUsed(record.quote)
     else this.#parts.ledger.note(record.quote, 'restored')
   }
 
@@ -141,14 +161,15 @@ export class Notes implements QuoteNotes, JournalReader {
       return
     }
     const { id } = record.quote
-    if (!this.#used.mark(record.quote, generation)) return
+    if (!this.#markUsed(record.quote, generation)) return
     const dropped = cache.forgetAll(ledger.cacheKeysOf(id), id)
     if (dropped > 0) events.quotesDropped('elsewhere', dropped)
   }
 
   *missing(generation: number, own: boolean): Iterable<JournalRecord> {
     const { ledger, clock } = this.#parts
-    for (const quote of this.#used.missing(generation)) yield { kind: 'used', quote }
+    for (const [id, use] of [...this.#used.entries()].reverse())
+      if (use.generation !== generation) yield { kind: 'used', quote: { id, expiresAtMs: use.expiresAtMs } }
     for (const isLive of [true, false]) {
       // Once for all, because there may be a million. What is yielded in both rounds changes nothing the second time.
       const now = lookAt(clock)
@@ -188,40 +209,3 @@ function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
 
 /** So many are not used while one of them lives. Not as `max`, which takes the memory of all from the start. */
 const bound = { maxSize: 10_000, sizeCalculation: () => 1 }
-
-interface Use {
-  readonly expiresAtMs: number
-  /** The last generation of the journal that has it. */
-  generation: number
-}
-
-/** Quotes that an order used. They are not handed out again before they expire. */
-class UsedQuotes {
-  /** By id. */
-  readonly #uses = new LRUCache<string, Use>(bound)
-
-  /** Returns whether it was not known. */
-  mark({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
-    const known = this.#uses.peek(id)
-    if (known !== undefined && expiresAtMs <= known.expiresAtMs) {
-      known.generation = Math.max(known.generation, generation)
-      return false
-    }
-    this.#uses.set(id, { expiresAtMs, generation })
-    return true
-  }
-
-  /** The same id with a later expiry is a different quote. */
-  has({ id, expiresAtMs }: UsedQuote): boolean {
-    const use = this.#uses.peek(id)
-    return use !== undefined && expiresAtMs <= use.expiresAtMs
-  }
-
-  /** Those that this generation of the journal has not brought. */
-  missing(generation: number): UsedQuote[] {
-    return [...this.#uses.entries()]
-      .reverse()
-      .filter(([, use]) => use.generation !== generation)
-      .map(([id, { expiresAtMs }]) => ({ id, expiresAtMs }))
-  }
-}

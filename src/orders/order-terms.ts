@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
 import { isZero, parseDecimal } from '../http/decimal.ts'
-import { flatText } from '../process/text.ts'
+import { briefText, flatText } from '../process/text.ts'
 
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
@@ -20,6 +20,8 @@ export interface OrderTerms {
   /** That of the header Quotegate-Quote, and then those of ORDER_QUOTE_ID_FIELDS in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
+  /** As the ledger has pairs: brief, and without regard to case. */
+  foldedPair: string | undefined
   fromAmount: AmountClaim | undefined
   /** `unreadable`: it states something that is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
@@ -78,22 +80,22 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
 }
 
 function readTerms(json: object, options: OrderOptions): OrderTerms {
-  const pair = ownProperty(json, 'pairId')
-  const toAmount = amountIn(json, 'toAmount')
-  const toAddress = ownProperty(json, 'toAddress')
+  const named = options.quoteIdFields.flatMap((path) => {
+    const id = readId(json, path)
+    return id === undefined ? [] : { id, isBare: path === 'id' }
+  })
+  const [statedPair, statedAddress] = [ownProperty(json, 'pairId'), ownProperty(json, 'toAddress')]
+  const [fromAmount, toAmount] = [amountIn(json, 'fromAmount'), amountIn(json, 'toAmount')]
   // The order keeps these until it is answered, and the parser joins each text from its characters.
+  const pair = typeof statedPair === 'string' && statedPair !== '' ? flatText(statedPair) : undefined
   return {
-    quoteIds: [
-      ...namedByHeader(options.header),
-      ...options.quoteIdFields.flatMap((path) => {
-        const id = readId(json, path)
-        return id === undefined ? [] : { id, isBare: path === 'id' }
-      }),
-    ],
-    pair: typeof pair === 'string' && pair !== '' ? flatText(pair) : undefined,
-    fromAmount: readAmount(amountIn(json, 'fromAmount')),
+    quoteIds: [...namedByHeader(options.header), ...named],
+    pair,
+    foldedPair: pair && briefText(pair).toUpperCase(),
+    toAddress:
+      typeof statedAddress === 'string' && statedAddress !== '' ? flatText(statedAddress) : undefined,
+    fromAmount: readAmount(fromAmount),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
-    toAddress: typeof toAddress === 'string' && toAddress !== '' ? flatText(toAddress) : undefined,
   }
 }
 

@@ -1,15 +1,15 @@
 import { writeReceivedHead } from '../http/answer.ts'
 import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import { addLength, answerHeaders, headerLines, headerValues, ownRequestId } from '../http/headers.ts'
+import { addLength, answerHeaders, lineBreak, ownRequestId } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { quoteHeader } from '../server/swap-headers.ts'
 import { unwritable } from '../upstream/fault.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
 import type { Verdict } from './guard.ts'
-import type { KeptAnswer } from './kept-order.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
@@ -49,15 +49,18 @@ export function unknownProblem(): Problem {
   })
 }
 
+/** What the head of an order says to the gateway. */
+export const orderHeaders = ['content-encoding', 'content-length', quoteHeader, 'idempotency-key'] as const
+
 /**
  * The id of the quote that the order's header names; undefined: it names none. Proxies join the lines of a header with
  * commas, so that a comma may stand between two ids.
  */
-export function quoteNamedByHeader(rawHeaders: readonly string[]): string | undefined {
-  const ids = headerValues(rawHeaders, quoteHeader)
-    // Node has removed the blanks around the value, and reads each byte as one character.
-    .map((line) => Buffer.from(line, 'latin1').toString('utf8'))
-    .filter((id) => id !== '')
+export function quoteNamedIn(quoteLines: string | undefined): string | undefined {
+  if (quoteLines === undefined) return undefined
+  // Node has removed the blanks around the value, and reads each byte as one character.
+  const text = Buffer.from(quoteLines, 'latin1').toString('utf8')
+  const ids = text.split(lineBreak).filter((id) => id !== '')
   if (ids.length > 1 || ids[0]?.includes(',')) {
     throw new Problem('bad-order', {
       detail:
@@ -68,21 +71,14 @@ export function quoteNamedByHeader(rawHeaders: readonly string[]): string | unde
   return ids[0]
 }
 
-/** Whether a request names a key, or something in its place. */
-export function namesKey(rawHeaders: readonly string[]): boolean {
-  return headerLines(rawHeaders, 'idempotency-key') !== undefined
-}
-
 /** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
-export function keyIn(rawHeaders: readonly string[]): string | undefined {
-  const values = headerValues(rawHeaders, 'idempotency-key')
-  const [value] = values
-  if (value === undefined) return undefined
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)
-  const key = quoted === null ? value : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
-  const isKey = /^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength
-  const isCut = quoted === null && value.startsWith('"')
-  if (values.length === 1 && isKey && !isCut) return key
+export function keyIn(keyLines: string | undefined): string | undefined {
+  if (keyLines === undefined) return undefined
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(keyLines)
+  const key = quoted === null ? keyLines : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
+  const isCut = quoted === null && keyLines.startsWith('"')
+  // Two lines have a line break between them, which is refused too.
+  if (/^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength && !isCut) return key
   throw new Problem('bad-idempotency-key', {
     detail:
       `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
@@ -100,32 +96,36 @@ const keyDetails = {
     'The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.',
   'order-answered':
     'The order with this Idempotency-Key was answered, with more than is kept. It is not sent again.',
+  saturated:
+    'Too many orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was sent to ' +
+    'the provider.',
 }
+const retryAfter: { readonly [slug: string]: string } = { 'order-in-progress': '1', saturated: '60' }
 
+/** `lookup`: of an order that is not on its way any more. */
 export function keyProblem(slug: keyof typeof keyDetails, lookup?: string): Problem {
+  const seconds = retryAfter[slug]
+  const isShown = lookup !== undefined && seconds === undefined
   return new Problem(slug, {
-    detail: lookup === undefined ? keyDetails[slug] : `${keyDetails[slug]} Look it up at \`lookup\`.`,
-    members: lookup === undefined ? {} : { lookup },
-    headers: slug === 'order-in-progress' ? { 'Retry-After': '1' } : {},
+    detail: isShown ? `${keyDetails[slug]} Look it up at \`lookup\`.` : keyDetails[slug],
+    members: isShown ? { lookup } : {},
+    headers: seconds === undefined ? {} : { 'Retry-After': seconds },
   })
 }
 
-export function hasCoding(rawHeaders: readonly string[]): boolean {
-  return headerValues(rawHeaders, 'content-encoding').some((line) => {
-    const coding = line.trim().toLowerCase()
-    return coding !== '' && coding !== 'identity'
-  })
+export function hasCoding(codingLines = ''): boolean {
+  return codingLines.split(lineBreak).some((line) => !/^\s*(?:identity\s*)?$/i.test(line))
 }
 
 /** What makes an order one that is refused whatever its body says. */
-export function refuseUnread(rawHeaders: readonly string[]): void {
-  if (hasCoding(rawHeaders)) {
+export function refuseUnread(codingLines: string | undefined, length: string | undefined): void {
+  if (hasCoding(codingLines)) {
     throw new Problem('content-coding', {
       detail: 'The gateway reads orders, so send the order without a Content-Encoding.',
       headers: { 'Accept-Encoding': 'identity' },
     })
   }
-  if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > maxOrderBytes) throw tooLarge()
+  if (Number(length ?? 0) > maxOrderBytes) throw tooLarge()
 }
 
 export function tooLarge(): Problem {
@@ -140,6 +140,9 @@ export function mayBeSent(error: unknown): boolean {
   if (cause instanceof UpstreamFailure || cause instanceof ClientGone) return cause.maybeSeen
   return !(error instanceof Problem)
 }
+
+/** The answer to an order, as the provider gave it. */
+export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
 
 /** Relays the provider's answer to an order, untouched. */
 export function relayAnswer(

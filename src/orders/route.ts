@@ -1,35 +1,41 @@
 import type { Clients } from '../client/client-address.ts'
-import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
+import { type ApplicationOf, isAddress, type Partition, type PartitionClient } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
+import { ClientGone } from '../http/failure.ts'
+import { linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal, NotedQuote } from '../journal/journal.ts'
+import { inSpan } from '../process/span.ts'
 import { briefText } from '../process/text.ts'
-import type { Exchange } from '../server/exchange.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { type SwapHeaders, withTraceHeaders } from '../server/swap-headers.ts'
-import type { RequestBodies } from '../upstream/body.ts'
-import type { WholeAnswer } from '../upstream/fetch.ts'
-import { RequestBody } from '../upstream/request-body.ts'
+import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
+import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
+import { fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
+import type { UpstreamRequest } from '../upstream/request.ts'
+import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { FloatOrder, type FloatOrderDecision, msUntilNextJudgement } from './float-order.ts'
+import { FloatOrder, type FloatOrderDecision } from './guard.ts'
 import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { Notes } from './notes.ts'
-import { type OrderTerms, readOrder } from './order-terms.ts'
+import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
 import {
   expiredProblem,
+  hasCoding,
+  keyIn,
   mayBeAccepted,
   mayBeSent,
   orderFailure,
-  quoteNamedByHeader,
+  orderHeaders,
+  quoteNamedIn,
   refuseUnread,
   relayAnswer,
   tooLarge,
   unknownProblem,
 } from './problems.ts'
-import type { OrderSender, SentOrder } from './send.ts'
 
 interface OrderParts {
   config: {
@@ -39,6 +45,7 @@ interface OrderParts {
       expiredQuote: 'refuse' | 'report'
       unknownQuote: 'forward' | 'refuse'
     }
+    upstream: { totalTimeoutMs: number }
   }
   clock: Clock
   events: Events
@@ -50,79 +57,86 @@ interface OrderParts {
   ledger: Ledger
   notes: Notes
   keys: OrderKeys
-  journals: Pick<Journal, 'caughtUp'>
+  journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
-  orderSender: OrderSender
+  passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
 }
+
+/** What is sent of an order. */
+interface SentOrder {
+  readonly headers: string[]
+  readonly body: SentBody
+  readonly readAtMs: number
+}
+
+interface HowToSend extends Sender, Pick<UpstreamRequest, 'kind' | 'decide'> {}
 
 /** What would become of an order. */
 type OrderExplanation =
   | { problem: string }
   | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
-/** POST /v3/orders/float. */
-export class FloatOrderRoute {
+/** POST /v3/orders/float and POST /v3/orders. */
+export class OrderRoutes {
+  /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
+  sent = 0
   readonly #parts: OrderParts
 
   constructor(parts: OrderParts) {
     this.#parts = parts
   }
 
-  async answer(exchange: Exchange): Promise<void> {
+  /** POST /v3/orders/float. */
+  async answerFloat(exchange: Exchange): Promise<void> {
     const { bodies, clock, config, keys, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
-    const { rawHeaders } = request
     const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
-    refuseUnread(rawHeaders)
-    const header = quoteNamedByHeader(rawHeaders)
-    const key = keys.idIn(headers)
+    const [coding, length, quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
+    refuseUnread(coding, length)
+    const header = quoteNamedIn(quoteLines)
+    const key = keyIn(keyLines)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
-    const readAtMs = clock.timers.steadyMs()
+    const sent = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
-    const { quoteIdFields } = config.orders
-    const { order: terms, problem } = readOrder(bytes, { quoteIdFields, header })
+    const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
-    const sent = { headers, body, readAtMs }
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer =
       key === undefined
         ? await this.#order(terms, exchange, sent)
-        : await keys.once(exchange, { id: key, bytes, terms }, () => this.#order(terms, exchange, sent))
+        : await keys.once(exchange, { key, headers, bytes, terms }, () => this.#order(terms, exchange, sent))
     relayAnswer(exchange, answer, terms)
   }
 
-  /** Sends the order unless its verdict or a limit says otherwise. */
+  /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
-    const { applicationOf, clients, partitionOf, rateLimit } = this.#parts
+    const { clients, rateLimit } = this.#parts
     const { rawHeaders } = exchange.request
-    const partition = partitionOf(clients.identify(exchange), rawHeaders)
-    const order = await this.#judge(terms, applicationOf(rawHeaders), partition)
+    const order = await this.#judge(terms, clients.identify(exchange), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseUnlessSent(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#send(order, exchange, sent)
+    return this.#sendFloat(order, exchange, sent)
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
   async explain(body: Buffer, appName: string): Promise<OrderExplanation> {
-    const { applicationOf, config, partitionOf } = this.#parts
-    const { order: terms, problem } = readOrder(body, config.orders)
+    const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
-    const application = appName === '' ? applicationOf([]) : appName
     // Where clients have partitions, the person at the console has none.
-    const partition = partitionOf({ address: undefined, peerTrusted: false }, [])
-    const order = await this.#judge(terms, application, partition)
+    const nobody = { address: undefined, peerTrusted: false }
+    const order = await this.#judge(terms, nobody, appName === '' ? [] : ['App-Name', appName])
     return { order, decision: this.#decision(order) }
   }
 
@@ -132,16 +146,15 @@ export class FloatOrderRoute {
    */
   async #judge(
     terms: OrderTerms,
-    application: string | undefined,
-    partition: string | undefined,
+    client: PartitionClient,
+    rawHeaders: readonly string[],
   ): Promise<FloatOrder> {
-    const { config, journals, ledger, markOf } = this.#parts
-    const orderer = {
-      isAddress: isAddress(partition),
-      partition: markOf(partition),
-      application: briefText(application ?? ''),
-    }
-    const othersKnown = await journals.caughtUp()
+    const { applicationOf, config, journals, ledger, markOf, partitionOf } = this.#parts
+    const place = partitionOf(client, rawHeaders)
+    const partition = markOf(place)
+    const application = briefText(applicationOf(rawHeaders) ?? '')
+    const orderer = { application, partition, isAddress: isAddress(place) }
+    const othersKnown = (await journals.stream?.caughtUp()) ?? true
     return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
   }
 
@@ -167,56 +180,120 @@ export class FloatOrderRoute {
     throw verdict.state === 'expired' ? expiredProblem(terms, verdict) : unknownProblem()
   }
 
-  /**
-   * An order that waits for a connection is judged when it goes out, not only when it came. While it waits it is refused
-   * at the instant at which its quote expires, unless it is only reported. One that does not wait is not judged twice.
-   * Says when to ask again.
-   */
-  #decideAgain(order: FloatOrder, exchange: Exchange): number {
-    const now = this.#parts.ledger.now()
-    let liveForMs = order.liveForMs(now)
-    if (liveForMs <= 0 || order.hasWaited) {
-      order.judge(now)
-      this.#refuseUnlessSent(order, exchange)
-      liveForMs = order.liveForMs(now)
-    }
-    return msUntilNextJudgement(liveForMs)
-  }
-
-  async #send(order: FloatOrder, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
-    const { events, notes, orderSender } = this.#parts
+  async #sendFloat(order: FloatOrder, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
+    const { events, notes } = this.#parts
     let used: NotedQuote | undefined
-    let headCame: (head: Pick<WholeAnswer, 'status'>) => void
-    // Waited for, because what the connection calls is in the span of the request that it was made for.
-    const head = new Promise<Pick<WholeAnswer, 'status'>>((resolve) => {
-      headCame = resolve
-    })
-    const answer = orderSender.send(exchange, sent, {
-      kind: 'float-order',
-      decide: () => this.#decideAgain(order, exchange),
-      sent: () => {
-        used = order.quote
-        events.orderDecided(exchange, this.#decision(order), order)
-        if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
-      },
-      answerBegan: (began) => headCame(began),
-    })
     let status = 0
     try {
-      status = (await Promise.race([head, answer])).status
-      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
-      if (mayBeAccepted(status)) this.#use(used)
-      else if (used !== undefined) notes.orderRefused(used, order.partition)
-      return await answer
+      return await this.#send(exchange, sent, {
+        kind: 'float-order',
+        decide: () => {
+          const askAgainInMs = order.judgeAgain()
+          this.#refuseUnlessSent(order, exchange)
+          return askAgainInMs
+        },
+        sent: () => {
+          used = order.quote
+          events.orderDecided(exchange, this.#decision(order), order)
+          if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
+        },
+        // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+        answerBegan: (head) => {
+          status = head.status
+          if (used === undefined) return
+          if (mayBeAccepted(status)) notes.use(used)
+          else notes.orderRefused(used, order.partition)
+        },
+      })
     } catch (error) {
       if (!mayBeSent(error)) throw error
-      if (status === 0) this.#use(used)
+      if (status === 0 && used !== undefined) notes.use(used)
       throw orderFailure(error, order.terms, status)
     }
   }
 
-  /** The quote may not be handed out again. */
-  #use(quote: NotedQuote | undefined): void {
-    if (quote !== undefined) this.#parts.notes.use(quote)
+  /**
+   * An order that was sent is read to the end of its answer, whether or not its client waits: a quote that was used must
+   * be forgotten, and a key has its answer. One whose client has left is not sent.
+   */
+  async #send(
+    exchange: Exchange,
+    { headers, body, readAtMs }: SentOrder,
+    { kind, decide, ...sender }: HowToSend,
+  ): Promise<WholeAnswer> {
+    const { clock, config, upstream } = this.#parts
+    const { response, span, target } = exchange
+    const times = new UpstreamTimes()
+    exchange.times = times
+    const decideIfAwaited = () => {
+      if (response.destroyed)
+        throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
+      return decide?.() ?? Number.POSITIVE_INFINITY
+    }
+    const trace = traceOf(exchange, true)
+    this.sent += 1
+    try {
+      return await fetchWhole({
+        ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
+        request: { kind, method: 'POST', target, headers, body, trace, decide: decideIfAwaited },
+        ...sender,
+        // What the connection calls is in the span of the request that it was made for.
+        answerBegan: (head) => inSpan(span, () => sender.answerBegan?.(head)),
+      })
+    } finally {
+      this.sent -= 1
+    }
+  }
+
+  /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
+  async answerPlain(exchange: Exchange): Promise<void> {
+    const { bodies, clock, config, keys, passThrough, rateLimit, swapHeaders, upstream } = this.#parts
+    const { request, response } = exchange
+    const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
+    const header = quoteNamedIn(quoteLines)
+    const key = keyIn(keyLines)
+    const headers = key === undefined ? [] : withTraceHeaders(swapHeaders.of(exchange), exchange)
+    // A longer body streams, so that it cannot be compared with that of an order sent before.
+    if (key !== undefined && isSurelyLong(request)) throw tooLarge()
+    // With a key it may need no upstream.
+    if (key === undefined && awaitsContinue(response))
+      upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
+    const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
+    const sent = { headers, body, readAtMs: clock.timers.steadyMs() }
+    let terms: OrderTerms | undefined
+    try {
+      if (key !== undefined && bytes === undefined) throw tooLarge()
+      if (bytes !== undefined && !hasCoding(coding))
+        terms = readOrder(bytes, { ...config.orders, header }).order
+      const quoteIds = terms?.quoteIds ?? namedByHeader(header)
+      if (key === undefined || bytes === undefined) {
+        await this.#refuseQuote(quoteIds)
+        // The client may have left while the store was asked; relaying would wait forever for the client to read.
+        if (!response.destroyed) await passThrough.answer(exchange, body)
+        return
+      }
+      const answer = await keys.once(exchange, { key, headers, bytes, terms }, async () => {
+        await this.#refuseQuote(quoteIds)
+        await rateLimit?.count(exchange)
+        return this.#send(exchange, sent, { kind: 'order' })
+      })
+      relayAnswer(exchange, answer, terms)
+    } catch (error) {
+      throw orderFailure(error, terms)
+    } finally {
+      if (body instanceof RequestBody) body.destroy()
+    }
+  }
+
+  async #refuseQuote(quoteIds: OrderTerms['quoteIds']): Promise<void> {
+    const { journals, ledger } = this.#parts
+    if (quoteIds.length === 0) return
+    await journals.stream?.caughtUp()
+    const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
+    if (named === undefined) return
+    throw new Problem('float-order-required', {
+      detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
+      members: { quoteId: named.id, use: '/v3/orders/float' },
+    })
   }
 }

@@ -21,11 +21,11 @@ export function makeFolders(path: string): void {
   }
 }
 
-/** Systems allow 104 to 108, and of a longer path Node takes the beginning without a word. */
-const maxSocketPathBytes = 100
-
-/** The longest folder for a socket that has one of the names in `journal/folder-lock.ts`. */
-export const maxFolderBytes = maxSocketPathBytes - '/lock-12345678'.length
+/**
+ * The longest folder for a socket with one of the names in `journal/folder-lock.ts`. Systems allow paths of 104 to 108
+ * bytes, and of a longer one Node takes the beginning without a word.
+ */
+export const maxFolderBytes = 100 - '/lock-12345678'.length
 
 export function fitsASocket(folder: string): boolean {
   return process.platform === 'win32' || Buffer.byteLength(folder) <= maxFolderBytes

@@ -28,34 +28,25 @@ export function createLogOutput(options: LogOutputOptions): LogOutput {
   let retryTimer: NodeJS.Timeout | undefined
   let gone = false
 
-  function writeOut(): void {
-    while (waiting.length > 0) {
-      const [first] = waiting as [Buffer]
-      const written = writeBytes(fd, first)
-      waitingBytes -= written
-      if (written < first.length) waiting[0] = first.subarray(written)
-      else waiting.shift()
-    }
-  }
-
   function flush(): void {
+    retryTimer = undefined
     try {
-      writeOut()
+      for (let [first] = waiting; first !== undefined; [first] = waiting) {
+        const written = writeBytes(fd, first)
+        waitingBytes -= written
+        if (written < first.length) waiting[0] = first.subarray(written)
+        else waiting.shift()
+      }
     } catch (error) {
       // EPIPE is final, because the reader has closed the pipe. A full disk or a full pipe may pass.
       gone = (error as NodeJS.ErrnoException).code === 'EPIPE'
       if (gone) waiting.length = 0
-      else retryTimer ??= setTimeout(retry, retryAfterMs).unref()
+      else retryTimer = setTimeout(flush, retryAfterMs).unref()
+      return
     }
-  }
-
-  function retry(): void {
-    retryTimer = undefined
-    flush()
-    if (waiting.length > 0 || lost === 0) return
     const missed = lost
     lost = 0
-    onLost(missed)
+    if (missed > 0) onLost(missed)
   }
 
   process.once('exit', flush)

@@ -60,29 +60,11 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
     // The formatter has made errors plain data; pino's own serializer would treat that as an error.
     serializers: { err: (plain) => plain },
   }
-  const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lostLines))
-  const prettyStream = pretty ? await loadPretty(options.format) : undefined
-  const destination =
-    prettyStream === undefined
-      ? output
-      : prettyOutput(output, prettyStream, options.destination === undefined)
-  const logger = pino(settings, destination)
+  const lost = 'lines of this log were lost: standard output did not accept them'
+  const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lost))
+  const logger = pino(settings, (pretty && (await prettyOver(output, options))) || output)
   return logger
 }
-
-type PrettyStream = typeof import('pino-pretty')
-
-/** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
-async function loadPretty(format: LoggerOptions['format']): Promise<PrettyStream | undefined> {
-  try {
-    return (await import('pino-pretty')).default
-  } catch (cause) {
-    if (format === 'auto') return undefined
-    throw new Error('LOG_FORMAT=pretty needs pino-pretty: npm install without --omit=optional', { cause })
-  }
-}
-
-const lostLines = 'lines of this log were lost: standard output did not accept them'
 
 function standardOutput(onLost: (lines: number) => void): LogOutput {
   // Reading this creates the stream, which makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
@@ -102,9 +84,14 @@ function terminal(): number {
   }
 }
 
-function prettyOutput(output: LogOutput, prettyStream: PrettyStream, isStandardOutput: boolean): LogOutput {
-  return prettyStream({
-    colorize: isStandardOutput && process.stdout.isTTY === true,
+/** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
+async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
+  const loaded = await import('pino-pretty').catch((cause) => {
+    if (format === 'auto') return undefined
+    throw new Error('LOG_FORMAT=pretty needs pino-pretty: npm install without --omit=optional', { cause })
+  })
+  return loaded?.default({
+    colorize: destination === undefined && process.stdout.isTTY === true,
     translateTime: 'SYS:HH:MM:ss.l',
     ignore: 'pid,hostname',
     destination: new Writable({

@@ -14,18 +14,15 @@ interface Repeated {
   timer: NodeJS.Timeout
 }
 
-/**
- * Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more there
- * were.
- */
+const everyMs = 10_000
+
+/** Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more. */
 export class SummedLog {
   readonly #log: Logger
-  readonly #everyMs: number
   readonly #repeated = new Map<string, Repeated>()
 
-  constructor(log: Logger, everyMs = 10_000) {
+  constructor(log: Logger) {
     this.#log = log
-    this.#everyMs = everyMs
   }
 
   /** Logs the first line of a cause, and counts the others. `members` is called only for a line that is logged. */
@@ -42,7 +39,7 @@ export class SummedLog {
       if (entry.times > 0) timer.refresh()
       else this.#repeated.delete(key)
       this.#sayHowMany(entry)
-    }, this.#everyMs).unref()
+    }, everyMs).unref()
     const entry: Repeated = { line, times: 0, timer }
     this.#repeated.set(key, entry)
     this.#log[level]({ ...members?.(), ...cause }, message)
@@ -62,6 +59,6 @@ export class SummedLog {
     const { times } = entry
     entry.times = 0
     if (times > 0)
-      this.#log[level]({ ...cause, times }, `${times} more within ${this.#everyMs / 1_000} s: ${message}`)
+      this.#log[level]({ ...cause, times }, `${times} more within ${everyMs / 1_000} s: ${message}`)
   }
 }

@@ -1,7 +1,6 @@
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { answerInOneWrite, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
-import { dateLine } from '../http/date.ts'
+import { answerInOneWrite, dateLine, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
 import {
   addLength,
   endToEndHeaders,
@@ -9,7 +8,6 @@ import {
   isCaching,
   ownRequestId,
   repeatableHeaders,
-  withVary,
 } from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
@@ -46,19 +44,18 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** A quote out of memory, or that another replica has fetched. */
-  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now): void {
+  /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
+  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now, found?: 'hit'): void {
     const { response } = exchange
-    const own = this.#ofHit(this.#serve(pair, quote.end, at))
+    const own = this.#ofHit(this.#serve(pair, quote.end, at, found))
     const received = this.#ofQuote(quote.headers)
     exchange.outcome = own.outcome
-    if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
-      if (received.lines !== undefined) {
-        const length = `Content-Length: ${quote.body.length}\r\n`
-        const id = `X-Request-Id: ${exchange.id}\r\n`
-        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
-        if (response.writeWhole(head, quote.body)) return
-      }
+    const isPlain = exchange.rateLimit === undefined && received.lines !== undefined
+    if (isPlain && response instanceof TrafficResponse) {
+      const length = `Content-Length: ${quote.body.length}\r\n`
+      const id = `X-Request-Id: ${exchange.id}\r\n`
+      const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
+      if (response.writeWhole(head, quote.body)) return
     }
     const headers = received.list.concat('Content-Length', String(quote.body.length), own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
@@ -110,9 +107,9 @@ export class QuoteWriter {
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
-  #serve(pair: string, end: End, at: Now): number {
+  #serve(pair: string, end: End, at: Now, found?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
-    this.#events.quoteServed(pair, leftMs)
+    this.#events.quoteServed(pair, leftMs, found)
     return Math.floor(leftMs / 1_000)
   }
 
@@ -137,4 +134,21 @@ export class QuoteWriter {
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
+
+/**
+ * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
+ * twice. `Vary: *` stays as it is, because it says more than any name.
+ */
+export function withVary(headers: readonly string[], names: readonly string[]): string[] {
+  const lines = headerValues(headers, 'vary')
+  if (lines.length === 0) return [...headers, 'Vary', names.join(', ')]
+  const received = lines
+    .flatMap((line) => line.split(','))
+    .map((member) => member.trim())
+    .filter((member) => member !== '')
+  if (received.includes('*')) return [...headers]
+  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
+  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+  return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
 }

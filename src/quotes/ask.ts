@@ -1,12 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import { type Partition, refuseSecondAppName } from '../client/partition.ts'
-import { formatForwarded } from '../http/forwarded.ts'
-import { createHeaderPicker, lineBreak, nominatedIn } from '../http/headers.ts'
+import { lineBreak, linesOf, nominatedIn } from '../http/headers.ts'
+import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, traceHeaders, wireName } from '../server/swap-headers.ts'
-import type { Caller } from './provider-limit.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {
@@ -24,6 +23,8 @@ export interface Ask {
   partition: string | undefined
   /** App-Name as the upstream receives it. */
   application: string
+  /** As the upstream receives it; empty: none. */
+  authorization: string
   /** The query parameters that tell quotes apart besides the amount, as sent. */
   query: string
   /** The request target as received. The upstream receives the same target. */
@@ -35,10 +36,7 @@ export interface Ask {
 }
 
 /** An Ask without whose it is. */
-export type KeyedAsk = Omit<Ask, 'application' | 'address' | 'key'>
-
-/** In what is picked of a request's headers, Via and Connection come before the keyed ones. */
-const firstKeyHeader = 2
+export type KeyedAsk = Omit<Ask, 'application' | 'authorization' | 'address' | 'key'>
 
 export interface AsksParts {
   config: { quotes: { keyHeaders: readonly string[] } }
@@ -58,7 +56,8 @@ export class Asks {
   readonly #wireNames: readonly string[]
   /** What is supplied goes out also where it is not part of the key. */
   readonly #alwaysSupplied: readonly string[]
-  readonly #pick: ReturnType<typeof createHeaderPicker>
+  /** Via, Connection, and the keyed ones. */
+  readonly #read: readonly string[]
 
   constructor(parts: AsksParts) {
     const { keyHeaders } = parts.config.quotes
@@ -69,25 +68,26 @@ export class Asks {
     this.#alwaysSupplied = [...parts.supplied].flatMap(([name, value]) =>
       keyHeaders.includes(name) ? [] : [wireName(name), value],
     )
-    this.#pick = createHeaderPicker(['via', 'connection', ...keyHeaders])
+    this.#read = ['via', 'connection', ...keyHeaders]
   }
 
   /** Throws a Problem if that is not a quote request. */
   read(exchange: Exchange): Ask {
     const { clients, partitionOf, supplied } = this.#parts
     const { rawHeaders } = exchange.request
-    const picked = this.#pick(rawHeaders)
-    const [via, connection] = picked
+    const [via, connection, ...keyed] = linesOf(rawHeaders, this.#read)
     const nominated = nominatedIn(connection)
     if (via !== undefined) refuseLoop(via)
     let application = ''
+    let authorization = supplied.get('authorization') ?? ''
     const keyedHeaders = this.#keyHeaders.map((name, index) => {
-      const sent = nominated?.has(name) ? undefined : picked[index + firstKeyHeader]
+      const sent = nominated?.has(name) ? undefined : keyed[index]
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
         if (value === undefined || unfitName.test(value)) refuseAppName(value)
         application = value ?? ''
       }
+      if (name === 'authorization') authorization = value ?? ''
       return [name, value] as const
     })
     const { reading, target } = exchange
@@ -104,6 +104,7 @@ export class Asks {
       keyedHeaders,
       partition: partitionOf(client, rawHeaders),
       application,
+      authorization,
       query: asked.otherParameters,
       target,
       address: client.address,
@@ -125,13 +126,6 @@ export class Asks {
     headers.push('Forwarded', formatForwarded(address), 'Via', '1.1 quotegate')
     return headers
   }
-
-  /** Whom the provider takes the sender of that call for. */
-  callerOf({ keyedHeaders, application, address }: Ask): Caller {
-    const keyed = keyedHeaders.find(([name]) => name === 'authorization')
-    const authorization = keyed === undefined ? this.#parts.supplied.get('authorization') : keyed[1]
-    return { application, authorization: authorization ?? '', address }
-  }
 }
 
 /** Blank, or more than one line. */
@@ -147,62 +141,24 @@ function refuseAppName(value: string | undefined): void {
   refuseSecondAppName(value)
 }
 
-// Lists public headers, not secret ones: QUOTE_KEY_HEADERS may name a credential that no list of secrets contains.
-const publicHeaders: ReadonlySet<string> = new Set([
-  'app-name',
-  'app-version',
-  'user-agent',
-  'accept-language',
-])
-
-const maxPlainLength = 512
-
 /**
  * Two requests have the same key if and only if the same quote may answer both. The target is not part of the key,
- * because it is only another spelling of the other parts.
+ * because it is only another spelling of the other parts. A digest: headers may be secret, others can read the store that
+ * replicas share, and the ledger bounds the number of keys, not their bytes.
  */
 export class QuoteKeys {
   readonly #salt: string
-  readonly #isShared: boolean
-  readonly #namesSeen = new Map<string, string>()
 
-  /**
-   * `salt`: random by default. Replicas that share a store need the same salt, or they miss each other's quotes. With a
-   * given salt every key is a digest, because others can read the store, and its keys must not identify a client.
-   */
-  constructor(salt?: string) {
-    this.#salt = salt ?? randomBytes(32).toString('base64url')
-    this.#isShared = salt !== undefined
+  /** `salt`: random by default. Replicas that share a store need the same salt, or they miss each other's quotes. */
+  constructor(salt = randomBytes(32).toString('base64url')) {
+    this.#salt = salt
   }
 
   of({ pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedAsk): string {
     const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
-    let key = asked + field(canonicalAmount) + field(partition ?? '') + field(query)
-    for (const [name, value] of keyedHeaders) key += this.#name(name) + this.#value(name, value)
-    // No collision with other keys, which begin with a digit or a slash. Long keys become digests, because the ledger
-    // bounds their number, not their bytes.
-    return !this.#isShared && key.length <= maxPlainLength ? key : this.#digest(key)
-  }
-
-  /** Without a shared store, a short number stands for each name: keys take a good part of the cache's memory. */
-  #name(name: string): string {
-    if (this.#isShared) return field(name)
-    const known = this.#namesSeen.get(name)
-    if (known !== undefined) return known
-    const added = `${this.#namesSeen.size}.`
-    this.#namesSeen.set(name, added)
-    return added
-  }
-
-  #value(name: string, value: string | undefined): string {
-    if (value === undefined) return '-'
-    if (value === '' || publicHeaders.has(name)) return field(value)
-    // The hash takes half a microsecond. Memoizing it would take about as long and keep the secret in memory.
-    return this.#digest(value)
-  }
-
-  #digest(text: string): string {
-    return `#${hash('sha256', this.#salt + text, 'base64url')}`
+    let text = this.#salt + asked + field(canonicalAmount) + field(partition ?? '') + field(query)
+    for (const [name, value] of keyedHeaders) text += field(name) + (value === undefined ? '-' : field(value))
+    return hash('sha256', text, 'base64url')
   }
 }
 

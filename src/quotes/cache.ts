@@ -4,11 +4,14 @@ import type { Events } from '../events.ts'
 import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
-import { type KeptQuote, priceMove } from './listing.ts'
-import type { StoredQuote } from './quote.ts'
+import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
 
-interface Kept extends KeptQuote {
+interface Kept {
+  readonly quote: StoredQuote
+  /** How often the cache served a quote of this key, earlier quotes included. */
   hits: number
+  /** The price change from the previous quote of this key, as a share of the previous price. */
+  readonly drift: number | undefined
   /** How close to its end the quote is replaced; 0 once that was tried: a failing upstream is not asked at every hit. */
   refreshWithinMs: number
 }
@@ -20,6 +23,8 @@ interface QuoteCacheParts {
   events: Events
 }
 
+/** Sorting a hundred thousand quotes every second would be slow; those with many hits are among the recently used. */
+const maxExamined = 5_000
 /** Memory of an entry besides its text: its objects, its slots in the LRU and its slot in the map. */
 const entryOverheadBytes = 250
 
@@ -50,18 +55,17 @@ export class QuoteCache {
     })
   }
 
-  /** The quote that is live at that moment, counted as a hit. */
-  hit(key: string, at: Now): StoredQuote | undefined {
-    const kept = this.#quotes.get(key)
+  /** The quote that is live at that moment, which is a hit. */
+  hit(key: string | undefined, at: Now): StoredQuote | undefined {
+    const kept = key === undefined ? undefined : this.#quotes.get(key)
     if (kept === undefined || !this.#isLive(kept.quote, at)) return undefined
     kept.hits += 1
-    this.#events.quoteLookedUp('hit')
     return kept.quote
   }
 
   /** The same for a request that was counted before. */
-  live(key: string, at: Now): StoredQuote | undefined {
-    const quote = this.get(key)
+  live(key: string | undefined, at: Now): StoredQuote | undefined {
+    const quote = key === undefined ? undefined : this.get(key)
     return quote !== undefined && this.#isLive(quote, at) ? quote : undefined
   }
 
@@ -74,20 +78,27 @@ export class QuoteCache {
     return this.#quotes.get(key)?.quote
   }
 
+  /** What a request finds where `hit` gives no quote. */
+  missOf(key: string | undefined): 'bypass' | 'miss' | 'expired' {
+    if (key === undefined) return 'bypass'
+    return this.get(key) === undefined ? 'miss' : 'expired'
+  }
+
   /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
   keep(key: string, quote: StoredQuote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
-    const move = before && priceMove(before.quote, quote)
+    const body = before && storedQuote(quote)
+    const drift = before && priceOf(body) / priceOf(storedQuote(before.quote)) - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, at))
     // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
     // next.
     const refreshWithinMs = isRefresh
       ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs
-    const kept = { quote, hits: before?.hits ?? 0, drift: move?.share, refreshWithinMs }
+    const kept = { quote, hits: before?.hits ?? 0, drift, refreshWithinMs }
     this.#quotes.set(flatText(key), kept)
     if (this.#quotes.peek(key) !== kept) return false
-    this.#events.quoteKept(leftMs, move?.pair ?? '', move?.share)
+    this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
     return true
   }
 
@@ -115,8 +126,35 @@ export class QuoteCache {
   }
 
   /** Most recently used first. Iterating does not change that order. */
-  list(): Iterable<readonly [key: string, kept: KeptQuote]> {
+  list(): Iterable<readonly [key: string, kept: Pick<Kept, 'quote'>]> {
     return this.#quotes.entries()
+  }
+
+  /** The live quotes with the most hits, for the console. */
+  mostHit(maxQuotes: number, now: Now) {
+    const live: Kept[] = []
+    let examined = 0
+    for (const kept of this.#quotes.values()) {
+      if (serveLeftMs(kept.quote.end, now) > 0) live.push(kept)
+      examined += 1
+      if (examined === maxExamined) break
+    }
+    live.sort((left, right) => right.hits - left.hits)
+    return live.slice(0, maxQuotes).flatMap(({ quote, hits, drift }) => {
+      const body = storedQuote(quote)
+      if (body === undefined) return []
+      return {
+        id: quote.id,
+        pair: body.pairId,
+        amount: body.fromAmount.value,
+        toAmount: body.toAmount.value,
+        toAsset: body.toAmount.assetId,
+        hits,
+        drift: drift === undefined || Number.isNaN(drift) ? null : drift,
+        leftMs: serveLeftMs(quote.end, now),
+        lifeMs: Math.max(1, quote.lifeMs),
+      }
+    })
   }
 
   get entries(): number {
@@ -132,4 +170,9 @@ function bytesOf(quote: StoredQuote, key: string): number {
   let bytes = entryOverheadBytes + key.length + quote.id.length + quote.body.length
   for (const part of quote.headers) bytes += part.length
   return bytes
+}
+
+/** What one unit of the source asset gives; NaN: of what is not a quote. A double is exact enough for statistics. */
+function priceOf(body: Quote | undefined): number {
+  return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
 }

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { PatientTimer, type Timers } from '../clock.ts'
-import { isSent } from '../http/answer.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Span } from '../process/span.ts'
 import type { Ask } from './ask.ts'
@@ -25,7 +24,6 @@ export class Flight {
   /** Aborted when no client waits any more. */
   #leaving: AbortController | undefined
   #waiting = 0
-  #isClaimed = false
 
   constructor(
     table: Map<string, Flight>,
@@ -54,7 +52,7 @@ export class Flight {
     // Out of the table first: a new client must not join a call that is being given up.
     const leaving = this.#leaving
     this.land()
-    leaving?.abort()
+    leaving?.abort(new ClientGone('every client that waited for this quote has left', { maybeSeen: false }))
   }
 
   /**
@@ -77,13 +75,6 @@ export class Flight {
     if (target !== this.#target) return false
     // Whether a client is refused may depend on its place.
     return notKept === 'other-amount' || address === this.#address
-  }
-
-  /** An answer that may not be shared goes to the first client that claims it. */
-  claim(): boolean {
-    const isFirst = !this.#isClaimed
-    this.#isClaimed = true
-    return isFirst
   }
 }
 
@@ -117,7 +108,6 @@ export class WaitingClient {
   }
 
   readonly #onClose = (): void => {
-    if (isSent(this.#response)) return
     this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
   }
 
@@ -135,10 +125,11 @@ export class WaitingClient {
   }
 
   /**
-   * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the
-   * client's time is counted here from then on, and the failure is its answer once that is over.
+   * It asks again, because the call gave it no answer. Throws the failure if hardly any time is left for one more call.
+   * That call has a time limit of its own, so the client's time is counted here from then on, and the failure is its
+   * answer once that is over.
    */
-  goOnOrThrow(failure: Error): void {
+  askAgain(why: string, failure = failureByTime(why)): void {
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure
@@ -161,7 +152,7 @@ export function failedByTime(error: unknown): error is UpstreamFailure {
 }
 
 /** For a client whose own time is over, though the call that it waits for may go on. */
-export function failureByTime(reason: string): UpstreamFailure {
+function failureByTime(reason: string): UpstreamFailure {
   const cause = new Error(`no quote within the time of the request: ${reason}`)
   return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }

@@ -2,19 +2,14 @@ import { hash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { readHttpDate } from '../http/date.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
+import type { Ask } from './ask.ts'
+import { readHttpDate } from './ends.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
-export interface Caller {
-  readonly application: string
-  /** Empty: none. */
-  readonly authorization: string
-  /** Undefined: the provider receives `unknown`. */
-  readonly address: string | undefined
-}
+type Caller = Pick<Ask, 'application' | 'authorization' | 'address'>
 
 interface CoolDown {
   readonly application: string

@@ -3,15 +3,9 @@ import { z } from 'zod'
 import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
 import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
-import {
-  answerHeaders,
-  createHeaderPicker,
-  createOneList,
-  droppingNames,
-  repeatableHeaders,
-} from '../http/headers.ts'
+import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import { type End, Ends, serveLeftMs } from './ends.ts'
+import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -46,8 +40,9 @@ export class QuoteAnswer {
   stored: StoredQuote | undefined = undefined
   /** Why it is not in memory. */
   notKept: NotKeptReason | undefined = undefined
-  /** Whether other clients whose request has the same key may get this answer. */
+  /** Whether other clients whose request has the same key may get this answer; else the first gets it. */
   shared = true
+  isTaken = false
   /** Another replica has fetched this quote, so it is answered as a hit. */
   found: StoredQuote | undefined = undefined
 
@@ -74,9 +69,10 @@ export interface GivenQuote {
   readonly end: End
 }
 
-interface AnswerReaderParts {
+export interface AnswerReaderParts {
   config: { quotes: { maxBytes: number } }
   events: Events
+  clockDifference: Pick<ClockDifference, 'note'>
 }
 
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
@@ -88,14 +84,14 @@ export class AnswerReader {
 
   constructor(parts: AnswerReaderParts) {
     this.#parts = parts
-    this.#ends = new Ends(parts.events)
+    this.#ends = new Ends(parts.clockDifference)
   }
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
     const { status, rawHeaders, body } = whole
+    const [vary, cacheControl, contentCoding] = linesOf(rawHeaders, marks)
     const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
-    const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -163,7 +159,7 @@ const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
-const pickMarks = createHeaderPicker(['vary', 'cache-control', 'content-encoding'])
+const marks = ['vary', 'cache-control', 'content-encoding']
 
 /** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
 function sliceOf(whole: string, text: string): string {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
-import type { Events, Lookup, NotKeptReason } from '../events.ts'
-import { ClientGone } from '../http/failure.ts'
+import type { Lookup, NotKeptReason } from '../events.ts'
+import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
@@ -12,13 +12,12 @@ import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
-import { Flight, failedByTime, failureByTime, WaitingClient } from './flight.ts'
+import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
-import { AnswerReader, QuoteAnswer, type StoredQuote } from './quote.ts'
-import { foldPair } from './target.ts'
+import { AnswerReader, type AnswerReaderParts, QuoteAnswer, type StoredQuote } from './quote.ts'
 
-interface QuoteRouteParts extends AsksParts {
+interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
   config: {
     quotes: {
       keyHeaders: readonly string[]
@@ -29,7 +28,6 @@ interface QuoteRouteParts extends AsksParts {
     upstream: { totalTimeoutMs: number }
   }
   clock: Clock
-  events: Events
   upstream: Pick<Upstream, 'name' | 'call'>
   cache: QuoteCache
   notes: QuoteNotes
@@ -39,12 +37,14 @@ interface QuoteRouteParts extends AsksParts {
   sharedQuotes: SharedQuotes | undefined
 }
 
+type Missed = Exclude<Lookup, 'hit'>
+
 /** Why and for whom a call is made. */
 interface CallCause {
   readonly exchange: Exchange
   readonly ask: Ask
   /** What the exchange is counted as, unless another replica has the quote; undefined: it was counted before. */
-  readonly lookup?: Lookup | undefined
+  readonly lookup?: Missed | undefined
   /** The quote that a refresh is to replace; undefined: clients wait for the call. */
   readonly replaces?: StoredQuote
 }
@@ -73,91 +73,75 @@ export class QuoteRoute {
 
   /** Answers at once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void> {
+    const { cache, clock } = this.#parts
+    const { response } = exchange
     // In a mounted app an earlier answer on the same connection is not finished. A quote that waited for that would go
     // out unjudged, so it is looked for when its turn comes.
-    if (exchange.response.socket === null) return this.#answerInTurn(exchange)
-    return this.#answerNow(exchange, this.#asks.read(exchange))
-  }
-
-  async #answerInTurn(exchange: Exchange): Promise<void> {
-    await once(exchange.response, 'socket')
-    return this.answer(exchange)
-  }
-
-  #answerNow(exchange: Exchange, ask: Ask): void | Promise<void> {
-    const { cache, clock } = this.#parts
-    const { key } = ask
-    if (exchange.response.destroyed) return
-    if (key === undefined) return this.#answerAfterCall(exchange, ask, 'bypass')
+    if (response.socket === null) return once(response, 'socket').then(() => this.answer(exchange))
+    const ask = this.#asks.read(exchange)
+    if (response.destroyed) return
     // One moment decides whether the quote is live, and says what it has left.
     const at = lookAt(clock)
-    const quote = cache.hit(key, at)
-    if (quote === undefined)
-      return this.#answerAfterCall(exchange, ask, cache.get(key) === undefined ? 'miss' : 'expired')
-    this.#answerHit(exchange, ask, quote, at)
+    const quote = cache.hit(ask.key, at)
+    if (quote === undefined) return this.#answerAfterCall(exchange, ask)
+    this.#answerHit(exchange, ask, quote, at, 'hit')
   }
 
-  #answerHit(exchange: Exchange, ask: Ask, quote: StoredQuote, at: Now): void {
-    this.#writer.hit(exchange, quote, ask, at)
-    if (ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at))
-      void this.#refresh(exchange, ask, quote)
+  #answerHit(exchange: Exchange, ask: Ask, quote: StoredQuote, at: Now, found?: 'hit'): void {
+    const isRefreshDue = ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at)
+    this.#writer.hit(exchange, quote, ask, at, found)
+    if (isRefreshDue) void this.#refresh(exchange, ask, quote)
   }
 
   /**
    * Joins the call of the key, or makes one. What it gets may be the end of another client, or a quote that is over
    * before its turn. Then it asks again, as long as its own time lasts.
    */
-  async #answerAfterCall(exchange: Exchange, ask: Ask, firstLookup: Lookup): Promise<void> {
+  async #answerAfterCall(exchange: Exchange, ask: Ask): Promise<void> {
     const { cache, clock, config, events } = this.#parts
     const leftMs = config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     /** The request is counted as what it finds first. */
-    let lookup: Lookup | undefined = firstLookup
+    let lookup: Missed | undefined = cache.missOf(ask.key)
     /** Of its call, in the table of those under way. Undefined: no other client joins it. */
     let entry = ask.key
     let asks = 1
     exchange.missed = true
     try {
       for (;;) {
-        if (lookup === undefined && ask.key !== undefined) {
-          const at = lookAt(clock)
-          const quote = cache.live(ask.key, at)
-          if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
-        }
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
         if (underWay !== undefined && lookup !== undefined) events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
         const flight = underWay ?? this.#call(entry, { exchange, ask, lookup })
         lookup = undefined
-        let answer: QuoteAnswer
-        try {
-          answer = await client.waitFor(flight)
-        } catch (error) {
-          this.#goOnOrThrow(error as Error, client, { exchange, ask, hasJoined: underWay !== undefined })
-          entry = ask.key
-          continue
-        }
+        const answer = await client.waitFor(flight).catch((error) => {
+          this.#askAgainOrThrow(error, client, { exchange, ask, hasJoined: underWay !== undefined })
+        })
         const at = lookAt(clock)
-        if (!flight.isFor(ask, answer)) {
+        if (answer === undefined) entry = ask.key
+        else if (!flight.isFor(ask, answer)) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
           // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
           // own.
-          client.goOnOrThrow(failureByTime('the calls that it waited for were refused to other clients'))
+          client.askAgain('the calls that it waited for were refused to other clients')
           entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
           client.sharedAfterRefusal = true
-        } else if (!answer.shared && !flight.claim()) {
-          client.goOnOrThrow(failureByTime('the answer of the call that it waited for may not be shared'))
+        } else if (!answer.shared && answer.isTaken) {
+          client.askAgain('the answer of the call that it waited for may not be shared')
           entry = undefined
         } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
           if (asks === maxAsks) throw expiredWaiting()
-          client.goOnOrThrow(failureByTime(`${asks} quotes in a row expired before they could be written`))
+          client.askAgain(`${asks} quotes in a row expired before they could be written`)
           asks += 1
           entry = ask.key
         } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
         else {
+          answer.isTaken = true
           const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }
+        const quote = cache.live(ask.key, at)
+        if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
       }
     } finally {
       client.end()
@@ -165,28 +149,27 @@ export class QuoteRoute {
   }
 
   /** Throws the failure of a call if it is the client's own end, too. */
-  #goOnOrThrow(
+  #askAgainOrThrow(
     failure: Error,
     client: WaitingClient,
     { exchange, ask, hasJoined }: { exchange: Exchange; ask: Ask; hasJoined: boolean },
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
       // It joined late, and shares one further call with the others that did.
-      client.goOnOrThrow(failure)
+      client.askAgain('the call that it joined took too long', failure)
       client.tookFurtherCall = true
       return
     }
-    const mayCall =
-      isProviderLimit(failure) && this.#parts.providerLimit.leftMs(this.#asks.callerOf(ask)) === 0
+    const mayCall = isProviderLimit(failure) && this.#parts.providerLimit.leftMs(ask) === 0
     if (!mayCall && !isAnothersRefusal(exchange, failure)) throw failure
     // A limit of another client refused the call. This ends: each such round answers at least that client.
-    client.goOnOrThrow(failureByTime('the calls that it waited for were refused to others'))
+    client.askAgain('the calls that it waited for were refused to others')
   }
 
   /** Replaces a quote in the background, close to its end. */
   async #refresh(exchange: Exchange, ask: Ask, replaces: StoredQuote): Promise<void> {
     const { cache, events, providerLimit } = this.#parts
-    if (ask.key === undefined || providerLimit.leftMs(this.#asks.callerOf(ask)) > 0) return
+    if (ask.key === undefined || providerLimit.leftMs(ask) > 0) return
     cache.refreshes(ask.key)
     try {
       const flight = this.#call(ask.key, { exchange, ask, replaces })
@@ -228,19 +211,20 @@ export class QuoteRoute {
         return found
       }
 
-      refuseIfAllHaveLeft(signal)
+      signal.throwIfAborted()
       const times = new UpstreamTimes()
       if (!isRefresh) exchange.times = times
-      providerLimit.check(this.#asks.callerOf(ask))
+      providerLimit.check(ask)
       // The call is under way before it is counted, so that other clients wait for it instead of being counted
       // themselves: a crowd that needs one call would use up the limits of many.
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
-      refuseIfAllHaveLeft(signal)
+      signal.throwIfAborted()
       const whole = await this.#callProvider(cause, signal, times)
       const at = lookAt(clock)
       const answer = this.#reader.read(whole, ask.canonicalAmount, at)
 
-      const noted = this.#note(answer, ask, at)
+      const { given, lookalike } = answer
+      const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
       // In one write with the note. Clients need not wait for the store to have it.
       if (held !== undefined && answer.stored !== undefined && !notes.wasUsed(answer.stored))
         held.put(answer.stored)
@@ -282,15 +266,9 @@ export class QuoteRoute {
       },
       answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
         if (status !== 429) return
-        providerLimit.begin(this.#asks.callerOf(ask), readRetryAfter(rawHeaders, receivedAtMs))
+        providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
       },
     })
-  }
-
-  #note({ given, lookalike }: QuoteAnswer, ask: Ask, at: Now): Promise<void> | void {
-    const { notes } = this.#parts
-    if (given !== undefined) return notes.note(given, ask, at)
-    if (lookalike !== undefined) return notes.noteUnreadable(lookalike, ask)
   }
 
   /** Returns why the quote is not in memory; undefined also for a client that shares none. */
@@ -313,11 +291,6 @@ export class QuoteRoute {
  */
 function ownEntry({ key, address, target }: Ask): string {
   return JSON.stringify([key, address, target])
-}
-
-function refuseIfAllHaveLeft(signal: AbortSignal): void {
-  if (signal.aborted)
-    throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
 }
 
 function expiredWaiting(): Problem {

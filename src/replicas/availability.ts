@@ -1,7 +1,7 @@
 import { systemTimers, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
-import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal, StoreTimeout } from './failure.ts'
+import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
 
 interface AvailabilityOptions {
   client: ValkeyClient
@@ -44,7 +44,6 @@ export class Availability {
    */
   #isStuck = false
   #isGreeted = false
-  #greeting = 0
   #greetAgainMs = firstGreetAgainMs
   #greetTimer: Timer | undefined
   readonly #lookTimer: Timer
@@ -124,7 +123,7 @@ export class Availability {
   late(): void {
     if (this.#isClosed || this.#unanswered.size === 0) return
     this.#isStuck = true
-    this.#down(new StoreTimeout(this.#options.timeoutMs))
+    this.#down(this.#timedOut())
   }
 
   /** What only time shows. */
@@ -132,10 +131,10 @@ export class Availability {
     if (this.#isClosed) return
     const oldestMs = this.#oldestMs()
     this.#isStuck = oldestMs > this.#options.timeoutMs
-    if (this.#isStuck) this.#down(new StoreTimeout(this.#options.timeoutMs))
+    if (this.#isStuck) this.#down(this.#timedOut())
     else if (this.#isGreeted) this.#up()
     // To the kernel, a connection to a machine that vanished looks alive for a quarter of an hour.
-    if (oldestMs > this.#replaceAfterMs) this.replaceConnection(new StoreTimeout(this.#options.timeoutMs))
+    if (oldestMs > this.#replaceAfterMs) this.replaceConnection(this.#timedOut())
   }
 
   replaceConnection(why: Error): void {
@@ -154,6 +153,11 @@ export class Availability {
     this.#timers.clear(this.#greetTimer)
   }
 
+  /** The deadline of a call passed. */
+  #timedOut(): Error {
+    return new Error(`no answer within ${this.#options.timeoutMs} ms (VALKEY_TIMEOUT_MS)`)
+  }
+
   #oldestMs(): number {
     for (const { sentAtMs } of this.#unanswered) return this.#timers.steadyMs() - sentAtMs
     return 0
@@ -162,19 +166,15 @@ export class Availability {
   #greet(): void {
     this.#timers.clear(this.#greetTimer)
     this.#isGreeted = false
-    this.#greeting += 1
-    const greeting = this.#greeting
     this.#options.greet().then(
       () => {
-        if (greeting !== this.#greeting || this.#isClosed) return
         this.#isGreeted = true
         this.look()
       },
       (error) => {
-        if (greeting !== this.#greeting || this.#isClosed) return
         this.#down(error)
         // After another failure the connection ends, and the next one is greeted.
-        if (isRefusal(error)) this.#greetAgain(error)
+        if (isRefusal(error) && !this.#isClosed) this.#greetAgain(error)
       },
     )
   }

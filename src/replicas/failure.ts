@@ -1,11 +1,3 @@
-/** The deadline of a call passed. */
-export class StoreTimeout extends Error {
-  constructor(timeoutMs: number) {
-    super(`no answer within ${timeoutMs} ms (VALKEY_TIMEOUT_MS)`)
-    this.name = 'StoreTimeout'
-  }
-}
-
 /** Whether the server itself refused a command. It is reachable, and the next command may succeed. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'

@@ -1,73 +1,93 @@
-import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import { randomBytes } from 'node:crypto'
+import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
-import { createOneList, repeatableHeaders } from '../http/headers.ts'
+import { type createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
+import type { QuoteOrLock } from '../quotes/ports.ts'
 import { type StoredQuote, storedQuote } from '../quotes/quote.ts'
 import type { ValkeyClient } from './client.ts'
 import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
 import type { SharedStore } from './store.ts'
 
-/** Which quotes a call can use, and the lock that it takes if the store has none of them. */
+/** What is used of the store here. */
+export type QuoteStore = Pick<SharedStore, 'keyPrefix' | 'run' | 'insist' | 'up'>
+
+/** What the copies of a replica have in common. */
+interface CopyParts {
+  sharedStore: QuoteStore
+  clock: Clock
+  oneList: ReturnType<typeof createOneList>
+}
+
 interface Wanted {
   /** The quote must have a later expiry than this. */
   expiresAfterMs: number
   /** The quote must be served for longer than this. */
   minLeftMs: number
-  /** The lock's token if this call takes the lock. */
-  token: string
-  /** How long the lock lasts. 0: no lock is taken. */
+  /** How long the lock lasts that is taken if the store has no such quote. 0: none is taken. */
   lockMs: number
 }
 
-/** A quote, or else the lock's token. */
-export interface QuoteOrHolder {
+/** The copy that the store has of the quote of one cache key, or the lock on it, as one call finds them. */
+export class QuoteCopy implements QuoteOrLock {
+  readonly #parts: CopyParts
+  readonly #key: string
+  readonly #token: string
   /** Its end is what was left of it, less what the store's clock has gone on since. */
-  quote?: StoredQuote
-  /** The token that has the lock now: the caller's own token if this call took the lock. */
-  lockHolder?: string
-  /** How far the store's clock is ahead of our steady one, or slightly less. */
-  storeAheadMs: number
-}
+  quote: StoredQuote | undefined
+  waited = false
+  /** The token that has the lock. */
+  lockHolder: string | undefined
+  /** How far the store's clock is ahead of our steady one, or slightly less. Undefined: the store failed. */
+  #storeAheadMs: number | undefined
 
-/** What is used of the store here. */
-export type QuoteStore = Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
-
-/** The quotes that replicas share: the store has a copy of each, by cache key. */
-export class QuoteCopies {
-  readonly #store: QuoteStore
-  readonly #clock: Clock
-  readonly #oneList = createOneList()
-
-  constructor(store: QuoteStore, clock: Clock) {
-    this.#store = store
-    this.#clock = clock
+  constructor(parts: CopyParts, key: string, token = randomBytes(12).toString('base64url')) {
+    this.#parts = parts
+    this.#key = key
+    this.#token = token
   }
 
-  /** Undefined: the store failed. */
-  async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrHolder | undefined> {
-    const { expiresAfterMs, minLeftMs, token, lockMs } = wanted
+  get isLocked(): boolean {
+    return this.lockHolder === this.#token
+  }
+
+  /** Finds a quote that is wanted, or takes the lock, unless another call has it. False: the store failed. */
+  async look({ expiresAfterMs, minLeftMs, lockMs }: Wanted): Promise<boolean> {
+    const { sharedStore, clock } = this.#parts
+    this.forgetLook()
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
-    const before = lookAt(this.#clock)
-    const parameters = [expiresAfterMs, minLeftMs, token, lockMs]
-    const wasUp = this.#store.up
-    const answer = await this.#store.run('quote-get', (client) =>
-      getOrLockScript(client, this.#at(key), parameters),
+    const before = lookAt(clock)
+    const wasUp = sharedStore.up
+    const parameters = [expiresAfterMs, minLeftMs, this.#token, lockMs]
+    const answer = await sharedStore.run('quote-get', (client) =>
+      getOrLockScript(client, atKey(sharedStore, this.#key), parameters),
     )
     if (answer === undefined) {
       // A store that was frozen still runs what it was sent. All would wait for the holder of a lock that has gone on.
-      if (wasUp && lockMs > 0) this.#store.post('unlock', this.#unlocking(key, token))
-      return undefined
+      if (wasUp && lockMs > 0) void sharedStore.insist('unlock', this.#unlocking)
+      return false
     }
     const [storeNowMs, quoteOrLock, serveMs, orderMs] = answer
-    const now = lookAt(this.#clock)
-    const storeAheadMs = storeNowMs - now.steadyMs
-    if (serveMs === undefined) return { lockHolder: quoteOrLock.toString('latin1'), storeAheadMs }
-    const quote = decodeQuote(quoteOrLock)
-    if (quote === undefined || orderMs === undefined || !isWhole(quote)) {
+    const now = lookAt(clock)
+    if (serveMs === undefined || orderMs === undefined) this.lockHolder = quoteOrLock.toString('latin1')
+    else {
+      this.quote = this.#read(quoteOrLock, { before, now, serveMs, orderMs })
       // No client can use it, and nothing is put in its place by a call that the store has failed.
-      void this.#forget(key, quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1))
-      return undefined
+      if (this.quote === undefined) {
+        void forgetCopy(sharedStore, this.#key, quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1))
+        return false
+      }
     }
+    this.#storeAheadMs = storeNowMs - now.steadyMs
+    return true
+  }
+
+  #read(
+    bytes: Buffer,
+    { before, now, serveMs, orderMs }: { before: Now; now: Now; serveMs: number; orderMs: number },
+  ): StoredQuote | undefined {
+    const quote = decodeQuote(bytes)
+    if (quote === undefined || !isWhole(quote)) return undefined
     const wallAheadMs = now.nowMs - now.steadyMs
     const end: End = {
       servedUntilMs: Math.floor(Math.min(before.nowMs, before.steadyMs + wallAheadMs) + serveMs),
@@ -75,50 +95,46 @@ export class QuoteCopies {
       wallAheadMs,
     }
     // Another version of quotegate may store headers that this one must not repeat.
-    return {
-      quote: { ...quote, headers: this.#oneList(repeatableHeaders(quote.headers)), end },
-      storeAheadMs,
-    }
+    return { ...quote, headers: this.#parts.oneList(repeatableHeaders(quote.headers)), end }
+  }
+
+  forgetLook(): void {
+    this.quote = this.lockHolder = this.#storeAheadMs = undefined
   }
 
   /** Writes the quote and releases the lock, atomically. False: the lock alone was released. */
-  async put(
-    key: string,
-    quote: StoredQuote,
-    { token, storeAheadMs }: Pick<Wanted & QuoteOrHolder, 'token' | 'storeAheadMs'>,
-  ): Promise<boolean> {
-    const now = lookAt(this.#clock)
+  async put(quote: StoredQuote): Promise<boolean> {
+    if (this.#storeAheadMs === undefined) return false
+    const { sharedStore, clock } = this.#parts
+    const now = lookAt(clock)
     // The store's clock is cut to milliseconds, so one more on either side.
     const serveMs = Math.floor(serveLeftMs(quote.end, now)) - 1
     const orderMs = Math.ceil(orderLeftMs(quote.end, now)) + 1
-    const servedUntilMs = Math.floor(now.steadyMs + storeAheadMs + serveMs)
-    const parameters = [encodeQuote(quote), quote.expiresAtMs, token, serveMs, servedUntilMs, orderMs]
-    const commands = (client: ValkeyClient) => setScript(client, this.#at(key), parameters)
-    const isPut = serveMs > 0 && (await this.#store.run('quote-set', commands)) !== undefined
-    if (!isPut) this.unlock(key, token)
+    const servedUntilMs = Math.floor(now.steadyMs + this.#storeAheadMs + serveMs)
+    const parameters = [encodeQuote(quote), quote.expiresAtMs, this.#token, serveMs, servedUntilMs, orderMs]
+    this.lockHolder = undefined
+    const commands = (client: ValkeyClient) => setScript(client, atKey(sharedStore, this.#key), parameters)
+    const isPut = serveMs > 0 && (await sharedStore.run('quote-set', commands)) !== undefined
+    if (!isPut) void sharedStore.run('unlock', this.#unlocking)
     return isPut
   }
 
-  unlock(key: string, token: string): void {
-    void this.#store.run('unlock', this.#unlocking(key, token))
+  release(): void {
+    if (this.isLocked) void this.#parts.sharedStore.run('unlock', this.#unlocking)
+    this.lockHolder = undefined
   }
 
-  /** Unless there is another quote in its place. */
-  forget(key: string, id: string): Promise<unknown> {
-    return this.#forget(key, idLine(id))
-  }
+  readonly #unlocking = (client: ValkeyClient): Promise<unknown> =>
+    unlockScript(client, atKey(this.#parts.sharedStore, this.#key), [this.#token])
+}
 
-  #forget(key: string, line: string | Buffer): Promise<unknown> {
-    return this.#store.run('quote-forget', (client) => forgetScript(client, this.#at(key), [line]))
-  }
+/** Removes the copy with this id line, unless there is another quote in its place. */
+export function forgetCopy(store: QuoteStore, key: string, line: string | Buffer): Promise<unknown> {
+  return store.run('quote-forget', (client) => forgetScript(client, atKey(store, key), [line]))
+}
 
-  #unlocking(key: string, token: string): (client: ValkeyClient) => Promise<unknown> {
-    return (client) => unlockScript(client, this.#at(key), [token])
-  }
-
-  #at(key: string): string {
-    return `${this.#store.keyPrefix}cache:${key}`
-  }
+function atKey({ keyPrefix }: QuoteStore, key: string): string {
+  return `${keyPrefix}cache:${key}`
 }
 
 /** Other programs can write to the store, and a damaged quote would be handed out until it expires. */
@@ -140,7 +156,7 @@ export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: EncodedQ
 }
 
 /** The first line of an encoded quote. */
-function idLine(id: string): string {
+export function idLine(id: string): string {
   return `${JSON.stringify(id)}\n`
 }
 

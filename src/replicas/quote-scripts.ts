@@ -49,7 +49,8 @@ return {now, ARGV[3]}
 function isQuoteOrLock(answer: unknown): boolean {
   if (!Array.isArray(answer)) return false
   const [now, quoteOrLock, ...left] = answer
-  return Number.isFinite(now) && Buffer.isBuffer(quoteOrLock) && left.every(Number.isFinite)
+  const isQuoteOrLock = left.length === 2 || left.length === 0
+  return isQuoteOrLock && Buffer.isBuffer(quoteOrLock) && [now, ...left].every(Number.isFinite)
 }
 
 /**

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { type Clock, lookAt, pause } from '../clock.ts'
 import type { Events, Sharing } from '../events.ts'
+import { createOneList } from '../http/headers.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
 import type { StoredQuote } from '../quotes/quote.ts'
-import { QuoteCopies, type QuoteOrHolder, type QuoteStore } from './quote-copies.ts'
+import { forgetCopy, idLine, QuoteCopy, type QuoteStore } from './quote-copies.ts'
 
 interface QuotesOfAllParts {
   sharedStore: QuoteStore
@@ -32,99 +32,60 @@ const forgetBatch = 50
  */
 export class QuotesOfAll implements SharedQuotes {
   readonly #parts: QuotesOfAllParts
-  readonly #copies: QuoteCopies
+  readonly #oneList = createOneList()
 
   constructor(parts: QuotesOfAllParts) {
     this.#parts = parts
-    this.#copies = new QuoteCopies(parts.sharedStore, parts.clock)
   }
 
   /** Waits until there is a quote, or no other replica to wait for. */
   async quoteOrLock(key: string, { signal, waits, known }: SharedLook): Promise<QuoteOrLock> {
     const { clock, events, lockWaitMs } = this.#parts
     const timers = clock.timers
-    const held = new Held(this.#copies, key)
+    const copy = new QuoteCopy({ ...this.#parts, oneList: this.#oneList }, key)
     const startedAtMs = timers.steadyMs()
     let awaited: string | undefined
     let sharing: Sharing | undefined
     for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
-      const result = await this.#look(key, held.token, known)
-      held.found(result)
-      if (result === undefined) sharing = 'failed'
-      else if (result.quote !== undefined) sharing = held.waited ? 'awaited' : 'found'
-      else if (held.isLocked) sharing = held.waited ? 'alone' : 'fetched'
+      if (!(await this.#look(copy, key, known))) sharing = 'failed'
+      else if (copy.quote !== undefined) sharing = copy.waited ? 'awaited' : 'found'
+      else if (copy.isLocked) sharing = copy.waited ? 'alone' : 'fetched'
       // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
-      else if (!waits || (awaited ?? result.lockHolder) !== result.lockHolder) sharing = 'alone'
+      else if (!waits || (awaited ?? copy.lockHolder) !== copy.lockHolder) sharing = 'alone'
       else if (timers.steadyMs() - startedAtMs >= lockWaitMs) sharing = 'alone'
       if (sharing !== undefined) {
         events.quoteShared(sharing)
-        return held
+        return copy
       }
-      awaited = result?.lockHolder
-      held.waited = true
+      awaited = copy.lockHolder
+      copy.waited = true
       await pause(pauseMs, timers)
     }
-    return held
+    return copy
   }
 
-  /** Undefined: the store failed. */
-  async #look(key: string, token: string, known?: StoredQuote): Promise<QuoteOrHolder | undefined> {
-    const { isUsed, clock, minValidityMs, lockWaitMs } = this.#parts
+  /** False: the store failed. */
+  async #look(copy: QuoteCopy, key: string, known?: StoredQuote): Promise<boolean> {
+    const { sharedStore, isUsed, clock, minValidityMs: minLeftMs, lockWaitMs: lockMs } = this.#parts
     let expiresAfterMs = known?.expiresAtMs ?? 0
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
-      const result = await this.#copies.getOrLock(key, {
-        expiresAfterMs,
-        minLeftMs: minValidityMs,
-        token,
-        lockMs: lockWaitMs,
-      })
-      if (result?.quote === undefined) return result
+      if (!(await copy.look({ expiresAfterMs, minLeftMs, lockMs }))) return false
+      const { quote } = copy
+      if (quote === undefined) return true
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
-      if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id)
-      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs)
-        expiresAfterMs = result.quote.expiresAtMs
-      else return result
+      if (isUsed(quote)) void forgetCopy(sharedStore, key, idLine(quote.id))
+      else if (serveLeftMs(quote.end, lookAt(clock)) <= minLeftMs) expiresAfterMs = quote.expiresAtMs
+      else return true
     }
-    return undefined
+    copy.forgetLook()
+    return false
   }
 
   /** Removes the quote from the store, under all of these keys. */
   async forget(keys: readonly string[], id: string): Promise<void> {
+    const { sharedStore } = this.#parts
+    const line = idLine(id)
     for (let at = 0; at < keys.length; at += forgetBatch)
-      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id)))
-  }
-}
-
-/** What the looks for one quote brought, and the lock if they took it. */
-class Held implements QuoteOrLock {
-  readonly token = randomBytes(12).toString('base64url')
-  quote: StoredQuote | undefined
-  waited = false
-  isLocked = false
-  readonly #copies: QuoteCopies
-  readonly #key: string
-  /** Undefined: the store failed, so nothing is put into it. */
-  #storeAheadMs: number | undefined
-
-  constructor(copies: QuoteCopies, key: string) {
-    this.#copies = copies
-    this.#key = key
-  }
-
-  found(result: QuoteOrHolder | undefined): void {
-    this.quote = result?.quote
-    this.isLocked = result?.lockHolder === this.token
-    this.#storeAheadMs = result?.storeAheadMs
-  }
-
-  put(quote: StoredQuote): void {
-    if (this.#storeAheadMs === undefined) return
-    this.isLocked = false
-    void this.#copies.put(this.#key, quote, { token: this.token, storeAheadMs: this.#storeAheadMs })
-  }
-
-  release(): void {
-    if (this.isLocked) this.#copies.unlock(this.#key, this.token)
-    this.isLocked = false
+      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => forgetCopy(sharedStore, key, line)))
   }
 }

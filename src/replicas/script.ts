@@ -12,6 +12,14 @@ type Script<Answer> = (
 const processId = randomBytes(6).toString('base64url')
 let callsMade = 0
 
+/** What came is not the reply to our command. */
+export class StrayReply extends Error {
+  constructor() {
+    super('its answer is not that of our script')
+    this.name = 'StrayReply'
+  }
+}
+
 /**
  * Commands on one key that run atomically. The text is sent to each server once; later calls send its digest. Replies
  * echo a call id: after a lost or doubled reply, another call's reply would look valid, and may hold the quote of
@@ -22,7 +30,8 @@ export function createScript<Answer = unknown>(
   text: string,
   isAnswer?: (answer: unknown) => boolean,
 ): Script<Answer> {
-  const echoing = `local function run()\n${text}\nend\nreturn {ARGV[#ARGV], run()}`
+  // With its first line, a server that takes no writes refuses every script, also one that writes nothing.
+  const echoing = `#!lua\nlocal function run()\n${text}\nend\nreturn {ARGV[#ARGV], run()}`
   const digest = hash('sha1', echoing)
 
   async function run(...[client, key, parameters]: Parameters<Script<Answer>>): Promise<unknown> {
@@ -40,7 +49,7 @@ export function createScript<Answer = unknown>(
     const reply = await run(client, key, [...parameters, callId])
     const [echoedId, answer = null] = Array.isArray(reply) ? reply : [undefined, reply]
     const isOurs = isAnswer === undefined || (String(echoedId) === callId && isAnswer(answer))
-    if (!isOurs) throw new Error('its answer is not that of our script')
+    if (!isOurs) throw new StrayReply()
     return answer as Answer
   }
 }

@@ -22,7 +22,5 @@ export interface SharedStore extends StreamStore {
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
   /** The same for what is worth a second: the store is asked also where it is late with what it was asked before. */
   insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
-  /** Sends commands without waiting for an answer, behind all that was sent, even if the store is away. */
-  post(operation: StoreOperation, commands: StoreCommands<unknown>): void
   close(): Promise<void>
 }

@@ -1,14 +1,20 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
-import { PatientTimer, systemTimers, type Timers } from '../clock.ts'
+import { inTime, systemTimers, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
-import type { StoreAddress } from '../http/store-address.ts'
-import { firstId, partEntries, type ServerFacts, type StreamPart } from '../journal/stream-store.ts'
+import {
+  firstId,
+  partEntries,
+  type ServerFacts,
+  type StreamEntry,
+  type StreamPart,
+} from '../journal/stream-store.ts'
 import type { Logger } from '../process/logger.ts'
 import { currentSpan } from '../process/span.ts'
 import { Availability, type Unanswered } from './availability.ts'
-import { createClient, type ValkeyClient } from './client.ts'
+import { createClient, type StoreAddress, type ValkeyClient } from './client.ts'
 import { isRefusal } from './failure.ts'
+import { createScript, StrayReply } from './script.ts'
 import type { SharedStore, StoreCommands } from './store.ts'
 
 export interface ValkeyOptions {
@@ -63,36 +69,28 @@ export class Valkey implements SharedStore {
   }
 
   /** 0: not at all. */
-  #within<Answer>(
+  async #within<Answer>(
     ms: number,
     operation: StoreOperation,
     commands: StoreCommands<Answer>,
   ): Promise<Answer | undefined> {
     if (ms === 0) {
       this.#options.events.storeAsked(operation, 'skipped', 0)
-      return Promise.resolve(undefined)
+      return undefined
     }
-    const answer = new Promise<Answer | undefined>((resolve) => {
-      const report = this.#report(operation)
-      const onTime = () => {
-        report('timeout')
-        this.#availability.late()
-        resolve(undefined)
-      }
-      const timer = new PatientTimer(ms, onTime, this.#timers)
-      const end = (answered: Answer | undefined) => {
-        timer.clear()
-        resolve(answered)
-      }
-      this.#send(commands, report).then(end, () => end(undefined))
-    })
-    this.#runs.add(answer)
-    void answer.finally(() => this.#runs.delete(answer))
-    return answer
-  }
-
-  post(operation: StoreOperation, commands: StoreCommands<unknown>): void {
-    this.#send(commands, this.#report(operation)).catch(() => {})
+    const report = this.#report(operation)
+    const sent = this.#send(commands, report).then(
+      (answer) => ({ answer }),
+      () => ({ answer: undefined }),
+    )
+    const run = inTime(sent, ms, this.#timers)
+    this.#runs.add(run)
+    const ended = await run
+    this.#runs.delete(run)
+    if (ended !== undefined) return ended.answer
+    report('timeout')
+    this.#availability.late()
+    return undefined
   }
 
   appendEntry(key: string, { text, maxEntries }: { text: string; maxEntries: number }): Promise<string> {
@@ -100,29 +98,13 @@ export class Valkey implements SharedStore {
     return this.#journal('journal-append', add).then(String)
   }
 
-  async readEntries(key: string, { id, withTime }: { id: string; withTime: boolean }): Promise<StreamPart> {
-    // In a Cluster a pipeline goes to the server of its keys, and ioredis knows none of XINFO and TIME.
-    const read = async (client: ValkeyClient) => {
-      const commands = client
-        .pipeline()
-        .xinfo('STREAM', key)
-        .xread('COUNT', partEntries, 'STREAMS', key, id)
-        // On the stream's server. What other replicas noted is refused there where this is.
-        .set(`${this.keyPrefix}alive:{${key}}`, '1', 'PX', aliveMs)
-      const replies = await (withTime ? commands.time() : commands).exec()
-      return (replies ?? []).map(([error, reply]) => {
-        if (error !== null && !isNoStream(error)) throw error
-        return error === null ? reply : noStream
-      })
-    }
-    const [info, streams, , time] = await this.#journal('journal-read', read)
-    try {
-      return readPart(info, streams, time)
-    } catch (error) {
-      // A reply was lost, and each that follows is that to another command.
-      this.#availability.replaceConnection(error as Error)
-      throw error
-    }
+  async readEntries(key: string, fromId: string): Promise<StreamPart> {
+    const read = (client: ValkeyClient) => readScript(client, key, [fromId, partEntries])
+    const [now, added, length, oldestId, ...rest] = await this.#journal('journal-read', read)
+    const entries: StreamEntry[] = []
+    for (let at = 0; at < rest.length; at += 2)
+      entries.push({ id: String(rest[at]), text: String(rest[at + 1]) })
+    return { storeNowMs: now, added: added ?? undefined, length, oldestId: String(oldestId), entries }
   }
 
   async describeServer(): Promise<ServerFacts> {
@@ -150,6 +132,8 @@ export class Valkey implements SharedStore {
       return await this.#send(commands, this.#report(operation))
     } catch (error) {
       if (isRefusal(error)) this.#availability.refused(error)
+      // A reply was lost, and each that follows is that to another command.
+      else if (error instanceof StrayReply) this.#availability.replaceConnection(error)
       throw error
     }
   }
@@ -219,47 +203,25 @@ export class Valkey implements SharedStore {
 
 const aliveMs = 10_000
 const insistMs = 1_000
-const noStream = 'no stream'
 
-/** Nothing was appended yet. */
-function isNoStream({ message }: Error): boolean {
-  return /no such key/i.test(message)
-}
+type ReadReply = [now: number, added: number | null, length: number, oldestId: Buffer, ...entries: Buffer[]]
 
-function readPart(info: unknown, streams: unknown, time: unknown): StreamPart {
-  const [seconds, micros] = listOf(time).map(Number)
-  const storeNowMs = seconds === undefined ? undefined : seconds * 1_000 + Math.floor((micros ?? 0) / 1_000)
-  if (info === noStream)
-    return { lastId: firstId, oldestId: firstId, added: 0, length: 0, entries: [], storeNowMs }
-  const facts = new Map<unknown, unknown>()
-  for (const [index, name] of listOf(info).entries())
-    if (index % 2 === 0) facts.set(name, listOf(info)[index + 1])
-  const [lastId, added, length] = ['last-generated-id', 'entries-added', 'length'].map((name) =>
-    facts.get(name),
-  )
-  if (typeof lastId !== 'string' || typeof length !== 'number') throw new Error(notOurs)
-  const [oldestId = firstId] = listOf(facts.get('first-entry')).map(String)
-  const [stream] = listOf(streams)
-  const entries = listOf(listOf(stream)[1]).map((entry) => {
-    const [id, fields] = listOf(entry)
-    if (typeof id !== 'string') throw new Error(notOurs)
-    return { id, text: String(listOf(fields)[1]) }
-  })
-  return {
-    lastId,
-    oldestId,
-    added: typeof added === 'number' ? added : undefined,
-    length,
-    entries,
-    storeNowMs,
-  }
-}
-
-const notOurs = 'its answer is not that to our command'
-
-/** What is missing is an empty list. */
-function listOf(answer: unknown): readonly unknown[] {
-  if (answer === null || answer === undefined) return []
-  if (!Array.isArray(answer)) throw new Error(notOurs)
-  return answer
-}
+/** At most ARGV[2] entries from the id ARGV[1] on, each with its id. */
+const readScript = createScript<ReadReply>(
+  `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if redis.call('EXISTS', KEYS[1]) == 0 then return {now, 0, 0, '${firstId}'} end
+local facts = {}
+local info = redis.call('XINFO', 'STREAM', KEYS[1])
+for at = 1, #info, 2 do facts[info[at]] = info[at + 1] end
+local oldest = facts['first-entry']
+local reply = {now, facts['entries-added'] or false, facts['length'], oldest and oldest[1] or '${firstId}'}
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
+  reply[#reply + 1] = entry[1]
+  reply[#reply + 1] = entry[2][2]
+end
+return reply
+`,
+  (answer) => Array.isArray(answer) && Number.isFinite(answer[0]) && answer.length >= 4,
+)

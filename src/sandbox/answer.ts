@@ -47,19 +47,8 @@ export class RefusedOrder extends Refusal {
   }
 }
 
-const responsesToCut = new WeakSet<ServerResponse>()
-
-/** Makes the answer promise its whole length, send half of its body and break off. */
-export function cutAnswer(response: ServerResponse): void {
-  responsesToCut.add(response)
-}
-
-export function answerJson(response: ServerResponse, status: number, body: unknown): void {
-  answerText(response, { status, type: 'application/json', text: JSON.stringify(body) })
-}
-
-/** The body of an answer. `id`: what the path has in place of its parameter, such as `:id`. */
-type Answer = (id: string, request: Request) => object
+/** The body of an answer; a text is CSV. `id`: what the path has in place of its parameter, such as `:id`. */
+type Answer = (id: string, request: Request) => object | string
 
 /** Adds routes, each by its method and path. `before`: what may refuse a request. */
 export function addAnswers(
@@ -71,25 +60,19 @@ export function addAnswers(
   for (const [route, answer] of Object.entries(answers)) {
     const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
     router[method](path, ...before, (request, response) => {
-      answerJson(response, status, answer(String(Object.values(request.params)[0]), request))
+      answerWith(response, status, answer(String(Object.values(request.params)[0]), request))
     })
   }
 }
 
-/** Every answer of the sandbox is written here, so that any of them can be cut. */
-export function answerText(
-  response: ServerResponse,
-  { status, type, text }: { status: number; type: string; text: string },
-): void {
+function answerWith(response: ServerResponse, status: number, body: object | string): void {
+  const [type, text] =
+    typeof body === 'string' ? ['text/csv', body] : ['application/json', JSON.stringify(body)]
   const bytes = Buffer.from(text)
   response.statusCode = status
   response.setHeader('Content-Type', `${type}; charset=utf-8`)
   response.setHeader('Content-Length', bytes.length)
-  if (!responsesToCut.has(response)) {
-    response.end(bytes)
-    return
-  }
-  response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy())
+  response.end(bytes)
 }
 
 /** The payments API has errors of another form: `path` is that of the request. */
@@ -106,7 +89,7 @@ export function answerError(response: ServerResponse, error: unknown, path: stri
   const { code, message } = refusal
   const isOfPayments = !/^\/(?:v3|sandbox)(?:\/|$)/i.test(path)
   const body = isOfPayments ? { error: { type: code.toLowerCase(), message } } : refusal.body
-  answerJson(response, refusal.status, body)
+  answerWith(response, refusal.status, body)
 }
 
 function refusalOf(error: unknown): Refusal {

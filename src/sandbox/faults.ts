@@ -3,67 +3,44 @@ import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { GatewayClock as Clock } from '../clock.ts'
 import { parseAddressBlock } from '../http/ip-address.ts'
-import { cutAnswer, issuesOf, Refusal } from './answer.ts'
+import { issuesOf, Refusal } from './answer.ts'
 import { orderOutcomes, SandboxError, type SandboxFaults } from './types.ts'
 
-const defaultFaults: SandboxFaults = {
-  latencyMs: 0,
-  errorRate: 0,
-  resetRate: 0,
-  cutRate: 0,
-  hangRate: 0,
-  quoteLifetimeMs: 30_000,
-  clockOffsetMs: 0,
-  restrictedPlace: '203.0.113.0/24',
-  orderOutcome: 'complete',
-  scope: 'all',
-}
-
-const rate = z.number().min(0).max(1)
+const rate = z.number().min(0).max(1).default(0)
 const tenMinutesMs = 600_000
 const oneDayMs = 86_400_000
 const oneYearMs = 365 * oneDayMs
 
-const faultsSchema = z
-  .strictObject({
-    latencyMs: z.number().min(0).max(tenMinutesMs),
-    errorRate: rate,
-    resetRate: rate,
-    cutRate: rate,
-    hangRate: rate,
-    quoteLifetimeMs: z.int().min(0).max(oneDayMs),
-    clockOffsetMs: z.int().min(-oneYearMs).max(oneYearMs),
-    restrictedPlace: z
-      .string()
-      .refine(
-        (text) => text === '' || !('problem' in parseAddressBlock(text)),
-        'must be a CIDR such as 203.0.113.0/24, or empty for no restricted place',
-      ),
-    orderOutcome: z.enum(orderOutcomes),
-    scope: z.enum(['all', 'swap', 'payments']),
-  })
-  .partial()
+const faultsSchema = z.strictObject({
+  latencyMs: z.number().min(0).max(tenMinutesMs).default(0),
+  errorRate: rate,
+  resetRate: rate,
+  cutRate: rate,
+  hangRate: rate,
+  quoteLifetimeMs: z.int().min(0).max(oneDayMs).default(30_000),
+  clockOffsetMs: z.int().min(-oneYearMs).max(oneYearMs).default(0),
+  restrictedPlace: z
+    .string()
+    .refine(
+      (text) => text === '' || !('problem' in parseAddressBlock(text)),
+      'must be a CIDR such as 203.0.113.0/24, or empty for no restricted place',
+    )
+    .default('203.0.113.0/24'),
+  orderOutcome: z.enum(orderOutcomes).default('complete'),
+  scope: z.enum(['all', 'swap', 'payments']).default('all'),
+})
 
-/** The current faults: set in code and through `PUT /sandbox/faults`, read by every request. */
+/** Set in code and through `PUT /sandbox/faults`, read by every request. */
 export class FaultSettings {
-  #current: SandboxFaults
-
-  constructor(initial: Partial<SandboxFaults>) {
-    this.#current = defaultFaults
-    this.merge(initial)
-  }
-
-  get current(): Readonly<SandboxFaults> {
-    return this.#current
-  }
+  current: Readonly<SandboxFaults> = faultsSchema.parse({})
 
   /** Changes every given fault, or none: a bad value throws a SandboxError that says what is wrong. */
-  merge(next: unknown): SandboxFaults {
-    const parsed = faultsSchema.safeParse(next)
-    if (!parsed.success) throw new SandboxError(issuesOf(parsed.error))
-    const given = Object.entries(parsed.data).filter(([, value]) => value !== undefined)
-    this.#current = { ...this.#current, ...Object.fromEntries(given) }
-    return { ...this.#current }
+  merge(next: object): SandboxFaults {
+    const given = Object.entries(next).filter(([, value]) => value !== undefined)
+    const { data, error } = faultsSchema.safeParse({ ...this.current, ...Object.fromEntries(given) })
+    if (error !== undefined) throw new SandboxError(issuesOf(error))
+    this.current = data
+    return { ...data }
   }
 }
 
@@ -90,8 +67,17 @@ export function injectFaults(settings: FaultSettings, random: () => number): Req
     if (isHit(faults.errorRate)) {
       throw new Refusal(503, 'SERVICE_UNAVAILABLE', 'the sandbox was asked to fail this request')
     }
-    if (isHit(faults.cutRate)) cutAnswer(response)
+    if (isHit(faults.cutRate)) cut(response)
     next()
+  }
+}
+
+/** Makes the answer promise its whole length, send half of its body and break off. */
+function cut(response: Response): void {
+  response.end = (whole: unknown) => {
+    const bytes = whole as Buffer
+    response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
+    return response
   }
 }
 

@@ -2,18 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
-interface Geolocation {
-  ip: string
-  /** `peer`: without a usable `Forwarded`, the address of the connection was looked up. */
-  source: 'forwarded' | 'peer'
-  allowed: boolean
-}
-
-export function locate(request: IncomingMessage, restrictedPlace: string): Geolocation {
+/** Without a usable `Forwarded`, by the address of the connection. The place is as `SandboxFaults` allows it. */
+export function locate(request: IncomingMessage, restrictedPlace: string) {
   const forwarded = forwardedFor(request.headers.forwarded ?? '')
-  const ip = forwarded ?? withoutMapping(request.socket.remoteAddress ?? '')
+  const ip = forwarded ?? normalizeAddress(request.socket.remoteAddress ?? '') ?? ''
   const source = forwarded === undefined ? 'peer' : 'forwarded'
-  return { ip, source, allowed: !isWithin(ip, restrictedPlace) }
+  const block = parseAddressBlock(restrictedPlace)
+  return { ip, source, allowed: 'problem' in block || !blocksHold([block], ip) }
 }
 
 /** One `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
@@ -37,19 +32,8 @@ function readNode(value: string): string | undefined {
   if (bracketed !== null) {
     const address = bracketed[1] ?? ''
     // The provider ignores IPv6 that is not both bracketed and quoted, as was observed.
-    return isQuoted && isIP(address) === 6 ? withoutMapping(address) : undefined
+    return isQuoted && isIP(address) === 6 ? normalizeAddress(address) : undefined
   }
   const address = node.replace(/:\w+$/, '')
   return isIP(address) === 4 ? address : undefined
-}
-
-function withoutMapping(address: string): string {
-  return address.replace(/^::ffff:(?=[\d.]+$)/i, '')
-}
-
-/** The place is as `SandboxFaults` allows it. */
-function isWithin(ip: string, place: string): boolean {
-  const block = parseAddressBlock(place)
-  const address = normalizeAddress(ip)
-  return address !== undefined && !('problem' in block) && blocksHold([block], address)
 }

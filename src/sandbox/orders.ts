@@ -10,15 +10,12 @@ import type { OrderOutcome } from './types.ts'
 interface Order {
   /** What does not change, as it is answered. */
   facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<typeof addressesSchema>
-  toTransactionId: string
   outcome: OrderOutcome
   /** The transaction that the client noted, and when, counted from when the order was placed. */
   noted: { transactionId: string; afterMs: number } | undefined
   createdAtMs: number
   startedAtMs: number
 }
-
-const maxOrders = 1000
 
 const shortText = z.string().min(1).max(200)
 const optionalText = z.string().max(200).nullish()
@@ -35,12 +32,6 @@ const transactionSchema = z.union([
   z.object({ fromTransactionId: shortText }).transform(({ fromTransactionId }) => fromTransactionId),
   z.object({ transactionId: shortText }).transform(({ transactionId }) => transactionId),
 ])
-const quoteIdSchema = z.union([
-  z.object({ quoteId: z.string() }).transform(({ quoteId }) => quoteId),
-  z.object({ quote: z.object({ id: z.string() }) }).transform(({ quote }) => quote.id),
-  z.object({ id: z.string() }).transform(({ id }) => id),
-])
-
 interface OrderSources extends Sources {
   prices: Prices
   quotes: QuoteBook
@@ -48,8 +39,7 @@ interface OrderSources extends Sources {
 
 export class Orders {
   readonly #sources: OrderSources
-  readonly #orders = new LRUCache<string, Order>({ max: maxOrders })
-  readonly #transactions = new LRUCache<string, Order>({ max: maxOrders })
+  readonly #orders = new LRUCache<string, Order>({ max: 1000 })
 
   constructor(sources: OrderSources) {
     this.#sources = sources
@@ -90,11 +80,11 @@ export class Orders {
   noteTransaction(id: string, body: Record<string, unknown>): object {
     const order = this.#find(id)
     const transactionId = read(transactionSchema, body, 'INVALID_ORDER')
-    if (order.noted !== undefined || this.#transactions.has(transactionId)) {
+    const isKnown = [...this.#orders.values()].some(({ noted }) => noted?.transactionId === transactionId)
+    if (order.noted !== undefined || isKnown) {
       throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
     }
     order.noted = { transactionId, afterMs: this.#ageMs(order) }
-    this.#transactions.set(transactionId, order)
     return this.#describe(order)
   }
 
@@ -116,7 +106,7 @@ export class Orders {
       status,
       ...facts,
       fromTransactionId: order.noted?.transactionId,
-      toTransactionId: status === 'complete' ? order.toTransactionId : undefined,
+      toTransactionId: status === 'complete' ? `sandbox-${id}` : undefined,
       message: statusMessages[status],
       createdAt: new Date(order.createdAtMs).toISOString(),
       updatedAt: new Date(order.createdAtMs + sinceMs).toISOString(),
@@ -124,15 +114,16 @@ export class Orders {
     }
   }
 
-  #namedQuote(body: Record<string, unknown>): Quote | undefined {
-    const id = quoteIdSchema.safeParse(body)
-    return id.success ? this.#sources.quotes.byId(id.data) : undefined
+  #namedQuote({ quoteId, quote, id }: Record<string, unknown>): Quote | undefined {
+    const named = [quoteId, (quote as { id?: unknown } | undefined)?.id, id]
+    const first = named.find((one) => typeof one === 'string')
+    return first === undefined ? undefined : this.#sources.quotes.byId(first)
   }
 
   #place(body: Record<string, unknown>, quote: Quote | undefined): object {
     const terms = read(termsSchema, body, 'INVALID_ORDER')
     const addresses = read(addressesSchema, body, 'INVALID_ORDER')
-    const pair = this.#sources.prices.pair(terms.pairId)
+    const pair = this.#sources.prices.pairs.get(terms.pairId)
     if (pair === undefined) throw new RefusedOrder('the pair is unknown')
     const amount = amountOf(pair.from, 'fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()
@@ -153,7 +144,6 @@ export class Orders {
     }
     const order: Order = {
       facts,
-      toTransactionId: `sandbox-${randomUUID()}`,
       outcome: this.#sources.faults.current.orderOutcome,
       noted: undefined,
       createdAtMs: nowMs,
@@ -164,16 +154,12 @@ export class Orders {
   }
 }
 
-interface OrderState {
-  status: 'awaiting' | 'inProgress' | OrderOutcome
-  /** When the order came into this state, counted from when it was placed. */
-  sinceMs: number
-}
+type Status = 'awaiting' | 'inProgress' | OrderOutcome
 
 /** Clients were seen to poll an order every five seconds, so they see each state. */
 const stepMs = 5000
 
-const statusMessages: Record<OrderState['status'], string> = {
+const statusMessages: Record<Status, string> = {
   awaiting: 'The sandbox waits for the deposit.',
   inProgress: 'The deposit has come, and the sandbox swaps it.',
   complete: 'The sandbox has paid out.',
@@ -182,7 +168,8 @@ const statusMessages: Record<OrderState['status'], string> = {
   expired: 'No deposit came to the sandbox in time.',
 }
 
-function stateOf({ outcome, noted }: Order, ageMs: number): OrderState {
+/** `sinceMs`: when the order came into this state, counted from when it was placed. */
+function stateOf({ outcome, noted }: Order, ageMs: number): { status: Status; sinceMs: number } {
   const isPaid = outcome !== 'expired'
   const never = Number.POSITIVE_INFINITY
   // A transaction that the client notes counts as the deposit.

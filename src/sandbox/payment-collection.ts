@@ -27,12 +27,11 @@ export interface Kind {
 }
 
 const settledAfterMs = 2000
-const bounds = { max: 1000, maxSize: 16 * 1024 * 1024 }
 
 export class PaymentCollection {
   readonly #sources: Sources
   readonly #kind: Kind
-  readonly #payments = new LRUCache<string, Payment>(bounds)
+  readonly #payments = new LRUCache<string, Payment>({ max: 1000, maxSize: 16 * 1024 * 1024 })
 
   constructor(sources: Sources, kind: Kind) {
     this.#sources = sources

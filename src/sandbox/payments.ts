@@ -4,17 +4,12 @@ import { z } from 'zod'
 import { addAnswers, Refusal, read } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { type Fields, type Kind, PaymentCollection } from './payment-collection.ts'
-import { bodyAsJsonObject, bodyBytes, queryOf } from './requests.ts'
+import { bodyAsJsonObject, queryOf } from './requests.ts'
 
 const oneDayMs = 86_400_000
 const defaultListLength = 20
 const maxListLength = 100
 const maxCharges = 1000
-
-interface ChargeQuote {
-  amount: string
-  expiresAtMs: number
-}
 
 const settles = ['open', 'completed'] as const
 const wholeOrText = z.union([z.string().min(1), z.int()])
@@ -29,7 +24,7 @@ export class Payments {
   readonly #subscriptions: PaymentCollection
   readonly #charges: PaymentCollection
   /** The last one of each subscription. */
-  readonly #chargeQuotes = new LRUCache<string, ChargeQuote>({ max: maxCharges })
+  readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({ max: maxCharges })
 
   constructor(sources: Sources) {
     const collection = (kind: Kind) => new PaymentCollection(sources, kind)
@@ -134,7 +129,7 @@ export class Payments {
   #charge(id: string, request: Request): object {
     const own = { subscriptionId: id, failure_reason: null }
     if (this.#subscriptions.having('active', id).token !== undefined) {
-      if (bodyBytes(request).length === 0) return this.#charges.create({}, own)
+      if (request.body.bytes.length === 0) return this.#charges.create({}, own)
       throw new Refusal(400, 'invalid_request', 'a charge of a plan in tokens has no body')
     }
     const posted = signedBody(request, chargeSchema)

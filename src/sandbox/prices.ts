@@ -15,43 +15,47 @@ export interface Pair {
   to: Asset
 }
 
-const oneMinuteMs = 60_000
-const listedAssets: (Omit<Asset, 'symbol'> & { dollars: number })[] = [
-  { id: 'BTC', name: 'Bitcoin', network: 'bitcoin', decimals: 8, dollars: 91_230.5 },
-  { id: 'ETH', name: 'Ether', network: 'ethereum', decimals: 8, dollars: 2896.45 },
-  { id: 'LTC', name: 'Litecoin', network: 'litecoin', decimals: 8, dollars: 84.12 },
-  { id: 'SOL', name: 'Solana', network: 'solana', decimals: 8, dollars: 137.38 },
-  { id: 'USDC', name: 'USD Coin', network: 'ethereum', decimals: 6, dollars: 1 },
-  { id: 'USDT', name: 'Tether', network: 'ethereum', decimals: 6, dollars: 0.9997 },
+const tenMinutesMs = 600_000
+const listedDollars = { BTC: 91_230.5, ETH: 2896.45, LTC: 84.12, SOL: 137.38, USDC: 1, USDT: 0.9997 }
+const listedAssets = [
+  asset('BTC', 'Bitcoin', 'bitcoin'),
+  asset('ETH', 'Ether', 'ethereum'),
+  asset('LTC', 'Litecoin', 'litecoin'),
+  asset('SOL', 'Solana', 'solana'),
+  { ...asset('USDC', 'USD Coin', 'ethereum'), decimals: 6 },
+  { ...asset('USDT', 'Tether', 'ethereum'), decimals: 6 },
 ]
-const otherAssetDecimals = 8
 
-/** The assets, the pairs, and the price of a pair at a given time. */
+function asset(id: string, name = id, network = 'sandbox'): Asset {
+  return { id, symbol: id, name, network, decimals: 8 }
+}
+
+/** The assets and the pairs, each by its id, and the price of a pair at a given time. */
 export class Prices {
-  readonly assets: Asset[]
-  readonly pairs: Pair[]
-  readonly #pairsById: Map<string, Pair>
-  readonly #fixed: Map<string, string>
+  readonly assets: ReadonlyMap<string, Asset>
+  readonly pairs: ReadonlyMap<string, Pair>
+  readonly #fixed = new Map<string, string>()
 
   constructor(fixedPrices: Record<string, number>) {
-    this.#fixed = new Map(Object.entries(fixedPrices).map(readFixedPrice))
-    const assets = new Map<string, Asset>(
-      listedAssets.map(({ dollars: _price, id, ...facts }) => [id, { id, symbol: id, ...facts }]),
-    )
-    const assetOf = (id: string): Asset =>
-      assets.get(id) ?? { id, symbol: id, name: id, network: 'sandbox', decimals: otherAssetDecimals }
-    const pairIds = new Set([...crossPairIds(), ...this.#fixed.keys()])
-    this.pairs = [...pairIds].map((id) => {
+    for (const [id, price] of Object.entries(fixedPrices)) {
+      const isPair = /^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(id)
+      if (!isPair) throw new SandboxError(`prices: ${id} is not a pair id such as ETH_USDC`)
+      this.#fixed.set(id, readPrice(id, price))
+    }
+    const assets = new Map(listedAssets.map((one) => [one.id, one]))
+    const assetOf = (id: string): Asset => {
+      const found = assets.get(id) ?? asset(id)
+      assets.set(id, found)
+      return found
+    }
+    const ids = Object.keys(listedDollars)
+    const crossed = ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
+    const pairs = [...new Set([...crossed, ...this.#fixed.keys()])].map((id): [string, Pair] => {
       const [from = '', to = ''] = id.split('_')
-      return { id, from: assetOf(from), to: assetOf(to) }
+      return [id, { id, from: assetOf(from), to: assetOf(to) }]
     })
-    for (const { from, to } of this.pairs) assets.set(from.id, from).set(to.id, to)
-    this.assets = [...assets.values()]
-    this.#pairsById = new Map(this.pairs.map((pair) => [pair.id, pair]))
-  }
-
-  pair(id: string): Pair | undefined {
-    return this.#pairsById.get(id)
+    this.pairs = new Map(pairs)
+    this.assets = assets
   }
 
   /** How many of the pair's "to" asset one "from" asset buys, as a canonical decimal. */
@@ -63,25 +67,12 @@ export class Prices {
   }
 }
 
-function crossPairIds(): string[] {
-  const ids = listedAssets.map(({ id }) => id)
-  return ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
-}
-
 /** A slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, tests are repeatable. */
 function dollarsOf(assetId: string, nowMs: number): number {
-  const index = listedAssets.findIndex(({ id }) => id === assetId)
-  const asset = listedAssets[index]
-  if (asset === undefined) throw new RangeError(`${assetId} has no price`)
-  const swing = asset.dollars < 2 ? 0.000_02 : 0.002
-  return asset.dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / (10 * oneMinuteMs) + index))
-}
-
-function readFixedPrice([pairId, price]: [string, number]): [string, string] {
-  if (!/^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(pairId)) {
-    throw new SandboxError(`prices: ${pairId} is not a pair id such as ETH_USDC`)
-  }
-  return [pairId, readPrice(pairId, price)]
+  const index = Object.keys(listedDollars).indexOf(assetId)
+  const dollars = Object.values(listedDollars)[index] ?? Number.NaN
+  const swing = dollars < 2 ? 0.000_02 : 0.002
+  return dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / tenMinutesMs + index))
 }
 
 function readPrice(pairId: string, price: number): string {

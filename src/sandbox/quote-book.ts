@@ -40,7 +40,12 @@ export class QuoteBook {
       toAmount: convert(pair, fromAmount.value, price),
       expiry: Math.floor(expiresAtMs),
     }
-    this.#remember(quote)
+    this.#byId.set(quote.id, quote)
+    const terms = { pairId: pair.id, fromAmount: fromAmount.value }
+    for (const key of [termsKey(terms), termsKey({ ...terms, toAmount: quote.toAmount.value })]) {
+      const known = this.#lastByTerms.peek(key)
+      if (known === undefined || known.expiry <= quote.expiry) this.#lastByTerms.set(key, quote)
+    }
     return quote
   }
 
@@ -51,15 +56,6 @@ export class QuoteBook {
   /** Of several quotes with these terms, the one that expires last: until then an order on these terms is good. */
   byTerms(terms: Terms): Quote | undefined {
     return this.#lastByTerms.peek(termsKey(terms))
-  }
-
-  #remember(quote: Quote): void {
-    this.#byId.set(quote.id, quote)
-    const terms = { pairId: quote.pairId, fromAmount: quote.fromAmount.value }
-    for (const key of [termsKey(terms), termsKey({ ...terms, toAmount: quote.toAmount.value })]) {
-      const known = this.#lastByTerms.peek(key)
-      if (known === undefined || known.expiry <= quote.expiry) this.#lastByTerms.set(key, quote)
-    }
   }
 }
 

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
 import type { GatewayClock as Clock } from '../clock.ts'
 import { isPlainObject } from '../process/arguments.ts'
@@ -28,24 +27,16 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
     requests.push(recorded)
     dropOldest()
     const isEnded = await readBody(request)
-    recorded.body = bodyBytes(request)
+    recorded.body = request.body.bytes
     dropOldest()
     if (isEnded) next()
   }
 }
 
-interface KeptBody {
-  bytes: Buffer
-  isWhole: boolean
-}
-
-const keptBodies = new WeakMap<IncomingMessage, KeptBody>()
-
 /** Reads the body to its end and keeps the first MiB. Resolves to false if the client left before the end. */
-export async function readBody(request: IncomingMessage): Promise<boolean> {
+export async function readBody(request: Request): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
-  let isEnded = true
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       // Chunks past the bound are read too: a client that is still writing would miss the 413.
@@ -53,36 +44,28 @@ export async function readBody(request: IncomingMessage): Promise<boolean> {
       receivedBytes += chunk.length
     }
   } catch {
-    isEnded = false
+    // The client left: the request is not complete.
   }
-  keptBodies.set(request, { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes })
-  return isEnded
+  request.body = { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes }
+  return request.complete
 }
 
-export function bodyBytes(request: IncomingMessage): Buffer {
-  return keptBodies.get(request)?.bytes ?? Buffer.alloc(0)
-}
-
-export function bodyAsJsonObject(request: IncomingMessage): Record<string, unknown> {
-  const body = keptBodies.get(request)
-  if (body !== undefined && !body.isWhole) {
+export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
+  if (!body.isWhole) {
     throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
   }
-  const value = parseJson(bodyBytes(request).toString('utf8'))
+  let value: unknown
+  try {
+    value = JSON.parse(body.bytes.toString('utf8'))
+  } catch {
+    // No object either.
+  }
   if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
   // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
   if (isDeeperThan(value, maxNesting)) {
     throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
   }
   return value as Record<string, unknown>
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {

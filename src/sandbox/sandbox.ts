@@ -38,10 +38,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   checkOptions(options)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
-  const faults = new FaultSettings({
-    ...(quoteLifetimeMs === undefined ? {} : { quoteLifetimeMs }),
-    ...options.faults,
-  })
+  const faults = new FaultSettings()
+  faults.merge({ quoteLifetimeMs, ...options.faults })
   const clock: Clock = { nowMs: () => elapsedClock.nowMs() + faults.current.clockOffsetMs }
   const requests: RecordedRequest[] = []
   const sources = { clock, elapsedClock, faults }
@@ -62,9 +60,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(() => {
     throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
   })
-  const answerWithError: ErrorRequestHandler = (error, request, response, _next) =>
+  app.use(((error, request, response, _next) => {
     answerError(response, error, request.path)
-  app.use(answerWithError)
+  }) satisfies ErrorRequestHandler)
 
   const server = createSandboxServer(app, clock)
   if (options.unref === true) {
@@ -147,38 +145,33 @@ function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-const object = (example: string) => z.custom<object>(isPlainObject, `an object such as ${example}`)
-const wholePort = 'a whole number from 0 to 65535'
-const someRequests = 'a number of 0 or more'
+const object = z.custom(isPlainObject)
+const method = z.custom((value) => typeof value === 'function')
 
-const optionsSchema = z
-  .strictObject({
-    host: z.string('an address such as 127.0.0.1'),
-    port: z.int(wholePort).min(0, wholePort).max(65_535, wholePort),
-    clock: z.custom<Clock>(
-      (value) => typeof (value as Partial<Clock> | null)?.nowMs === 'function',
-      'an object with nowMs()',
-    ),
-    quoteLifetimeMs: z.number('a number'),
-    faults: object('{ latencyMs: 100 }'),
-    prices: object('{ ETH_USDC: 2900 }'),
-    random: z.custom<() => number>((value) => typeof value === 'function', 'a function'),
-    // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
-    recordRequests: z.number(someRequests).min(0, someRequests),
-    unref: z.boolean('true or false'),
-  } satisfies Record<keyof SandboxOptions, z.ZodType>)
-  .partial()
+/** Each option with what it must be. */
+const optionTable: Record<keyof SandboxOptions, [z.ZodType, string]> = {
+  host: [z.string(), 'an address such as 127.0.0.1'],
+  port: [z.int().min(0).max(65_535), 'a whole number from 0 to 65535'],
+  clock: [z.looseObject({ nowMs: method }), 'an object with nowMs()'],
+  quoteLifetimeMs: [z.number(), 'a number'],
+  faults: [object, 'an object such as { latencyMs: 100 }'],
+  prices: [object, 'an object such as { ETH_USDC: 2900 }'],
+  random: [method, 'a function'],
+  // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
+  recordRequests: [z.number().min(0), 'a number of 0 or more'],
+  unref: [z.boolean(), 'true or false'],
+}
 
 /** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
 function checkOptions(options: SandboxOptions): void {
   if (!isPlainObject(options))
     throw new SandboxError('startSandbox: options must be an object such as { quoteLifetimeMs: 50 }')
-  const [issue] = optionsSchema.safeParse(options).error?.issues ?? []
-  if (issue === undefined) return
-  const names = Object.keys(optionsSchema.shape).join(', ')
-  const wrong =
-    issue.code === 'unrecognized_keys'
-      ? `unknown option ${issue.keys[0]}: the options are ${names}`
-      : `${issue.path.join('.')} must be ${issue.message}`
-  throw new SandboxError(`startSandbox: ${wrong}`)
+  const names = Object.keys(optionTable)
+  for (const [name, value] of Object.entries(options)) {
+    if (!names.includes(name))
+      throw new SandboxError(`startSandbox: unknown option ${name}: the options are ${names.join(', ')}`)
+    const [schema, expected] = optionTable[name as keyof SandboxOptions]
+    if (value !== undefined && !schema.safeParse(value).success)
+      throw new SandboxError(`startSandbox: ${name} must be ${expected}`)
+  }
 }

@@ -1,7 +1,6 @@
-import type { ServerResponse } from 'node:http'
 import { type Request, Router } from 'express'
 import { productOf } from '../http/decimal.ts'
-import { addAnswers, answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
+import { addAnswers, Refusal, RefusedOrder } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
@@ -22,24 +21,22 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
   const expiryFromNowMs = () => Math.floor(clock.nowMs()) + faults.current.quoteLifetimeMs
   const isAllowed = (request: Request) => locate(request, faults.current.restrictedPlace).allowed
 
-  router.get('/assets', (request, response) => {
-    const query = queryOf(request)
-    answerList(response, query, chooseAssets(prices.assets, query))
-  })
   addAnswers(router, 200, {
+    'get /assets': (_id, request) =>
+      listed(request, chooseAssets([...prices.assets.values()], queryOf(request))),
     'get /assets/:id': (id) => {
-      const asset = prices.assets.find((one) => one.id === id)
+      const asset = prices.assets.get(id)
       if (asset === undefined) throw new Refusal(404, 'NOT_FOUND', 'Asset not found')
       return asset
     },
     'get /geolocation': (_id, request) => locate(request, faults.current.restrictedPlace),
+    // The one operation on pairs that does not refuse a client by its place: it has nothing for it.
+    'get /pairs': (_id, request) => {
+      const pairs = isAllowed(request) ? [...prices.pairs.values()] : []
+      return listed(request, choosePairs(pairs, queryOf(request)))
+    },
   })
 
-  // The one operation that does not refuse a client by its place: it has nothing for it.
-  router.get('/pairs', (request, response) => {
-    const query = queryOf(request)
-    answerList(response, query, isAllowed(request) ? choosePairs(prices.pairs, query) : [])
-  })
   router.use(['/pairs', '/orders'], (request, _response, next) => {
     // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
     if (!isAllowed(request)) throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
@@ -90,7 +87,7 @@ function notImitated(): never {
 }
 
 function findPair(prices: Prices, id: string): Pair {
-  const pair = prices.pair(id)
+  const pair = prices.pairs.get(id)
   if (pair === undefined) throw new Refusal(404, 'PAIR_NOT_FOUND', 'the pair is unknown')
   return pair
 }
@@ -149,12 +146,11 @@ function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[]
 }
 
 /** `?format=csv`: the ids in one line, as the provider's pages show it. */
-function answerList(response: ServerResponse, query: URLSearchParams, list: { id: string }[]): void {
-  const format = query.get('format') ?? 'json'
-  if (format === 'json') answerJson(response, 200, list)
-  else if (format === 'csv') {
-    answerText(response, { status: 200, type: 'text/csv', text: list.map(({ id }) => id).join(',') })
-  } else throw new Refusal(400, 'BAD_REQUEST', 'format is json or csv')
+function listed(request: Request, list: { id: string }[]): object | string {
+  const format = queryOf(request).get('format') ?? 'json'
+  if (format === 'json') return list
+  if (format === 'csv') return list.map(({ id }) => id).join(',')
+  throw new Refusal(400, 'BAD_REQUEST', 'format is json or csv')
 }
 
 function wholeNumber(query: URLSearchParams, name: string, max: number): number | undefined {

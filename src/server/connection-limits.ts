@@ -45,17 +45,6 @@ export function maxConnections(connections: number, log: Logger): number {
   return Math.min(connections, possible)
 }
 
-/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
-const minBacklog = 511
-
-/**
- * How many connections may wait until they are accepted: as many as may be open, so that clients that come all at once
- * are answered. Those that the kernel drops past that try again after a second.
- */
-export function listenBacklog(connections: number): number {
-  return Math.max(minBacklog, connections)
-}
-
 export function warnOfCutBacklog(connections: number, log: Logger): void {
   const possible = maxListenBacklog() ?? connections
   if (possible >= connections) return

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
@@ -6,31 +7,23 @@ import { listenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** Resolves to the URL that the server can be reached at. */
-export function listen(
+export async function listen(
   server: Server,
   /** Without a `backlog` it is Node's, 511. */
   at: { host: string; port: number; backlog?: number },
   { setting, log }: { setting: 'PORT' | 'ADMIN_PORT'; log: Pick<Logger, 'error'> },
 ): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error) => {
-      server.off('listening', onListening)
-      reject(listenError(error, at, setting))
-    }
-    const onListening = () => {
-      server.off('error', onError)
-      // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
-      const onLateError = (cause: Error) => log.error({ cause }, 'a listener could not accept a connection')
-      server.on('error', onLateError)
-      // The server may listen again, if the other port could not be had.
-      server.once('close', () => server.off('error', onLateError))
-      const { address, port, family } = server.address() as AddressInfo
-      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
-    }
-    server.once('error', onError)
-    server.once('listening', onListening)
-    server.listen(at)
+  server.listen(at)
+  await once(server, 'listening').catch((error) => {
+    throw listenError(error, at, setting)
   })
+  // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
+  const onLateError = (cause: Error) => log.error({ cause }, 'a listener could not accept a connection')
+  server.on('error', onLateError)
+  // The server may listen again, if the other port could not be had.
+  server.once('close', () => server.off('error', onLateError))
+  const { address, port, family } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 const sweepEveryMs = 50
@@ -43,7 +36,7 @@ const silentMs = 1_000
 const quietTurns = 3
 const maxArrivingMs = 500
 
-export interface Closing {
+interface Closing {
   /** How long requests in flight may take before they are cut. */
   timeoutMs: number
   /** Closes connections that were opened and never used, which Node keeps until the deadline of a head. */
@@ -88,9 +81,7 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
 function holdRequests(server: Server): () => void {
   const takers = server.listeners('request') as RequestListener[]
   const held: Parameters<RequestListener>[] = []
-  const hold: RequestListener = (...exchange) => {
-    held.push(exchange)
-  }
+  const hold: RequestListener = (...exchange) => void held.push(exchange)
   server.removeAllListeners('request').on('request', hold)
   return () => {
     server.off('request', hold)

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
 import { systemTimers, type Timers } from '../clock.ts'
 import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
-import { Connection, OpenConnections, type PipelinedRequest } from './connections.ts'
+import { Connection, type PipelinedRequest } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
@@ -28,34 +28,80 @@ const toleratedBytes = 16_384 + requestBytes
 /** On the socket itself: a look-up in a WeakMap costs more. */
 const served = Symbol('connection')
 
+interface PipelineOptions {
+  maxConnections: number
+  /** How long a connection may be idle, and how long its client may leave an answer unread. */
+  idleMs: number
+  /** Serves the request that is now the first of its connection. */
+  begin(first: PipelinedRequest): void
+  timers?: Timers | undefined
+}
+
 /**
- * Serves the requests of each connection one after another. RFC 9112 9.3.2 allows more only for safe methods: a GET
- * that is sent behind a POST expects to see what the POST did.
+ * The clients' connections that are served, and how they end. The requests of each are served one after another. RFC 9112
+ * 9.3.2 allows more only for safe methods: a GET that is sent behind a POST expects to see what the POST did.
  */
 export class Pipeline {
-  readonly #open: OpenConnections
-  readonly #idleMs: number
-  readonly #begin: (first: PipelinedRequest) => void
+  readonly #options: PipelineOptions
   readonly #timers: Timers
+  readonly #open = new Map<Socket, Connection>()
+  /** Whether the end was announced. */
+  #isEnding = false
   #waitingBytesInAll = 0
-  /** Connections of which the last byte of a request was read in this turn of the event loop, and in the one before. */
-  #spoke: Connection[] = []
-  #spokeBefore: Connection[] = []
 
-  /**
-   * `idleMs`: how long a connection may be idle, and how long its client may leave an answer unread. `begin` serves the
-   * request that is now the first of its connection.
-   */
-  constructor(
-    open: OpenConnections,
-    idleMs: number,
-    begin: (first: PipelinedRequest) => void,
-    timers = systemTimers,
-  ) {
-    this.#open = open
-    this.#idleMs = idleMs
-    this.#begin = begin
-    this.#timers = timers
+  constructor(options: PipelineOptions) {
+    this.#options = options
+    this.#timers = options.timers ?? systemTimers
+  }
+
+  /** False if there are too many. */
+  accept(socket: Socket): boolean {
+    const connection = this.connectionOf(socket)
+    if (this.#open.size >= this.#options.maxConnections) return false
+    this.#open.set(socket, connection)
+    socket.once('close', () => this.#open.delete(socket))
+    return true
+  }
+
+  /** Closes the oldest connection without a whole request that waits for its answer. False: each has one. */
+  closeUnused(): boolean {
+    for (const [socket, { queue }] of this.#open) {
+      if (queue[0]?.request.complete) continue
+      this.#open.delete(socket)
+      socket.destroy()
+      return true
+    }
+    return false
+  }
+
+  /** Whether a client has not taken all of an answer yet that is ready to the end. */
+  get someAreSlow(): boolean {
+    for (const { queue } of this.#open.values()) {
+      const response = queue[0]?.response
+      if (response?.writableEnded && !response.writableFinished) return true
+    }
+    return false
+  }
+
+  /** The steps of an orderly end; lifecycle.ts says when. They are bound, because a server has them as its own. */
+  readonly end = {
+    /** From now on the next answer of each connection has `Connection: close`. */
+    announceEnd: () => {
+      this.#isEnding = true
+      for (const connection of this.#open.values()) connection.endWith(connection.queue.at(-1)?.response)
+    },
+    /** Closes connections on which not a byte was ever received. */
+    closeSilentConnections: () => {
+      for (const socket of this.#open.keys()) if (socket.bytesRead === 0) socket.destroy()
+    },
+    /** Ends everything at once; an answer that was under way must not look whole. */
+    cutConnections: () => {
+      for (const [socket, { queue }] of this.#open) {
+        // A body that ends with its connection would look complete if that was closed the usual way.
+        if (queue.length > 0) socket.resetAndDestroy()
+        else socket.destroy()
+      }
+    },
   }
 
   connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
@@ -65,7 +111,7 @@ export class Pipeline {
     socket[served] = connection
     const idleTimer = this.#timers.setInterval(
       () => this.#checkIdle(socket, connection),
-      Math.ceil(this.#idleMs / maxIdleChecks),
+      Math.ceil(this.#options.idleMs / maxIdleChecks),
     )
     socket.once('close', () => {
       this.#timers.clear(idleTimer)
@@ -95,7 +141,7 @@ export class Pipeline {
     }
     connection.idleChecks = 0
     // Node begins its timer again with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(this.#idleMs)
+    if (client.writableLength > 0 && !client.timeout) client.setTimeout(this.#options.idleMs)
   }
 
   /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
@@ -108,11 +154,11 @@ export class Pipeline {
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
-    if (this.#open.isEnding || (response.shouldKeepAlive && saysClose(request))) connection.endWith(response)
+    if (this.#isEnding || (response.shouldKeepAlive && saysClose(request))) connection.endWith(response)
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     const pipelined = { request, response, serve, waitingBytes }
     if (queue.length === 0) {
-      this.#begin(pipelined)
+      this.#options.begin(pipelined)
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
@@ -120,8 +166,8 @@ export class Pipeline {
       }
     }
     queue.push(pipelined)
-    if (bodyExpected(request)) request.once('end', () => this.#noteSpoken(connection))
-    this.#noteSpoken(connection)
+    if (bodyExpected(request)) request.once('end', () => connection.noteSpoken())
+    connection.noteSpoken()
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request
@@ -155,25 +201,9 @@ export class Pipeline {
       connection.paused = false
       socket.resume()
     }
-    if (first) this.#begin(first)
+    if (first) this.#options.begin(first)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0
-  }
-
-  #noteSpoken(connection: Connection): void {
-    if (this.#spoke.length === 0 && this.#spokeBefore.length === 0) setImmediate(this.#nextTurn)
-    connection.spokeLately = true
-    connection.spokeAtMs = performance.now()
-    this.#spoke.push(connection)
-  }
-
-  readonly #nextTurn = (): void => {
-    for (const connection of this.#spokeBefore) connection.spokeLately = false
-    // Some of them have spoken again.
-    for (const connection of this.#spoke) connection.spokeLately = true
-    this.#spokeBefore = this.#spoke
-    this.#spoke = []
-    if (this.#spokeBefore.length > 0) setImmediate(this.#nextTurn)
   }
 }
 
@@ -217,19 +247,16 @@ export function createOperationsServer(
   listener: RequestListener,
   { maxConnections = maxOperationsConnections }: { maxConnections?: number } = {},
 ): Server {
-  const open = new OpenConnections(maxConnections)
-  const pipeline = new Pipeline(open, operationsIdleMs, ({ request, response, serve }) =>
-    serve(request, response),
-  )
+  const pipeline = new Pipeline({
+    ...{ maxConnections, idleMs: operationsIdleMs },
+    begin: ({ request, response, serve }) => serve(request, response),
+  })
   const server = createServer({ IncomingMessage, ServerResponse: TrafficResponse }, (request, response) =>
     pipeline.take(request, response, listener),
   )
   server.on('connection', (socket: Socket) => {
-    const connection = pipeline.connectionOf(socket)
-    if (open.add(socket, connection)) return
     // A health probe has to be answered, even if one client holds all other connections.
-    if (open.closeUnused()) open.add(socket, connection)
-    else socket.destroy()
+    if (!pipeline.accept(socket) && !(pipeline.closeUnused() && pipeline.accept(socket))) socket.destroy()
   })
   return server as Server
 }

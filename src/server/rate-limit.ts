@@ -33,11 +33,12 @@ export class RateLimit {
 
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   async count(exchange: Exchange): Promise<void> {
-    if (exchange.rateLimit?.taken.allowed) return
+    if (exchange.rateLimit?.allowed) return
     const taken = await this.#options.limiter.take(this.#bucketOf(exchange))
     const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
-    exchange.rateLimit = { taken, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
-    if (taken.allowed) return
+    const { allowed } = taken
+    exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
+    if (allowed) return
     this.#options.events.rateLimited(exchange.area)
     throw this.#refusal(taken)
   }
@@ -81,5 +82,5 @@ export function rateLimitFields(
 
 /** The limit of another client refused the call that several shared. This client may still ask. */
 export function isAnothersRefusal({ rateLimit }: Exchange, error: unknown): boolean {
-  return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.taken.allowed !== false
+  return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.allowed !== false
 }

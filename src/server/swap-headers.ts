@@ -1,17 +1,17 @@
 import type { Clients } from '../client/client-address.ts'
 import { refuseSecondAppName } from '../client/partition.ts'
-import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
 import {
+  claimsClientAddress,
   droppingNames,
   endToEndHeaders,
   headerLines,
   headerValues,
-  namesQuotegate,
   ownRequestId,
 } from '../http/headers.ts'
-import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
+import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
+import { formatTraceparent, newSpanId, traceIdOf } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
@@ -35,9 +35,11 @@ export function wireName(lowerCaseName: string): string {
   return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
 
+const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
+
 /** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
-export function refuseLoop(viaLines: string | undefined): void {
-  if (!namesQuotegate(viaLines)) return
+export function refuseLoop(viaLines: string): void {
+  if (!viaLines.split(/[,\n]/).some((hop) => ownName.test(hop))) return
   throw new Problem('loop-detected', {
     detail:
       'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.',
@@ -58,15 +60,13 @@ export function untouchedHeaders({ request }: Exchange): string[] {
 /** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
 export class SwapHeaders {
   readonly #clients: Clients
-  readonly #supplied: readonly { lowerCaseName: string; name: string; value: string }[]
+  readonly #supplied: ReadonlyMap<string, string>
   readonly #drops: (lowerCaseName: string) => boolean
 
   /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
   constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
     this.#clients = clients
-    this.#supplied = [...supplied].map(([lowerCaseName, value]) => {
-      return { lowerCaseName, name: wireName(lowerCaseName), value }
-    })
+    this.#supplied = supplied
     this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], claimsClientAddress)
   }
 
@@ -79,8 +79,8 @@ export class SwapHeaders {
     const via = headerLines(rawHeaders, 'via')
     if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
-    for (const { lowerCaseName, name, value } of this.#supplied)
-      if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
+    for (const [name, value] of this.#supplied)
+      if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))

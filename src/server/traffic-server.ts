@@ -1,28 +1,42 @@
-import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
-  answerSocket,
   bodyExpected,
+  dateLine,
   hasBegun,
+  headLines,
+  lingerMs,
+  problemHeaders,
   type Refusable,
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
-import { createRequestIds } from '../http/ids.ts'
-import { Problem } from '../http/problem.ts'
-import { OpenConnections, type PipelinedRequest } from './connections.ts'
-import { hasLeft } from './exchange.ts'
+import { Problem, problemBody } from '../http/problem.ts'
+import type { PipelinedRequest } from './connections.ts'
+import { createRequestIds, hasLeft } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
+
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
 
 interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
-  messages?: { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof TrafficResponse }
+  messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -50,7 +64,7 @@ const emptyRequests = { optimizeEmptyRequests: true }
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
 const maxTurnedAway = 1_000
 
-export type TrafficServer = Server & OpenConnections['end']
+export type TrafficServer = Server & Pipeline['end']
 
 /**
  * Gives every socket the same hidden class. Node notes a socket's address and timeout on it when they are first needed,
@@ -72,8 +86,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   /** An idle connection, and the head that ends its idleness, may take this long together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
-  const open = new OpenConnections(options.maxConnections ?? Number.POSITIVE_INFINITY)
-  const pipeline = new Pipeline(open, idleMs, begin, options.timers)
+  const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
+  const pipeline = new Pipeline({ maxConnections, idleMs, begin, timers })
   const nextId = createRequestIds()
   let turnedAway = 0
 
@@ -83,7 +97,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       socket.destroy()
       return
     }
-    if (!open.add(socket, pipeline.connectionOf(socket))) turnAway(socket)
+    if (!pipeline.accept(socket)) turnAway(socket)
   }
 
   function turnAway(socket: Socket): void {
@@ -109,11 +123,17 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     answerProblem(request, response, { problem, requestId })
   }
 
-  /** Where Node has no response to write to. */
-  function refuseSocket(socket: Duplex, problem: Problem, request?: IncomingMessage): void {
+  /** Where Node has no response to write to. The connection serves no further requests. */
+  function refuseSocket(socket: Duplex & Refusable, problem: Problem, request?: IncomingMessage): void {
     const requestId = report(problem)
     events.requestRefused(problem, requestId, request ?? socket)
-    answerSocket(socket, { problem, requestId })
+    socket[refused] = true
+    const body = problemBody(problem, requestId)
+    const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
+    const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
+    socket.end(`${head}${dateLine()}\r\n${body}`)
+    const timer = new PatientTimer(lingerMs, () => socket.destroy())
+    socket.once('close', () => timer.clear())
   }
 
   function begin({ request, response, serve }: PipelinedRequest): void {
@@ -222,7 +242,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
    * client is still reading. Node closes idle connections all together, so the others wait for that one.
    */
   function closeIdleConnections(): void {
-    if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
+    if (!pipeline.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
   /**
@@ -235,6 +255,6 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     return trafficServer
   }
 
-  const trafficServer: TrafficServer = Object.assign(server, open.end, { close, closeIdleConnections })
+  const trafficServer: TrafficServer = Object.assign(server, pipeline.end, { close, closeIdleConnections })
   return trafficServer
 }

@@ -11,7 +11,7 @@ import {
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
-import { isAlreadyRead, RequestBody, type SentBody, stalled } from './request-body.ts'
+import { RequestBody, type SentBody, stalled } from './request-body.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
 const maxStartBytes = 65_536
@@ -86,12 +86,9 @@ export class RequestBodies {
     if (!hasBody(request)) return wholeBody(request, noBytes)
     // What came with the head may have been malformed.
     if (isAnsweredWithProblem(response)) return never
-    // The rest of a partly read body must not be sent as the whole body: this throws.
-    if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
-      return { whole: undefined, body: new RequestBody(request, this) }
-    const reading = new Reading(request, this, isJudged)
-    reading.begin(response)
-    return reading.body
+    refuseAlreadyRead(request)
+    if (isSurelyLong(request) && !isJudged) return { whole: undefined, body: new RequestBody(request, this) }
+    return new Reading(request, this, isJudged).begin(response)
   }
 
   get heldBytes(): number {
@@ -120,17 +117,29 @@ export class RequestBodies {
   }
 }
 
+/**
+ * The rest of a body that middleware has read in part must not be sent as the whole body. After its `setEncoding()` the
+ * body is text and has lost bytes.
+ */
+function refuseAlreadyRead(request: IncomingMessage): void {
+  if (!request.readableDidRead && !request.readableEnded && request.readableEncoding === null) return
+  throw new Problem('body-already-read', {
+    detail:
+      'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +
+      'bytes are gone. The gateway has to be mounted before any body parser.',
+  })
+}
+
 const noBytes = Buffer.alloc(0)
 const never: Promise<never> = new Promise(() => {})
 
 /** A body until it is whole, or streams. */
 class Reading {
-  readonly body: Promise<Body>
   readonly #request: IncomingMessage
   readonly #bodies: RequestBodies
   readonly #isJudged: boolean
-  #resolve!: (body: Body) => void
-  #reject!: (error: Error) => void
+  #resolve: (body: Body) => void = () => {}
+  #reject: (error: Error) => void = () => {}
   /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
   #bytes: Buffer = noBytes
   #length = 0
@@ -144,13 +153,13 @@ class Reading {
     this.#request = request
     this.#bodies = bodies
     this.#isJudged = isJudged
-    this.body = new Promise((resolve, reject) => {
+  }
+
+  begin(response: Interruptible): Promise<Body> {
+    const body = new Promise<Body>((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-  }
-
-  begin(response: Interruptible): void {
     const request = this.#request
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
@@ -162,6 +171,7 @@ class Reading {
     request.resume()
     // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
     request.read(0)
+    return body
   }
 
   /** It did not come with its head. */

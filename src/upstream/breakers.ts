@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/failure.ts'
-import type { UpstreamName } from '../http/upstreams.ts'
 import { flatText } from '../process/text.ts'
 
 /** What a request to the swap API is. Other upstreams take all of their requests as `other`. */
@@ -15,14 +14,6 @@ export type RequestKind =
 
 /** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
 export type Traffic = 'quotes' | 'orders' | 'rest'
-
-/** A request to an upstream that has ended, as listeners may know of it. */
-export interface EndedCall {
-  readonly upstream: UpstreamName
-  readonly traffic: Traffic
-  /** Of its answer; 0: there is none. */
-  readonly status: number
-}
 
 /** What a request counts as. */
 export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>

@@ -1,10 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, errors } from 'undici'
 import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
+import { bodilessStatuses } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import { type EndedCall, type Permit, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
-import type { Caller, Connection, Connections, Lane } from './connections.ts'
+import { type Breaker, type Permit, type Traffic, trafficOf } from './breakers.ts'
+import type { Connection } from './connection.ts'
+import type { Caller, Connections, Lane } from './connections.ts'
 import {
   type CountedFailure,
   countedFaults,
@@ -16,62 +18,22 @@ import {
   outcomeOf,
   retryableFaults,
 } from './fault.ts'
-import { RequestBody, type SentBody } from './request-body.ts'
-import type { RequestTrace, TryTrace } from './try-trace.ts'
+import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
+import { RequestBody } from './request-body.ts'
 
-export interface UpstreamRequest {
-  kind: RequestKind
-  method: string
-  /** The request target as received. The base URL's path is put before it. */
-  target: string
-  headers: string[]
-  body: SentBody | null
-  /**
-   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
-   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
-   */
-  connectByMs?: number | undefined
-  /**
-   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
-   * sent any more; else says in how many milliseconds to ask again while it waits.
-   */
-  decide?(): number
-  /** Undefined: it is not sampled. */
-  trace?: RequestTrace | undefined
-}
-
-/** Receives the answer to a call: header bytes as received, no copies, no promises. */
-export interface Receiver {
-  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
-  sent?(): void
-  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
-  head(status: number, rawHeaders: string[], reason: string): void
-  /** False: nothing more is read until the call resumes. */
-  data(chunk: Buffer): boolean
-  /** Called once, last. `error`: why the answer is not whole, or there is none. */
-  ended(error?: Error): void
-}
-
-/** What all calls of one upstream share. */
-export interface CallContext {
+/** The upstream, as its calls know it. */
+export interface CalledUpstream extends TracedUpstream {
   readonly name: UpstreamName
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
-  /** The path of its base URL, which goes before every target. */
-  readonly basePath: string
+  readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
   readonly retries: number
   /** How long a request without `connectByMs` may wait for a connection to be free. */
   readonly maxWaitMs: number
-  /** Undefined: the request is not sampled. */
-  traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
-  /** Whether the upstream can be connected to. */
-  mayRetry(): boolean
-  /** A call got its connection. */
-  connected(): void
-  retried(): void
+  callRetried(): void
   /** Called before a breaker counts the failure: that of connections if the call never got one. */
-  failed(failure: CountedFailure, call: Call, hadConnection: boolean): void
-  ended(outcome: Outcome, call: Call): void
+  callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
+  callEnded(outcome: Outcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
@@ -86,7 +48,7 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
  * handlers of undici: versions 7 and 8 call these methods in the same way.
  */
-export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
+export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   readonly lane: Lane
   readonly upstream: UpstreamName
@@ -94,7 +56,9 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   readonly startedAtMs: number
   /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
-  readonly #context: CallContext
+  /** Of the answer, if one has come. The request is not sent again then. */
+  status = 0
+  readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
   /** Of the breaker of its kind, if it has one. */
   readonly #permit: Permit | undefined
@@ -112,10 +76,6 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   /** The receiver knows how the request ended. */
   #isTold = false
   #hasEnded = false
-  /** Of the answer, if one has come. The request is not sent again then. */
-  status = 0
-  /** It had its connection and was cancelled, which says nothing about the upstream. It is not sent again either. */
-  #unsent = false
 
   // Of each try.
   #connection: Connection | undefined
@@ -126,52 +86,44 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   /** Its first byte was about to be written. */
   #began = false
   #traced: TryTrace | undefined
-  /** The try has its connection, or will have none. */
-  #goOn: () => void = nothing
   /** The try has ended. True: the request is to be sent again. */
-  #tried: (again: boolean) => void = nothing
+  #tried: (again: boolean) => void = () => {}
 
   constructor(
     request: UpstreamRequest,
     receiver: Receiver,
-    { context, lane, permit }: { context: CallContext; lane: Lane; permit: Permit | undefined },
+    { upstream, lane, permit }: { upstream: CalledUpstream; lane: Lane; permit: Permit | undefined },
   ) {
     this.request = request
     this.lane = lane
-    this.upstream = context.name
+    this.upstream = upstream.name
     this.traffic = trafficOf(request.kind)
     this.#receiver = receiver
-    this.#context = context
+    this.#upstream = upstream
     this.#permit = permit
-    this.startedAtMs = context.timers.steadyMs()
-    this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
-    this.#retriesLeft = permit?.isTrial ? 0 : context.retries
+    this.startedAtMs = upstream.timers.steadyMs()
+    this.#connectByMs = request.connectByMs ?? this.startedAtMs + upstream.maxWaitMs
+    this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
     void this.#run()
   }
 
   async #run(): Promise<void> {
-    for (let resends = 0; this.#reason === undefined; resends += 1) {
-      if (resends > 0) this.#context.retried()
-      this.#begin(resends)
-      this.#context.connections.take(this)
-      if (this.#connection === undefined) await this.#wait()
-      if (this.#connection === undefined) return
-      if (!(await this.#send(this.#connection))) return
+    for (let resends = 0; await this.#try(resends); resends += 1) {
+      if (this.#reason !== undefined) return this.#end(outcomeOf(this.#reason), 'abandoned')
+      this.#upstream.callRetried()
     }
-    this.#end(outcomeOf(this.#reason), 'abandoned')
   }
 
-  #begin(resends: number): void {
-    this.#connection = undefined
-    this.#controller = undefined
-    this.#bytesReadBefore = undefined
-    this.#began = false
-    this.#traced = this.#context.traceTry(this.request, resends)
-  }
-
-  #wait(): Promise<void> {
+  #try(resends: number): Promise<boolean> {
+    const { trace, method } = this.request
     return new Promise((resolve) => {
-      this.#goOn = resolve
+      this.#tried = resolve
+      this.#connection = undefined
+      this.#controller = undefined
+      this.#bytesReadBefore = undefined
+      this.#traced = trace && new TryTrace(trace, method, this.#upstream, resends)
+      this.#upstream.connections.take(this)
+      if (this.#connection !== undefined) return
       this.#waited = true
       this.#traced?.waits()
       this.#watch()
@@ -180,61 +132,46 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
-    const { timers } = this.#context
+    const { timers } = this.#upstream
     this.#timer?.clear()
     try {
-      const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
-      const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - timers.steadyMs()))
-      if (ms === Number.POSITIVE_INFINITY) return
-      const onTime = () => {
-        if (timers.steadyMs() < this.#queuesUntilMs) this.#watch()
-        else this.giveUp(this.failure('connection_limit_reached'))
-      }
-      this.#timer = new PatientTimer(Math.ceil(ms), onTime, timers)
+      // Only the wait for a connection to be free has this end: making one has a timeout of its own.
+      const queues = this.#connection === undefined
+      const leftMs = queues ? this.#connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
+      if (leftMs <= 0) throw this.failure('connection_limit_reached')
+      const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
+      if (ms < Number.POSITIVE_INFINITY)
+        this.#timer = new PatientTimer(Math.ceil(ms), () => this.#watch(), timers)
     } catch (error) {
       this.giveUp(error as Error)
     }
   }
 
-  /** Only the wait for a connection to be free has this end: making one has a timeout of its own. */
-  get #queuesUntilMs(): number {
-    return this.#connection === undefined ? this.#connectByMs : Number.POSITIVE_INFINITY
-  }
-
   /** Of the connections: the request is out of the queue. */
   start(connection: Connection, permit: Permit): void {
     this.#timer?.clear()
-    connection.closeIfRetired()
     this.#connection = connection
     this.#connectPermit = permit
     this.#traced?.starts(connection.isOpen)
     // A trial is not retried: an upstream that is just recovering gets one request.
     if (permit.isTrial) this.#retriesLeft = 0
-    this.#goOn()
+    const { body, headers, method, target } = this.request
+    const sent = {
+      method: method as Dispatcher.HttpMethod,
+      // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
+      path: this.#upstream.basePath + target,
+      headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
+      // Its types leave out the lists that it sends in chunks.
+      body: body as Buffer | RequestBody | null,
+    }
+    connection.dispatch(sent, this)
+    // On an open connection it goes out in this turn of the event loop.
+    if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
   }
 
   /** Of the connections: it will have none. */
   refuse(error: Error): void {
     this.#failed(error)
-    this.#goOn()
-  }
-
-  #send(connection: Connection): Promise<boolean> {
-    const { body, headers, method, target } = this.request
-    return new Promise((resolve) => {
-      this.#tried = resolve
-      const sent = {
-        method: method as Dispatcher.HttpMethod,
-        // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
-        path: this.#context.basePath + target,
-        headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
-        // Its types leave out the lists that it sends in chunks.
-        body: body as Buffer | RequestBody | null,
-      }
-      connection.dispatch(sent, this)
-      // On an open connection it goes out in this turn of the event loop.
-      if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
-    })
   }
 
   /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
@@ -243,12 +180,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     this.#reason = reason
     this.#tell(reason)
     if (this.#began) this.#controller?.abort(reason)
-    else if (this.#context.connections.withdraw(this)) {
-      const outcome = outcomeOf(reason)
-      this.#traced?.ends(outcome === 'given-up' ? 'given_up' : outcome)
-      this.#end(outcome, 'abandoned')
-      this.#goOn()
-    }
+    else if (this.#upstream.connections.withdraw(this)) this.#failed(reason)
   }
 
   /** The same, because no client waits for the answer any more. */
@@ -258,7 +190,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   /** A failure of the upstream, as the receiver of this call gets it. */
   failure(fault: UpstreamFault, cause?: Error): UpstreamFailure {
-    return new UpstreamFailure(this.#context.name, { fault, maybeSeen: this.maybeSeen, cause })
+    return new UpstreamFailure(this.upstream, { fault, maybeSeen: this.maybeSeen, cause })
   }
 
   /** Reads on after the receiver's `data` has returned false. */
@@ -269,50 +201,55 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Controller): void {
     const connection = this.#connection
+    const { connectByMs, times } = this.request
     this.#timer?.clear()
     this.#controller = controller
     this.#bytesReadBefore = connection?.bytesRead
     connection?.expectAnswer(controller)
     this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
-    this.#context.connected()
+    this.#upstream.breakers.states.connections.close()
     this.#traced?.connected()
     try {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isLate = this.#context.timers.steadyMs() > this.#connectByMs
-      if (this.#waited && this.request.connectByMs !== undefined && isLate)
-        throw this.failure('connection_limit_reached')
+      const isLate = this.#upstream.timers.steadyMs() > this.#connectByMs
+      if (this.#waited && connectByMs !== undefined && isLate) throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
-      this.#unsent = true
       this.#traced?.unsent()
       throw error
     }
+    if (times !== undefined) times.sentAtMs ??= performance.now()
     this.#began = true
     this.maybeSeen = true
   }
 
-  onResponseStart(controller: Controller, status: number, _headers: unknown, reason = ''): void {
+  onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders, reason = ''): void {
     // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
-    const rawHeaders = latin1Headers(controller.rawHeaders as Buffer[])
+    const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) => part.toString('latin1'))
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
-    if (mayMislead && headerLines(rawHeaders, 'transfer-encoding') !== undefined) this.#connection?.retire()
+    if (mayMislead && headers['transfer-encoding'] !== undefined) this.#connection?.retire()
     this.status = status
     this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
-    if (!this.#isTold) this.#receiver.head(status, rawHeaders, reason)
+    if (this.#isTold) return
+    const { times } = this.request
+    if (times !== undefined && status >= 200) times.beganAtMs = performance.now()
+    this.#receiver.head(status, rawHeaders, reasonBytes(reason))
+    if (status < 200 || !hasForeignCoding(headers)) return
+    this.giveUp(this.failure('http_protocol_error', new Error('a transfer coding that was not asked for')))
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
     if (chunk.length === 0 || this.#isTold || this.#receiver.data(chunk)) return
-    this.#heldUpSinceMs ??= this.#context.timers.steadyMs()
+    this.#heldUpSinceMs ??= this.#upstream.timers.steadyMs()
     controller.pause()
   }
 
@@ -333,16 +270,14 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   #complete(): void {
     this.#traced?.ends()
     if (failedStatuses.has(this.status)) {
-      this.#context.failed(this.status, this, true)
+      this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
     } else this.#end('answered', 'succeeded')
-    this.#tell()
-    this.#tried(false)
   }
 
   #failed(error: Error): void {
-    const answerBegan =
-      this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
+    const bytesRead = this.#connection?.bytesRead
+    const answerBegan = this.#bytesReadBefore !== undefined && bytesRead !== this.#bytesReadBefore
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
@@ -350,13 +285,13 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#complete()
       return
     }
-    const wasGivenUp = isCausedByClient(error) || (error === this.#reason && outcomeOf(error) === 'given-up')
-    this.#traced?.ends(wasGivenUp ? 'given_up' : fault)
-    const isNotUpstreams = wasGivenUp || this.#unsent || isLocalError(error)
+    const outcome = isCausedByClient(error) || error === this.#reason ? outcomeOf(error) : fault
+    this.#traced?.ends(outcome.replace('-', '_'))
     this.#countHeldUp()
-    const counts = countedFaults.has(fault) && !isNotUpstreams
-    const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
-    if (mayRepeat && this.#retriesLeft > 0 && this.#context.mayRetry()) {
+    // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
+    const wasTried = this.#began || this.#connectPermit !== undefined
+    const isUpstreams = outcome !== 'given-up' && wasTried && !isLocalError(error)
+    if (isUpstreams && !answerBegan && this.#mayRepeat(fault)) {
       this.#retriesLeft -= 1
       this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
@@ -365,12 +300,11 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       this.#tried(true)
       return
     }
-    if (counts) this.#context.failed(fault, this, this.#connectPermit === undefined)
+    const counts = isUpstreams && countedFaults.has(fault)
+    if (counts) this.#upstream.callFailed(fault, this, this.#connectPermit === undefined)
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#verdict() : 'succeeded'
-    this.#end(wasGivenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
-    this.#tell(error)
-    this.#tried(false)
+    this.#end(outcome, isUpstreams && this.#began ? verdict : 'abandoned', error)
   }
 
   #faultOf(error: Error): UpstreamFault {
@@ -378,8 +312,9 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     return faultOf(error, { requestBegan: this.#began, headReceived: this.status >= 200 })
   }
 
-  #isSafeToRepeat(fault: UpstreamFault): boolean {
-    if (this.status !== 0 || this.#isTold) return false
+  #mayRepeat(fault: UpstreamFault): boolean {
+    const { state } = this.#upstream.breakers.states.connections
+    if (this.status !== 0 || this.#isTold || this.#retriesLeft === 0 || state !== 'closed') return false
     if (!this.#began) return retryableFaults.has(fault)
     const { method, body } = this.request
     return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
@@ -397,19 +332,21 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 
   #countHeldUp(): void {
     const sinceMs = this.#heldUpSinceMs
-    if (sinceMs !== undefined) this.#heldUpMs += this.#context.timers.steadyMs() - sinceMs
+    if (sinceMs !== undefined) this.#heldUpMs += this.#upstream.timers.steadyMs() - sinceMs
     this.#heldUpSinceMs = undefined
   }
 
   #giveBack(): void {
-    if (this.#connection !== undefined) this.#context.connections.giveBack(this.#connection, this)
+    if (this.#connection !== undefined) this.#upstream.connections.giveBack(this.#connection, this)
   }
 
-  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
+  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned', error?: Error): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#permit?.[verdict]()
-    this.#context.ended(outcome, this)
+    this.#upstream.callEnded(outcome, this)
+    this.#tell(error)
+    this.#tried(false)
   }
 
   #tell(error?: Error): void {
@@ -421,4 +358,19 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   }
 }
 
-const nothing = () => {}
+/**
+ * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
+ * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
+ */
+function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
+  const lines = [headers['transfer-encoding'] ?? []].flat()
+  return lines.some((line) => !/^chunked *$/i.test(line))
+}
+
+/**
+ * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then: no phrase at
+ * all is better than a mangled one.
+ */
+export function reasonBytes(reason: string): string {
+  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+}

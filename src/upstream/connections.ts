@@ -1,130 +1,7 @@
-import type { Socket } from 'node:net'
-import { type buildConnector, Client, type Dispatcher, errors } from 'undici'
+import { type buildConnector, errors } from 'undici'
 import type { Timer } from '../clock.ts'
 import type { Breaker, Permit } from './breakers.ts'
-import { type ConnectionOptions, createConnector, resetIsAnError, withoutAltNameCode } from './connector.ts'
-
-/** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
-export class Connection {
-  readonly #options: ConnectionOptions
-  readonly #connector: buildConnector.connector
-  #client: Client
-  #socket: Socket | undefined
-  #retiresAtMs = Number.POSITIVE_INFINITY
-  /** How many bytes of the answer have come; undefined once its version was seen. */
-  #answerBytes: number | undefined
-  /** Whether the last answer came in HTTP/1.0. */
-  answersInHttp10 = false
-  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
-  wasReset = false
-  /** Of the answer that is under way. */
-  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
-
-  constructor(options: ConnectionOptions, connector: buildConnector.connector) {
-    this.#options = options
-    this.#connector = connector
-    this.#client = this.#newClient()
-  }
-
-  get isOpen(): boolean {
-    return this.#socket?.destroyed === false
-  }
-
-  get bytesRead(): number {
-    return this.#socket?.bytesRead ?? 0
-  }
-
-  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    this.closeIfRetired()
-    this.#client.dispatch(request, handler)
-  }
-
-  /** Has a new connection made for the next request. */
-  retire(): void {
-    this.#retiresAtMs = Number.NEGATIVE_INFINITY
-  }
-
-  /** Not while a request is under way. */
-  closeIfRetired(): void {
-    if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
-    void this.#client.destroy()
-    this.#client = this.#newClient()
-    this.#socket = undefined
-  }
-
-  /** A request is about to be sent. */
-  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
-    this.#control = control
-    this.#answerBytes = 0
-    this.answersInHttp10 = false
-  }
-
-  /** A free connection would keep the last request and its body in memory. */
-  answerEnded(): void {
-    this.#control = undefined
-  }
-
-  close(error: Error): Promise<void> {
-    return this.#client.destroy(error)
-  }
-
-  #newClient(): Client {
-    return new Client(this.#options.origin, {
-      ...this.#options.client,
-      pipelining: 1,
-      connect: (target, callback) => {
-        this.#connector(target, (...[error, socket]) => {
-          if (error) return callback(withoutAltNameCode(error), null)
-          this.#begin(socket)
-          callback(null, socket)
-        })
-      },
-    })
-  }
-
-  /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
-  #begin(socket: Socket): void {
-    this.#socket = socket
-    this.wasReset = false
-    this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
-    // Unlike on(), this does not make the socket flow: undici reads it.
-    socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
-    socket.on('error', (error: NodeJS.ErrnoException) => {
-      resetIsAnError(error)
-      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
-      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
-      // lost.
-      socket.destroy()
-    })
-    socket.on('end', () => {
-      // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
-      // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
-      this.#control?.resume()
-      // A reset right after the last bytes is reported as an end. The next write fails with the reset.
-      socket.write('')
-      this.wasReset = socket.errored !== null
-    })
-  }
-
-  /** undici does not say in which version an answer came. */
-  #readVersion(bytes: Buffer): void {
-    if (this.#answerBytes === undefined) return
-    const minor = bytes[minorVersionAt - this.#answerBytes]
-    this.#answerBytes += bytes.length
-    if (minor === undefined) return
-    this.#answerBytes = undefined
-    this.answersInHttp10 = minor === zero
-  }
-}
-
-/** Of `HTTP/1.0`. */
-const minorVersionAt = 7
-const zero = '0'.charCodeAt(0)
-
-/** Connections that were made together are not all renewed in one instant. */
-export function lifeMs(maxAgeMs: number, random = Math.random()): number {
-  return maxAgeMs * (1 - random / 4)
-}
+import { Connection, type ConnectionOptions, createConnector } from './connection.ts'
 
 interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
@@ -163,10 +40,17 @@ export class Connections {
     this.#lanes = new Lanes(options)
   }
 
-  /** `waiting`: requests that wait for a connection. */
-  get stats(): { readonly busy: number; readonly idle: number; readonly waiting: number } {
-    const idle = this.#free.filter((connection) => connection.isOpen).length
-    return { busy: this.#lanes.held, idle, waiting: this.#lanes.waiting }
+  get busy(): number {
+    return this.#lanes.held
+  }
+
+  get idle(): number {
+    return this.#free.filter((connection) => connection.isOpen).length
+  }
+
+  /** How many requests wait for a connection. */
+  get waiting(): number {
+    return this.#lanes.waiting
   }
 
   /** Whether one more request may come, to have a connection or to wait for one. */
@@ -199,7 +83,9 @@ export class Connections {
         return
       }
       this.#lanes.hold(next)
-      next.start(this.#free.pop() ?? this.#newConnection(), permit)
+      const connection = this.#free.pop() ?? this.#newConnection()
+      connection.closeIfRetired()
+      next.start(connection, permit)
     }
   }
 
@@ -271,14 +157,11 @@ export function connectionsForStreams(connections: number): number {
 /** Who may have a connection, who waits for one, and who is next: float orders first, then who came first. */
 export class Lanes<Request extends { readonly lane: Lane }> {
   readonly #options: LanesOptions
-  /** With the number of each, in the order in which they came. */
-  readonly #waiting: Readonly<Record<Lane, Map<Request, number>>> = {
-    'float-order': new Map(),
-    stream: new Map(),
-    other: new Map(),
-  }
+  // In the order in which they came.
+  readonly #orders = new Set<Request>()
+  readonly #others = new Set<Request>()
   readonly #held: Record<Lane, number> = { 'float-order': 0, stream: 0, other: 0 }
-  #came = 0
+  #waitingStreams = 0
 
   constructor(options: LanesOptions) {
     this.#options = options
@@ -290,52 +173,49 @@ export class Lanes<Request extends { readonly lane: Lane }> {
   }
 
   get waiting(): number {
-    return this.#waiting['float-order'].size + this.#waiting.stream.size + this.#waiting.other.size
+    return this.#orders.size + this.#others.size
   }
 
   /** Whether one more may come. Others that wait do not keep a float order out while it has connections of its own. */
   takes(lane: Lane): boolean {
     const { connections, reserved, queue } = this.#options
     const shared = connections - reserved
-    const [orders, streams] = [this.#inFlight('float-order'), this.#inFlight('stream')]
-    const others = streams + this.#inFlight('other')
+    const orders = this.#held['float-order'] + this.#orders.size
+    const others = this.#held.stream + this.#held.other + this.#others.size
     if (lane === 'float-order') return orders < connections - Math.min(others, shared) + queue
+    const streams = this.#held.stream + this.#waitingStreams
     if (lane === 'stream' && streams >= connectionsForStreams(connections) + Math.ceil(queue / 4))
       return false
     return others + Math.max(0, orders - reserved) < shared + queue
   }
 
-  #inFlight(lane: Lane): number {
-    return this.#held[lane] + this.#waiting[lane].size
-  }
-
   wait(request: Request): void {
-    this.#came += 1
-    this.#waiting[request.lane].set(request, this.#came)
+    if (request.lane === 'stream') this.#waitingStreams += 1
+    if (request.lane === 'float-order') this.#orders.add(request)
+    else this.#others.add(request)
   }
 
   /** False: it did not wait. */
   leave(request: Request): boolean {
-    return this.#waiting[request.lane].delete(request)
+    const waited = this.#orders.delete(request) || this.#others.delete(request)
+    if (waited && request.lane === 'stream') this.#waitingStreams -= 1
+    return waited
   }
 
   leaveAll(): Request[] {
-    const all = Object.values(this.#waiting).flatMap((waiting) => [...waiting.keys()])
-    for (const waiting of Object.values(this.#waiting)) waiting.clear()
-    return all
+    return [...this.#orders, ...this.#others].filter((request) => this.leave(request))
   }
 
   /** The one that a connection is there for. */
   next(): Request | undefined {
     const { connections, reserved } = this.#options
     if (this.held >= connections) return undefined
-    const [order] = this.#waiting['float-order'].keys()
+    const [order] = this.#orders
     if (order !== undefined) return order
     if (this.#held.stream + this.#held.other >= connections - reserved) return undefined
-    const [other] = this.#waiting.other
-    const [stream] = this.#held.stream < connectionsForStreams(connections) ? this.#waiting.stream : []
-    if (stream === undefined || other === undefined) return (stream ?? other)?.[0]
-    return other[1] < stream[1] ? other[0] : stream[0]
+    const takesStreams = this.#held.stream < connectionsForStreams(connections)
+    for (const other of this.#others) if (takesStreams || other.lane !== 'stream') return other
+    return undefined
   }
 
   /** Has its connection now. */

@@ -1,7 +1,6 @@
-import { type Clock, PatientTimer, type Timers } from '../clock.ts'
+import { type Clock, PatientTimer } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
-import type { Receiver, UpstreamRequest } from './call.ts'
+import type { Receiver, UpstreamRequest } from './request.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A whole answer in memory, every byte as received. */
@@ -46,14 +45,14 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
   const { clock, request, signal, times, totalTimeoutMs, upstream } = options
   const timers = clock.timers
   const { beganAtMs = timers.steadyMs() } = options
-  const answer = new Answer(options, timers, beganAtMs + totalTimeoutMs)
+  const answer = new Answer(options, beganAtMs + totalTimeoutMs)
   // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
   const connectByMs = beganAtMs + totalTimeoutMs / 2
   let deadline: PatientTimer | undefined
   try {
-    const call = upstream.call({ ...request, connectByMs }, answer)
-    const onDeadline = () => call.giveUp(answer.tooLate(new Error(`no whole answer in ${totalTimeoutMs} ms`)))
-    deadline = new PatientTimer(Math.max(0, answer.deadlineAtMs - timers.steadyMs()), onDeadline, timers)
+    const call = upstream.call({ ...request, connectByMs, times }, answer)
+    const leftMs = Math.max(0, answer.deadlineAtMs - timers.steadyMs())
+    deadline = new PatientTimer(leftMs, () => call.giveUp(answer.tooLate()), timers)
     signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
     return await answer.whole
   } finally {
@@ -66,7 +65,6 @@ class Answer implements Receiver {
   readonly whole: Promise<WholeAnswer>
   readonly deadlineAtMs: number
   readonly #options: FetchOptions
-  readonly #timers: Timers
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
   #sentSteadyMs: number | undefined
@@ -75,9 +73,8 @@ class Answer implements Receiver {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(options: FetchOptions, timers: Timers, deadlineAtMs: number) {
+  constructor(options: FetchOptions, deadlineAtMs: number) {
     this.#options = options
-    this.#timers = timers
     this.deadlineAtMs = deadlineAtMs
     this.whole = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -87,20 +84,18 @@ class Answer implements Receiver {
 
   sent(): void {
     // After a pause of this process the connection may be there before the deadline's timer runs.
-    if (this.#timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
-    const { clock, times } = this.#options
+    const { clock } = this.#options
+    if (clock.timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
     this.#options.sent?.()
-    if (times !== undefined) times.sentAtMs ??= performance.now()
     this.#sentSteadyMs = clock.steadyMs()
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
-    const { clock, times } = this.#options
-    if (times !== undefined) times.beganAtMs = performance.now()
+    const { clock } = this.#options
     const head: WholeAnswer = {
       status,
-      reason: reasonBytes(reason),
+      reason,
       rawHeaders,
       body: noBytes,
       sentSteadyMs: this.#sentSteadyMs ?? 0,
@@ -108,8 +103,6 @@ class Answer implements Receiver {
       receivedSteadyMs: clock.steadyMs(),
     }
     this.#options.answerBegan?.(head)
-    if (hasForeignTransferCoding(rawHeaders))
-      throw this.#failure('http_protocol_error', 'a transfer coding that was not asked for')
     this.#head = head
   }
 
@@ -132,14 +125,16 @@ class Answer implements Receiver {
   }
 
   /** Its time is over. */
-  tooLate(cause?: Error): UpstreamFailure {
-    const maybeSeen = this.#sentSteadyMs !== undefined
-    const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
-    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause })
+  tooLate(): UpstreamFailure {
+    const what = `no whole answer in ${this.#options.totalTimeoutMs} ms`
+    return this.#failure(
+      this.#sentSteadyMs === undefined ? 'connection_timeout' : 'http_response_timeout',
+      what,
+    )
   }
 
   #failure(fault: UpstreamFault, what: string): UpstreamFailure {
-    const cause = new Error(what)
-    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen: true, cause })
+    const maybeSeen = this.#sentSteadyMs !== undefined
+    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause: new Error(what) })
   }
 }

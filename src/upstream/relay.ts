@@ -10,40 +10,22 @@ import {
   writableReason,
   writeReceivedHead,
 } from '../http/answer.ts'
-import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import {
-  answerHeaders,
-  bodilessStatuses,
-  hasForeignTransferCoding,
-  headerLines,
-  isPlain,
-  reasonBytes,
-} from '../http/headers.ts'
-import type { RequestKind } from './breakers.ts'
-import type { Call, Receiver } from './call.ts'
+import { ClientGone } from '../http/failure.ts'
+import { answerHeaders, bodilessStatuses, headerLines } from '../http/headers.ts'
+import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
-import { RequestBody, type SentBody } from './request-body.ts'
-import type { RequestTrace } from './try-trace.ts'
+import type { Receiver, UpstreamRequest } from './request.ts'
+import { RequestBody } from './request-body.ts'
 import type { Upstream } from './upstream.ts'
 
-interface RelayOptions {
+interface RelayOptions extends Omit<UpstreamRequest, 'method' | 'decide'> {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  target: string
-  kind: RequestKind
-  /** The request's headers as they are sent to the upstream. */
-  headers: string[]
-  body: SentBody | null
-  connectByMs: number | undefined
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
-  /** When the first try was sent, and when the head of the answer came, by `performance.now()`. */
-  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined }
-  /** Undefined: it is not sampled. */
-  trace?: RequestTrace | undefined
 }
 
 /**
@@ -51,7 +33,7 @@ interface RelayOptions {
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
-  const { body, connectByMs, headers, kind, request, response, target, trace, upstream } = options
+  const { request, response, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
     if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
@@ -60,8 +42,7 @@ export function relay(options: RelayOptions): Promise<void> {
   // For example, the request's own body was malformed and the server answered with a problem.
   ;(response as Interruptible)[interrupted] = leave
   try {
-    const sent = { kind, method: request.method ?? 'GET', target, headers, body, connectByMs, trace }
-    answer.call = upstream.call(sent, answer)
+    answer.call = upstream.call({ ...options, method: request.method ?? 'GET' }, answer)
   } catch (error) {
     answer.ended(error as Error)
   }
@@ -96,33 +77,24 @@ class Answer implements Receiver {
     })
   }
 
-  sent(): void {
-    const { times } = this.#options
-    if (times !== undefined) times.sentAtMs ??= performance.now()
-  }
-
   head(status: number, rawHeaders: string[], reason: string): void {
-    const { kind, ownHeaders, times, upstream } = this.#options
+    const { kind, ownHeaders } = this.#options
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
-    if (times !== undefined) times.beganAtMs = performance.now()
-    if (hasForeignTransferCoding(rawHeaders)) {
-      throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
-    }
     const headers = answerHeaders(status, rawHeaders)
     if (ownHeaders) headers.push(...ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
-    this.#head = { status, reason: reasonBytes(reason), headers }
+    this.#head = { status, reason, headers }
     if (bodilessStatuses.has(status)) {
       this.#end()
       return
     }
     // A reason phrase that Node cannot write has to throw here, where undici handles the error.
-    if (!isPlain(reason)) this.#writeHead()
+    if (!writableReason.test(reason)) this.#writeHead()
     process.nextTick(() => this.#sendHeadAlone())
   }
 
@@ -137,8 +109,8 @@ class Answer implements Receiver {
     if (!socket?.writable || socket.writableNeedDrain) return
     const lines = headLines(answerHeaders(status, rawHeaders))
     if (lines === undefined) return
-    const phrase = reasonBytes(reason)
-    socket.write(`HTTP/1.1 ${status} ${writableReason.test(phrase) ? phrase : ''}\r\n${lines}\r\n`, 'latin1')
+    const phrase = writableReason.test(reason) ? reason : ''
+    socket.write(`HTTP/1.1 ${status} ${phrase}\r\n${lines}\r\n`, 'latin1')
   }
 
   /**

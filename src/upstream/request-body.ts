@@ -7,17 +7,6 @@ import { Problem } from '../http/problem.ts'
 /** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
 export type SentBody = Buffer | readonly Buffer[] | RequestBody
 
-const alreadyRead = {
-  detail:
-    'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +
-    'bytes are gone. The gateway has to be mounted before any body parser.',
-}
-
-/** Whether middleware has read the body or part of it. After its `setEncoding()` the body is text and has lost bytes. */
-export function isAlreadyRead(request: IncomingMessage): boolean {
-  return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
-}
-
 /** More than this may lie unread in the buffers of a connection. */
 const maxUnreadBytes = 65_536
 
@@ -30,7 +19,7 @@ export function stalled(idleTimeoutMs: number): Problem {
 
 interface RequestBodyOptions {
   idleTimeoutMs: number
-  /** What was already read. Without it, a partly read request is rejected. */
+  /** What was already read. */
   begun?: { bytes: Buffer; release(): void }
   /** Default: Node's. */
   timers?: Timers | undefined
@@ -51,7 +40,6 @@ export class RequestBody extends Readable {
 
   constructor(request: IncomingMessage, { idleTimeoutMs, begun, timers }: RequestBodyOptions) {
     super()
-    if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#begun = begun

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { PatientTimer, type Timer, type Timers } from '../clock.ts'
+import type { Timer, Timers } from '../clock.ts'
 
 /**
  * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by
@@ -12,14 +12,16 @@ const slowBytes = 98_304
 interface Reader {
   /** Bytes since the last look. */
   taken: number
-  /** undici's body timeout stops while an answer is paused, so a client that never reads needs a timer here. */
-  readonly stall: PatientTimer
+  /** For how long it has taken none, in whole looks: a pause of this process is one look. */
+  idleMs: number
+  readonly stallMs: number
 }
 
 /**
  * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops
- * reading is cut after `stallMs`. One that reads a large answer to a GET slowly could hold it without end: so while other
- * requests wait, at most `max` of these are left, and those that have read slowly for longest are cut.
+ * reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. One that reads a large answer to
+ * a GET slowly could hold it without end: so while other requests wait, at most `max` of these are left, and those that
+ * have read slowly for longest are cut.
  */
 export class SlowReaders {
   readonly #max: number
@@ -45,34 +47,25 @@ export class SlowReaders {
     if (response.destroyed) return
     response.once('drain', goOn)
     const known = this.#readers.get(response)
-    if (known === undefined) this.#begin(response, stallMs)
-    else {
+    if (known !== undefined) {
       known.taken += bytes
-      known.stall.refresh()
+      return
     }
-    this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()
-  }
-
-  #begin(response: ServerResponse, stallMs: number): void {
-    const cut = () => {
-      if (response.writableNeedDrain) response.destroy()
-    }
-    const stall = new PatientTimer(stallMs, cut, this.#timers)
     // The first look may come at once, so no client is slow at it.
-    this.#readers.set(response, { taken: slowBytes, stall })
-    response.once('close', () => {
-      stall.clear()
-      this.#readers.delete(response)
-    })
+    this.#readers.set(response, { taken: slowBytes, idleMs: 0, stallMs })
+    response.once('close', () => this.#readers.delete(response))
+    this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()
   }
 
   readonly #look = (): void => {
     const slow: ServerResponse[] = []
     for (const [response, reader] of this.#readers) {
+      const isHeldUp = response.writableNeedDrain
       // Any other answer than to a GET may say what became of a payment.
-      const mayBeCut = response.writableNeedDrain && response.req.method === 'GET'
-      if (mayBeCut && reader.taken < slowBytes) slow.push(response)
+      if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes) slow.push(response)
+      reader.idleMs = isHeldUp && reader.taken === 0 ? reader.idleMs + lookEveryMs : 0
       reader.taken = 0
+      if (reader.idleMs >= reader.stallMs) response.destroy()
     }
     if (slow.length > this.#max && this.#othersWait())
       for (const response of slow.slice(0, slow.length - this.#max)) response.destroy()

@@ -1,15 +1,15 @@
 import { systemTimers, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { UpstreamFailure } from '../http/failure.ts'
+import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Breaker, Breakers, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
-import { Call, type CallContext, type Receiver, type UpstreamRequest } from './call.ts'
+import { Call, type CalledUpstream } from './call.ts'
+import type { ConnectionOptions } from './connection.ts'
 import { Connections, connectionsForStreams, type Lane, reservedForFloatOrders } from './connections.ts'
-import type { ConnectionOptions } from './connector.ts'
-import type { CountedFailure } from './fault.ts'
+import type { CountedFailure, Outcome } from './fault.ts'
+import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
-import { TryTrace } from './try-trace.ts'
 
 // Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
 const idleMs = 4_000
@@ -50,9 +50,15 @@ export interface UpstreamOptions
 }
 
 /** One upstream: its address, its connections, its timeouts and its breakers. */
-export class Upstream {
+export class Upstream implements CalledUpstream {
   readonly name: UpstreamName
+  readonly url: URL
+  readonly basePath: string
+  readonly timers: Timers
   readonly breakers: Breakers
+  readonly connections: Connections
+  readonly retries: number
+  readonly maxWaitMs: number
   readonly slowReaders: SlowReaders
   /**
    * The latest failure that a breaker counted, and how long after its request it came. By what failed: connections, or
@@ -65,20 +71,18 @@ export class Upstream {
   inFlight = 0
   /** Requests that failed so far; one whose client left did not. */
   failures = 0
-  readonly #url: URL
   readonly #events: Events
-  readonly #timers: Timers
-  readonly #connections: Connections
-  readonly #context: CallContext
   #isTryingToConnect = false
 
   constructor(options: UpstreamOptions) {
-    const { name, limits } = options
+    const { name, limits, timers = systemTimers } = options
     this.name = name
-    this.#url = new URL(options.baseUrl)
+    this.url = new URL(options.baseUrl)
+    this.basePath = this.url.pathname.replace(/(?<!\/)\/+$/, '')
+    this.timers = timers
+    this.retries = limits.retries
+    this.maxWaitMs = limits.headersTimeoutMs
     this.#events = options.events
-    const timers = options.timers ?? systemTimers
-    this.#timers = timers
     const byKind = upstreamTable[name].requests === 'by-kind'
     this.breakers = new Breakers(byKind, {
       failures: limits.breakerFailures,
@@ -87,18 +91,15 @@ export class Upstream {
       nowMs: () => timers.steadyMs(),
       onChange: (breaker) => this.#onBreakerChange(breaker),
     })
-    this.#connections = new Connections({
-      origin: this.#url.origin,
+    this.connections = new Connections({
+      ...options,
+      origin: this.url.origin,
       connections: limits.connections,
       reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
       queue: limits.queue,
       breaker: this.breakers.states.connections,
       maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
       connectTimeoutMs: limits.connectTimeoutMs,
-      lookup: options.lookup,
-      tls: options.tls,
-      proxy: options.proxy,
-      connect: options.connect,
       timers,
       client: {
         headersTimeout: limits.headersTimeoutMs,
@@ -110,18 +111,18 @@ export class Upstream {
       },
     })
     const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.#connections.stats.waiting > 0, timers)
-    this.#context = this.#contextFor(limits)
-  }
-
-  get connections(): Connections['stats'] {
-    return this.#connections.stats
+    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.waiting > 0, timers)
   }
 
   /** Throws why such a request would be refused now, which counts as a refusal. */
   mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): void {
-    const failure = this.#refusal(kind, laneOf(kind, bodyStreams))
-    if (failure === undefined) return
+    const breaker = this.breakers.refusal(kind)
+    const isFull = !this.connections.takes(laneOf(kind, bodyStreams))
+    if (!isFull && breaker === undefined) return
+    const failure =
+      isFull || breaker === undefined
+        ? new UpstreamFailure(this.name, { fault: 'connection_limit_reached', maybeSeen: false })
+        : this.#stopped(breaker)
     this.failures += 1
     this.#events.callRefused(this.name, trafficOf(kind), failure.fault)
     throw failure
@@ -134,40 +135,27 @@ export class Upstream {
     this.mustTake(kind, { bodyStreams })
     this.inFlight += 1
     const permit = this.breakers.admit(kind)
-    return new Call(request, receiver, { context: this.#context, lane: laneOf(kind, bodyStreams), permit })
+    return new Call(request, receiver, { upstream: this, lane: laneOf(kind, bodyStreams), permit })
   }
 
   close(): Promise<void> {
-    return this.#connections.close()
+    return this.connections.close()
   }
 
-  #contextFor(limits: UpstreamLimits): CallContext {
-    const { breakers, lastFailures, name } = this
-    const [url, events, timers] = [this.#url, this.#events, this.#timers]
-    const basePath = url.pathname.replace(/(?<!\/)\/+$/, '')
-    return {
-      name,
-      timers,
-      connections: this.#connections,
-      basePath,
-      retries: limits.retries,
-      maxWaitMs: limits.headersTimeoutMs,
-      traceTry: ({ trace, method }, resends) =>
-        trace && new TryTrace(trace, { method, origin: url, basePath }, resends),
-      mayRetry: () => breakers.states.connections.state === 'closed',
-      connected: () => breakers.states.connections.close(),
-      retried: () => events.callRetried(name),
-      failed(failure, { request, startedAtMs }, hadConnection) {
-        const what = hadConnection ? trafficOf(request.kind) : 'connections'
-        lastFailures[what] = { failure, afterMs: timers.steadyMs() - startedAtMs }
-      },
-      ended: (outcome, call) => {
-        this.inFlight -= 1
-        if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
-        if (outcome === 'answered' && call.status < 400) breakers.noteSuccess(call.traffic)
-        events.callEnded(call, outcome, timers.steadyMs() - call.startedAtMs)
-      },
-    }
+  callRetried(): void {
+    this.#events.callRetried(this.name)
+  }
+
+  callFailed(failure: CountedFailure, { startedAtMs, traffic }: Call, hadConnection: boolean): void {
+    const afterMs = this.timers.steadyMs() - startedAtMs
+    this.lastFailures[hadConnection ? traffic : 'connections'] = { failure, afterMs }
+  }
+
+  callEnded(outcome: Outcome, call: Call): void {
+    this.inFlight -= 1
+    if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
+    if (outcome === 'answered' && call.status < 400) this.breakers.noteSuccess(call.traffic)
+    this.#events.callEnded(call, outcome, this.timers.steadyMs() - call.startedAtMs)
   }
 
   #onBreakerChange(breaker: Breaker): void {
@@ -175,31 +163,50 @@ export class Upstream {
     if (what === 'pair') return
     this.#events.breakerChanged(this.name, breaker, this.lastFailures[what]?.failure)
     if (what !== 'connections') return
-    if (state === 'closed') this.#connections.serve()
+    if (state === 'closed') this.connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && this.#isTryingToConnect)
-      this.#connections.refuseWaiting(this.#stopped(this.breakers.states.connections))
+    if (state === 'open' && this.#isTryingToConnect) this.connections.refuseWaiting(this.#stopped(breaker))
     this.#isTryingToConnect = state === 'half-open'
   }
 
-  #refusal(kind: RequestKind, lane: Lane): UpstreamFailure | undefined {
-    const breaker = this.breakers.refusal(kind)
-    if (this.#connections.takes(lane)) return breaker && this.#stopped(breaker)
-    return new UpstreamFailure(this.name, { fault: 'connection_limit_reached', maybeSeen: false })
+  #stopped(breaker: Breaker): UpstreamFailure {
+    return new UpstreamFailure(this.name, {
+      fault: 'breaker_open',
+      maybeSeen: false,
+      retryAfterMs: breaker.retryAfterMs,
+      breaker: breaker.name,
+      outage: outageText(breaker, this.breakers),
+    })
   }
+}
 
-  #stopped({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
-    const quotes = breaker === 'pair' ? this.breakers.quotesOutage() : undefined
-    const outage = {
-      stoppedPairs: quotes?.stopped.length ?? 0,
-      pairsAskedFor: quotes?.askedFor,
-      stillServed: this.breakers.servedSince(
-        quotes?.askedFor === undefined ? (failingSinceMs ?? Number.POSITIVE_INFINITY) : quotes.sinceMs,
-      ),
-    }
-    const how = { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker, outage } as const
-    return new UpstreamFailure(this.name, how)
-  }
+const failing: Record<OpenBreaker, string> = {
+  connections: 'Connections to the API keep failing.',
+  orders: 'Orders keep failing at the API.',
+  rest: 'Requests other than quotes and orders keep failing at the API.',
+  pair: 'Quotes of this pair keep failing at the API.',
+}
+
+/** What has failed, and what is still served: only what has succeeded since, or a client would try it without success. */
+function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): string {
+  const quotes = name === 'pair' ? breakers.quotesOutage() : undefined
+  const allFail = quotes?.askedFor !== undefined
+  const what = allFail
+    ? `All quotes that were asked for fail at the API (${pairsText(quotes.stopped.length, quotes.askedFor)}).`
+    : failing[name]
+  const served = breakers.servedSince((allFail ? quotes.sinceMs : failingSinceMs) ?? Number.POSITIVE_INFINITY)
+  const names = served.map((traffic) => {
+    if (traffic === 'quotes') return name === 'pair' ? 'quotes of other pairs' : 'quotes'
+    return traffic === 'orders' ? 'orders' : 'the rest of the API'
+  })
+  const listed = names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+  return listed === '' ? what : `${what} Still served: ${listed}.`
+}
+
+/** Of pairs that all fail, those that have stopped. */
+export function pairsText(stopped: number, askedFor: number): string {
+  const pairs = `${stopped} of ${askedFor} pair${askedFor === 1 ? '' : 's'}`
+  return stopped < askedFor ? `${pairs} stopped` : pairs
 }
 
 function laneOf(kind: RequestKind, bodyStreams: boolean): Lane {

@@ -18,13 +18,6 @@ it('a partition by ip is one address, and does not exist for a client with an un
 describe('a partition by headers', () => {
   const partition = createPartition({ mode: 'header', placeHeaders: ['x-country', 'x-region'] })
 
-  it('is the place that a trusted peer names, whatever the address, and the address of any other peer', () => {
-    const there = partition(trusted('198.51.100.1'), japan)
-    expect(partition(client, ['X-Region', '07', 'Host', 'a', 'X-Country', 'JP'])).toBe(there)
-    expect(partition(client, ['x-country', 'FR', 'x-region', '07'])).not.toBe(there)
-    expect(partition(untrusted('203.0.113.7'), japan)).toBe(byAddress(client, []))
-  })
-
   it.each([
     ['both are absent', []],
     ['one is absent', ['x-country', 'JP']],

@@ -83,9 +83,9 @@ describe('a config', () => {
     const likely = fc.string({ unit: fc.constantFrom(...pieces) })
     const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl(), likely)
     fc.assert(
-      fc.property(fc.dictionary(name, text), fc.constantFrom('warn', 'error'), (given, nearMisses) => {
+      fc.property(fc.dictionary(name, text), fc.constantFrom('start', 'library'), (given, by) => {
         try {
-          return Object.isFrozen(loadConfig(given, { nearMisses }).config)
+          return Object.isFrozen(loadConfig(given, { by }).config)
         } catch (error) {
           return error instanceof SettingsError && error.problems.length > 0
         }
@@ -101,8 +101,8 @@ describe('settings and values of earlier versions', () => {
     [{ 'upstream-retries': '3' }, 'upstream-retries is not a setting any more: what the upstream'],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
   ])('cause one warning that names the replacement: %j', (given, text) => {
-    for (const nearMisses of ['warn', 'error'] as const) {
-      const { config, warnings } = loadConfig(given, { nearMisses })
+    for (const by of ['start', 'library'] as const) {
+      const { config, warnings } = loadConfig(given, { by })
       expect(warnings).toEqual([expect.stringContaining(text)])
       expect(config).toEqual(loadConfig({}).config)
     }
@@ -110,7 +110,7 @@ describe('settings and values of earlier versions', () => {
 
   test('are problems beside others only where they are asked for', () => {
     const given = { UPSTREAM_RETRIES: '0', QUOTE_PARTITION: 'prefix', PORT: 'x' }
-    expect(namesOf(given, { unknownNames: 'error' })).toEqual(['PORT', 'UPSTREAM_RETRIES', 'QUOTE_PARTITION'])
+    expect(namesOf(given, 'check')).toEqual(['PORT', 'UPSTREAM_RETRIES', 'QUOTE_PARTITION'])
     expect(namesOf(given)).toEqual(['PORT'])
   })
 })

@@ -93,8 +93,7 @@ describe('a file', () => {
 })
 
 describe('STATE_DIRECTORY', () => {
-  const check = (directory: string) => () =>
-    loadConfig({ STATE_DIRECTORY: directory }, { tryDirectory: true })
+  const check = (directory: string) => () => loadConfig({ STATE_DIRECTORY: directory }, { by: 'check' })
 
   test('may be a folder that is there, which stays as it is, and one that can be made, which is not left behind', () => {
     const parent = folder()

@@ -3,7 +3,7 @@ import { nearMiss, ownBeginnings } from '../../src/config/names.ts'
 import { settingNames } from '../../src/config/settings.ts'
 import { errorOf, file, warningsOf } from './support.ts'
 
-const warnings = (name: string, value = 'x') => warningsOf({ [name]: value }, { nearMisses: 'warn' })
+const warnings = (name: string, value = 'x') => warningsOf({ [name]: value })
 
 describe('a name that is nearly right', () => {
   test.each([
@@ -82,7 +82,7 @@ describe('a name that is not a setting and begins as settings do', () => {
 
   test('is a warning by default, an error where it is asked for, and its value is never shown', () => {
     const given = { PAYMENTS_API_KEY: 'sk_live_1' }
-    const said = [...warningsOf(given), errorOf(given, { unknownNames: 'error' })?.message]
+    const said = [...warningsOf(given), errorOf(given, 'check')?.message]
     for (const text of said) expect(text).toContain('PAYMENTS_API_KEY is not a setting. ')
     expect(said.join()).not.toContain('sk_live_1')
   })
@@ -102,7 +102,7 @@ describe('a name that is not a setting and begins as settings do', () => {
         [`${service}_PORT`]: 'tcp://10.0.0.1:6379',
         [`${service}_PORT_6379_TCP_ADDR`]: '10.0.0.1',
       }
-      expect(warningsOf(links, { unknownNames: 'error' })).toEqual([])
+      expect(warningsOf(links, { by: 'check' })).toEqual([])
     },
   )
 

@@ -7,10 +7,10 @@ import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
 
 export type Given = Record<string, SettingValue | undefined>
 
-/** What a start with these settings says; undefined: it would go on. */
-export function errorOf(given: Given, options: LoadOptions = {}): SettingsError | undefined {
+/** What a call with these settings throws; undefined: it would go on. */
+export function errorOf(given: Given, by: LoadOptions['by'] = 'library'): SettingsError | undefined {
   try {
-    loadConfig(given, options)
+    loadConfig(given, { by })
   } catch (error) {
     if (error instanceof SettingsError) return error
     throw error
@@ -19,8 +19,8 @@ export function errorOf(given: Given, options: LoadOptions = {}): SettingsError 
 }
 
 /** The settings that are refused, one for each problem. */
-export function namesOf(given: Given, options: LoadOptions = {}): string[] {
-  return (errorOf(given, options)?.problems ?? []).map(({ name }) => name)
+export function namesOf(given: Given, by?: LoadOptions['by']): string[] {
+  return (errorOf(given, by)?.problems ?? []).map(({ name }) => name)
 }
 
 export function warningsOf(given: Given, options: LoadOptions = {}): string[] {

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import type { Page } from 'playwright-core'
-import { expect, onTestFinished, test } from 'vitest'
-import { floatOrder, framesOf, gatewayWith, look, production, quote } from '../operations/support.ts'
-import { until } from '../support/gateways/between.ts'
+import { expect, test } from 'vitest'
+import { floatOrder, framesOf, look, production, quote } from '../operations/support.ts'
+import { gatewayWith, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
+import { listening } from '../support/machine/listening.ts'
 import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
@@ -23,8 +23,7 @@ describeInBrowser('the console', () => {
     const { page } = await openPage(first.operationsUrl, { mayComplain: true })
     await first.close()
     await page.locator('#connection[data-state="waiting"]').waitFor()
-    const second = await startGateway({ ADMIN_PORT: port })
-    onTestFinished(() => second.close())
+    const second = await gatewayWith({ ADMIN_PORT: port })
     await page.locator('#connection[data-state="live"]').waitFor()
     await quote(second, { pair: 'BTC_USDC' })
     await page.locator('#quotes tbody tr[data-pair="BTC_USDC"]').waitFor()
@@ -33,12 +32,7 @@ describeInBrowser('the console', () => {
   test('works below a path of another app, also where the final slash is left out', async () => {
     const gateway = await gatewayWith()
     const outer = createServer(express().use('/tools/console', gateway.operations))
-    await new Promise<void>((resolve) => outer.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => {
-      outer.close()
-      outer.closeAllConnections()
-    })
-    const origin = `http://127.0.0.1:${(outer.address() as AddressInfo).port}`
+    const { url: origin } = await listening(outer)
     const { page } = await openPage(`${origin}/tools/console`)
     expect(page.url()).toBe(`${origin}/tools/console/`)
     await page.getByRole('button', { name: 'Ask for a quote' }).click()

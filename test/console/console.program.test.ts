@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
+import { act, floatOrder, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { describeInBrowser, openPage, useBrowser } from './browser.ts'
 
 const hostileName = '<img src=x onerror=document.title=1>'
@@ -78,8 +78,13 @@ describeInBrowser('the console', () => {
       const shown = await page.locator('#try pre.body').textContent()
       expect(JSON.parse(shown ?? '')).toEqual(JSON.parse(body))
       const isQuote = index === 0
-      expect(await page.locator('#try [name="order"]').isVisible()).toBe(isQuote)
-      if (isQuote) expect(await page.locator('#try .left').textContent()).toMatch(/^[\d.]{6,} s$/)
+      expect(await page.locator('#try [name="body"]').isVisible()).toBe(isQuote)
+      if (!isQuote) continue
+      expect(await page.locator('#try .left').textContent()).toMatch(/^[\d.]{6,} s$/)
+      // Not in a sandbox, so an order has to be meant.
+      await page.getByRole('button', { name: 'Place the order' }).click()
+      await page.locator('#try .error', { hasText: 'Tick the box first.' }).waitFor()
+      expect(await page.locator('#try .steps li').count()).toBe(1)
     }
   })
 

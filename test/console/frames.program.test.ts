@@ -1,7 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
-import { ask, framesOf, gatewayWith, look } from '../operations/support.ts'
+import { expect, test } from 'vitest'
+import { ask, framesOf, look } from '../operations/support.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 import { describeInBrowser, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
@@ -36,13 +37,8 @@ async function stageFrames(): Promise<Staged> {
     const { status, headers, body } = await ask(gateway.operationsUrl + request.url)
     response.writeHead(status, { 'Content-Type': headers['content-type'] }).end(body)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: (await listening(server)).url,
     hello,
     tick,
     send(event, frame) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { aSecond, floatOrder, gatewayInHaste, gatewayWith, quote } from '../operations/support.ts'
+import { aSecond, floatOrder, gatewayInHaste, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { aSecond, floatOrder, gatewayInHaste, gatewayWith, quote } from '../operations/support.ts'
+import { aSecond, floatOrder, gatewayInHaste, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 

@@ -7,12 +7,12 @@ import type { IProbe } from 'kubernetes-models/v1/Probe'
 import type { ISecret } from 'kubernetes-models/v1/Secret'
 import type { IService } from 'kubernetes-models/v1/Service'
 import type { IServiceAccount } from 'kubernetes-models/v1/ServiceAccount'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { factsOf, isKnownName, settingNames } from '../../src/config/settings.ts'
 import { imageEnv, instructionOf } from '../support/deploy/dockerfile.ts'
 import { type Kustomization, readEnvFile, readManifest } from '../support/deploy/kubernetes.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 
 const kustomization = readManifest<Kustomization>('kustomization.yaml')
 const deployment = readManifest<IDeployment>('deployment.yaml')
@@ -115,8 +115,7 @@ describe('the probes', () => {
   const { startupProbe, readinessProbe, livenessProbe } = container
 
   it('ask the operations port: readiness fails as soon as a drain begins, liveness does not', async () => {
-    const gateway = await startGateway()
-    onTestFinished(() => gateway.close())
+    const gateway = await gatewayWith()
     const statusOf = async (probe: IProbe | undefined) => {
       expect(probe?.httpGet?.port).toBe('operations')
       return (await fetch(`${gateway.operationsUrl}${probe?.httpGet?.path}`)).status

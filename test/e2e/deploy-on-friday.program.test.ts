@@ -3,8 +3,8 @@ import { afterEach, expect, it, onTestFinished } from 'vitest'
 import { ask, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { killPrograms } from '../support/gateways/program.ts'
-import { type Instance, startInstance } from '../support/gateways/rolling.ts'
+import { killPrograms, type ListeningProgram } from '../support/gateways/program.ts'
+import { startInstance } from '../support/gateways/rolling.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
@@ -75,17 +75,17 @@ it('three replicas are replaced under load and then the store is restarted: no r
   const [first] = old
   const live = await send(first.url, undefined, quoteFor('55'))
   const short = await send(first.url, undefined, quoteFor('66'))
-  const replaced: Instance[] = []
+  const replaced: ListeningProgram[] = []
   for (const instance of old) {
     const next = await start()
     balancer.backends.add(next)
     replaced.push(next)
-    instance.program.child.kill('SIGTERM')
-    expect((await instance.program.exit).code).toBe(0)
+    instance.child.kill('SIGTERM')
+    expect((await instance.exit).code).toBe(0)
     balancer.backends.delete(instance)
   }
 
-  const [, , latest] = replaced as [Instance, Instance, Instance]
+  const [, , latest] = replaced as [ListeningProgram, ListeningProgram, ListeningProgram]
   expect((await send(latest.url, undefined, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
   // For two seconds after its start a replica lets late orders pass, because others may know more.
   await pause(3_000)

@@ -56,13 +56,4 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     const ignored = `quotegate_client_address_headers_ignored_total{reason="${reason}"} 3`
     expect(await gateway.metrics()).toContain(ignored)
   })
-
-  test('sets both, and the log says nothing more', async () => {
-    const log = await keptLog('info')
-    const settings = { TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded' }
-    const { sandbox, gateway } = await setStage(settings, { overrides: { logger: log.logger } })
-    await open(gateway)('get', quoteTarget).set('App-Name', 'demo').set('Forwarded', 'for=198.51.100.7')
-    expect(valuesOf(sandbox.requests[0]?.rawHeaders ?? [], 'forwarded')).toEqual(['for=198.51.100.7'])
-    expect(log.lines(levels.warn)).toEqual([])
-  })
 })

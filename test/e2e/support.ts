@@ -1,18 +1,13 @@
 import request, { type Test } from 'supertest'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
-const open: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const part of open.splice(0).reverse()) await part.close()
-})
-
 /** Closes it after the test, the last first. */
 export function closing<Part extends { close(): Promise<void> }>(part: Part): Part {
-  open.push(part)
+  onTestFinished(() => part.close())
   return part
 }
 

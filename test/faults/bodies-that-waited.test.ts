@@ -1,11 +1,10 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express, { type RequestHandler } from 'express'
 import { expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/index.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const head = (line: string, ...lines: string[]) =>
   `${[`${line} HTTP/1.1`, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
@@ -22,13 +21,8 @@ async function behindSlowMiddleware({ pauses } = { pauses: false }) {
     went.push(next)
   }
   const server = createServer(express().use(slow, gateway.app))
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    server.close()
-    await gateway.close()
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { upstream, went, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  onTestFinished(() => gateway.close())
+  return { upstream, went, url: (await listening(server)).url }
 }
 
 const paths = ['/checkouts', '/v3/orders']

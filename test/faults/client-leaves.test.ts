@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { counted } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 
 // One that leaves while it waits for a connection is in queue-stress.test.ts and waiting-orders.test.ts.
 
@@ -21,8 +21,7 @@ test.each<[string, string, (response: ServerResponse) => void]>([
 ])(
   'a client that leaves %s: the connection to the upstream is closed soon',
   async (_when, request, answer) => {
-    const upstream = await recordingUpstream((_request, response) => answer(response))
-    const gateway = await gatewayTo(upstream.url)
+    const { upstream, gateway } = await recordedGateway({}, (_request, response) => answer(response))
     const client = new RawConnection(gateway.url)
     client.socket.pause()
     client.write(request)

@@ -5,7 +5,7 @@ import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/connection-limits.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
 
@@ -16,10 +16,9 @@ async function startGatewayProgram(settings: Record<string, string> = {}, descri
     response.setHeader('Connection', 'close')
     response.end(target)
   })
-  const flags = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', SWAP_BASE_URL: upstream.url, ...settings }
-  const program = startProgram([], flags, descriptors === undefined ? {} : { descriptors })
-  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  return { program, pid: program.child.pid, upstream, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
+  const limits = descriptors === undefined ? {} : { descriptors }
+  const program = await startListening({ SWAP_BASE_URL: upstream.url, ...settings }, limits)
+  return { ...program, program, pid: program.child.pid, upstream }
 }
 
 function connectMany(url: string, count: number): Socket[] {

@@ -1,9 +1,10 @@
-import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net'
+import { createServer, type LookupFunction } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const get = (path = '/') => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const post = 'POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'
@@ -79,19 +80,13 @@ test('a burst of requests asks for the name once, and all of them get the answer
 test('a change in DNS is followed under constant load once the connections have reached their age', async () => {
   // Two upstreams of one port; each answers with its address.
   let port = 0
-  const open = new Set<Socket>()
   for (const address of ['127.0.0.1', '127.0.0.2']) {
     const server = createServer((socket) => {
-      open.add(socket.on('error', () => {}))
+      socket.on('error', () => {})
       socket.on('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n${address}`))
     })
-    await new Promise<void>((resolve) => server.listen(port, address, resolve))
-    port = (server.address() as AddressInfo).port
-    onTestFinished(() => void server.close())
+    port = (await listening(server, port, address)).port
   }
-  onTestFinished(() => {
-    for (const socket of open) socket.destroy()
-  })
   const { lookup, names } = naming('127.0.0.1')
   const limits = { connections: 4, retries: 0 }
   const edge = await edgeTo(`http://upstream.test:${port}`, limits, { lookup, connectionLifeMs: 400 })

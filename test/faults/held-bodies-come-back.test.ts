@@ -1,9 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RateLimiter, Taken } from '../../src/client/rate-limiter.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
 
 const heldBytes = (gateway: RunningGateway) => counted(gateway, 'quotegate_request_bodies_held_bytes')
 
@@ -17,11 +17,10 @@ test('the memory of a body is freed if its client leaves while a slow store coun
         allow.push(() => resolve({ allowed: true, remaining: 5, resetMs: 30_000 }))
       }),
   }
-  const gateway = await startGateway(
+  const gateway = await gatewayWith(
     { SWAP_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: 10 },
     { rateLimiter },
   )
-  onTestFinished(() => gateway.close())
   const client = new RawConnection(gateway.url)
   const head = 'POST /v3/orders HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nContent-Length: 70000\r\n\r\n'
   client.write(head)

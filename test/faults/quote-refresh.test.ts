@@ -1,17 +1,14 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Answered,
   ask,
   createTestClock,
   giveQuote,
-  lookups,
   quoteBody,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const lifeMs = 30_000
 const aheadMs = 10_000
@@ -25,8 +22,7 @@ async function withOneQuote(settings: Record<string, string> = {}) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => giveQuote(response, bodyNow(), undated))
   const all = { SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: aheadMs, retries: 0, ...settings }
-  const gateway = await startGateway(all, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(all, { clock })
   const startMs = clock.nowMs()
   const first = await ask(gateway.url)
   upstream.answer((_request, response) => waiting.push(response))
@@ -59,38 +55,5 @@ describe('refresh-ahead', () => {
     clock.set(startMs + lifeMs - 1)
     expect(how(await ask(gateway.url))).toBe('hit')
     expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('that brings no quote is seen by no client, counted, and not tried again for the same quote', async () => {
-    const { clock, startMs, upstream, gateway, waiting, first } = await withOneQuote()
-    const unhandled = watchForUnhandled()
-    clock.set(startMs + lifeMs - 1_000)
-    await ask(gateway.url)
-    await until(() => waiting.length === 1, 'the background fetch')
-    waiting[0]?.socket?.resetAndDestroy()
-    await untilCounted(gateway, refreshes('failed'), 1)
-    const later = await ask(gateway.url)
-    expect([later.status, how(later), later.body]).toEqual([200, 'hit', first.body])
-    await pause(100)
-    expect(upstream.requests).toHaveLength(2)
-    expect(unhandled).toEqual([])
-  })
-
-  it('is joined by a client whose quote has expired meanwhile, and continues if that client leaves', async () => {
-    const { clock, startMs, upstream, gateway, waiting, give } = await withOneQuote()
-    clock.set(startMs + lifeMs - 1_000)
-    await ask(gateway.url)
-    await until(() => waiting.length === 1, 'the background fetch')
-    clock.set(startMs + lifeMs)
-    const leaving = new AbortController()
-    const left = ask(gateway.url, { signal: leaving.signal }).catch(() => 'left')
-    await untilCounted(gateway, lookups('collapsed'), 1)
-    leaving.abort()
-    expect(await left).toBe('left')
-    const staying = ask(gateway.url)
-    await untilCounted(gateway, lookups('collapsed'), 2)
-    give(0)
-    expect((await staying).headers['cache-status']).toBe('quotegate; fwd=uri-miss; collapsed')
-    expect(upstream.requests).toHaveLength(2)
   })
 })

@@ -1,6 +1,5 @@
-import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import type { LookupFunction, Socket } from 'node:net'
+import { expect, test } from 'vitest'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
@@ -71,56 +70,4 @@ test.each([
   const { status } = await rawExchange(edge.url, `POST /checkouts HTTP/1.1\r\nHost: g\r\n${rest}`)
   expect([status, lookups, edge.retries, upstream.requests.length]).toEqual([200, 2, 1, 1])
   expect(upstream.requests[0]?.body.equals(body)).toBe(true)
-})
-
-const stages = ['connection', 'first byte', 'end of the head', 'middle of the body', 'last byte'] as const
-type Stage = (typeof stages)[number]
-
-/** Ends the connection of every POST at one stage of its arrival; counts those of which it saw as much as a byte. */
-async function endingUpstream(stage: Stage, end: (socket: Socket) => void) {
-  const posts: string[] = []
-  const open = new Set<Socket>()
-  const server = createServer((socket) => {
-    open.add(socket.on('error', () => {}))
-    if (stage === 'connection') return end(socket)
-    const index = posts.push('') - 1
-    socket.on('data', (chunk) => {
-      const post = (posts[index] ?? '') + chunk.toString('latin1')
-      posts[index] = post
-      const headEnd = post.indexOf('\r\n\r\n')
-      const length = Number(/content-length: (\d+)/i.exec(post)?.[1])
-      const arrived = headEnd === -1 ? -1 : post.length - headEnd - 4
-      const due = {
-        'first byte': -1,
-        'end of the head': 0,
-        'middle of the body': length / 2,
-        'last byte': length,
-      }
-      if (arrived >= due[stage]) end(socket)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of open) socket.destroy()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posts }
-}
-
-describe.each(deaths)('a POST whose connection is %s', (_how, end) => {
-  test.each(stages)(
-    'at its %s is sent once, and called retryable only if no byte of it was',
-    async (stage) => {
-      for (const size of [100, 1_000_000]) {
-        const upstream = await endingUpstream(stage, end)
-        const gateway = await gatewayTo(upstream.url, { retries: 1 })
-        const head = `POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: ${size}\r\n\r\n`
-        const answer = await rawExchange(gateway.url, head + 'x'.repeat(size))
-        const problem = expectProblem(answer, 502, 'upstream-reset')
-        expect(proxyStatus(answer)).toBe('quotegate; error=connection_terminated')
-        expect(upstream.posts).toHaveLength(stage === 'connection' ? 0 : 1)
-        if (stage !== 'connection') expect(problem.retryable).toBe(false)
-      }
-    },
-  )
 })

@@ -2,15 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { recordedGateway } from '../support/gateways/between.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const unfinished = (line: string, rest = 'Content-Length: 500\r\n\r\n{') =>
   `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\n${rest}`
 
 test('a connection past CLIENT_CONNECTIONS gets a 503; the others are served, a freed place is used again', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, { CLIENT_CONNECTIONS: 3 })
+  const { upstream, gateway } = await recordedGateway({ CLIENT_CONNECTIONS: 3 })
   const serve = async (connection: RawConnection | undefined) => {
     connection?.write(get('/checkouts'))
     expect((await connection?.answer())?.status).toBe(200)
@@ -34,8 +33,7 @@ describe('bodyIdleTimeoutMs', () => {
     ['a float order', 'POST /v3/orders/float'],
     ['a swap request', 'PUT /v3/other'],
   ])('%s whose body stalls is answered with 408, and its connection is closed', async (_name, line) => {
-    const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { bodyIdleTimeoutMs: 200 })
+    const { upstream, gateway } = await recordedGateway({ bodyIdleTimeoutMs: 200 })
     const inChunks = unfinished(line, 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
     for (const bytes of [unfinished(line), inChunks]) {
       const client = new RawConnection(gateway.url)
@@ -49,8 +47,7 @@ describe('bodyIdleTimeoutMs', () => {
   })
 
   test('a quote is answered without the body of its request, and the gateway stops waiting for that', async () => {
-    const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-    const gateway = await gatewayTo(upstream.url)
+    const { gateway } = await recordedGateway({}, (_request, response) => giveQuote(response))
     const client = new RawConnection(gateway.url)
     client.write(unfinished(`GET ${quotePath}?amount=0.1`))
     expect((await client.answer()).status).toBe(200)

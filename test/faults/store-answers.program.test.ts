@@ -1,48 +1,40 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { connect, createServer, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { ask, asking, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 /** The address of a server that does this with each connection. */
-async function listening(serve: (socket: Socket) => void): Promise<string> {
-  const open = new Set<Socket>()
-  const server = createServer((socket) => {
-    open.add(socket.on('error', () => socket.destroy()))
-    serve(socket)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of open) socket.destroy()
-    server.close()
-  })
-  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+async function storeThat(serves: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => serves(socket.on('error', () => socket.destroy())))
+  return `redis://127.0.0.1:${(await listening(server)).port}`
 }
 
-/** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
+/**
+ * A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. But that of the
+ * journal is answered as where nothing was appended, with the id of its call, which is its last parameter.
+ */
 function storeThatSays(scriptAnswer: string): Promise<string> {
-  return listening((socket) => {
+  const answerTo = (command: string) => {
+    const callId = /:journal:.*\r\n(\S+)\r\n$/s.exec(command)?.[1]
+    const [, name = ''] = /\r\n(evalsha|eval|info|xadd)\r\n/i.exec(command) ?? []
+    if (name.startsWith('eval') && callId !== undefined)
+      return `*2\r\n$${callId.length}\r\n${callId}\r\n*4\r\n:1\r\n:0\r\n:0\r\n$3\r\n0-0\r\n`
+    return answers[name.toLowerCase()] ?? scriptAnswer
+  }
+  return storeThat((socket) => {
+    // Commands come whole here.
     socket.on('data', (bytes) => {
-      // Commands come whole here, and each names itself once.
-      for (const [, name = ''] of bytes
-        .toString('latin1')
-        .matchAll(/\r\n(evalsha|eval|info|xinfo|xread|xadd|set|time)\r\n/gi))
-        socket.write(answers[name.toLowerCase()] ?? scriptAnswer)
+      for (const command of bytes.toString('latin1').split(/(?=\*\d+\r\n\$\d+\r\n)/))
+        socket.write(answerTo(command))
     })
   })
 }
 
-const answers: Record<string, string> = {
-  info: '$-1\r\n',
-  xinfo: '-ERR no such key\r\n',
-  xread: '*-1\r\n',
-  xadd: '$3\r\n1-1\r\n',
-  set: '+OK\r\n',
-  time: '*2\r\n$1\r\n1\r\n$1\r\n1\r\n',
-}
+const answers: Record<string, string> = { info: '$-1\r\n', xadd: '$3\r\n1-1\r\n' }
 
 async function quoteUpstream(): Promise<string> {
   const expiry = Date.now() + 60_000
@@ -56,8 +48,7 @@ async function quoteUpstream(): Promise<string> {
 }
 
 async function upWithStore(urls: { SWAP_BASE_URL: string; VALKEY_URL: string }, settings = {}) {
-  const gateway = await startGateway({ ...urls, VALKEY_TIMEOUT_MS: '5000', ...settings })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ ...urls, VALKEY_TIMEOUT_MS: '5000', ...settings })
   const isUp = () => expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
   await isUp()
   return { ...gateway, isUp }
@@ -92,7 +83,7 @@ describe.each(['0', '1000'])(
 /** A line to the store on which, once, before the answer that holds `before` that which held `first` comes again. */
 function lineThatRepeats(port: number, first: string, before: string): Promise<string> {
   let kept: Buffer | undefined
-  return listening((near) => {
+  return storeThat((near) => {
     const far = connect(port, '127.0.0.1')
     far.on('error', () => far.destroy())
     near.on('close', () => far.destroy()).pipe(far)

@@ -1,9 +1,8 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayTo, gatewayWith, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 
@@ -16,8 +15,7 @@ const ended = (upstream: string, fault: string) =>
 async function loggedGateway(url: string, settings: Record<string, number> = {}) {
   const log = await keptLog('info')
   const upstreams = { SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url }
-  const gateway = await startGateway({ ...upstreams, retries: 0, ...settings }, { logger: log.logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ ...upstreams, retries: 0, ...settings }, { logger: log.logger })
   const faults = () => log.lines().flatMap(({ fault }) => (fault === undefined ? [] : [fault]))
   return { gateway, faults }
 }

@@ -66,11 +66,12 @@ const half = { UPSTREAM_HEADERS_TIMEOUT_MS: 600_000, UPSTREAM_TOTAL_TIMEOUT_MS: 
 
 // Past capacity each of them got its connection when hardly any of its time was left, and was cut: for 40 s no quote came
 // through, and 29 of 143 orders were sent and had no answer.
-test.each([
+const early = [
   ['a quote', 'GET /v3/pairs/LATE_B/quotes?amount=1', '\r\n'],
   ['a float order', 'POST /v3/orders/float', `Content-Length: ${order.length}\r\n\r\n${order}`],
   ['an order', 'POST /v3/orders?late', body],
-])(
+] as const
+test.each(early)(
   '%s that waits for a connection is answered 503 when half of UPSTREAM_TOTAL_TIMEOUT_MS is over, and was never sent',
   async (_name, line, rest) => {
     const { gateway, received, timers, waiting } = await taken(half)
@@ -99,6 +100,8 @@ test('an order whose body came slowly may wait for as long as any other', async 
   expect(client.received).toHaveLength(0)
   free()
   await until(() => received().includes('late'), 'it to be sent')
+  // Or the gateway would end only after its drain.
+  free()
 })
 
 // As after a pause of the process, or while a connection is made: no timer has refused it.

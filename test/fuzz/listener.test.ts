@@ -6,8 +6,9 @@ import { Events } from '../../src/events.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { Gateway } from '../../src/gateway/types.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
-import { after, attack, readAnswers } from '../support/clients/attack.ts'
+import { attack, readAnswers } from '../support/clients/attack.ts'
 import { type HostileStream, hostileStream } from '../support/clients/hostile-streams.ts'
+import { pause } from '../support/gateways/between.ts'
 import { environment } from '../support/machine/environment.ts'
 
 /** FUZZ_SEED is how a failure is run again, or another seed is tried. */
@@ -109,14 +110,14 @@ async function play(stream: HostileStream): Promise<{ text: string; ended: boole
     socket.once('close', resolve)
   })
   for (const [index, piece] of stream.pieces.entries()) {
-    if (index > 0) await after(1)
+    if (index > 0) await pause(1)
     if (!socket.writable) break
     socket.write(piece)
   }
   if (stream.ending === 'wait') await over
   else {
     lastAtMs = performance.now()
-    while (!ended && !socket.destroyed && performance.now() - lastAtMs < quietMs) await after(5)
+    while (!ended && !socket.destroyed && performance.now() - lastAtMs < quietMs) await pause(5)
     if (stream.ending === 'reset') socket.resetAndDestroy()
     else socket.end()
     await over

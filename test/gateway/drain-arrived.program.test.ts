@@ -3,25 +3,15 @@ import { afterEach, expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 
-async function startBuiltGateway(upstreamUrl: string) {
-  const program = startProgram([], {
-    PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_FORMAT: 'json',
-    SWAP_BASE_URL: upstreamUrl,
-    PAYMENTS_BASE_URL: upstreamUrl,
-    DRAIN_DELAY_MS: '0',
-  })
-  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)"/)
-  return { program, url }
-}
+const startBuiltGateway = (url: string) =>
+  startListening({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, DRAIN_DELAY_MS: '0' })
 
 // The listener was closed with connections that it had not accepted, which the kernel then resets, and idle connections
 // with requests that had not been read: of 50 clients, 23 to 27 lost theirs.
@@ -30,7 +20,7 @@ test('requests that have arrived at the shutdown are answered, in kept connectio
     // The last requests are answered well after the signal, which may reach a busy program after what has arrived.
     setTimeout(() => response.writeHead(201).end('done'), target === '/checkouts' ? 500 : 1)
   })
-  const { program, url } = await startBuiltGateway(upstream.url)
+  const { url, ...program } = await startBuiltGateway(upstream.url)
   const kept = Array.from({ length: 25 }, () => new RawConnection(url))
   // The program is warm, so that its turns are short: the listener waits for half a second at most.
   for (let round = 0; round < 20; round += 1) {
@@ -54,8 +44,7 @@ test('requests that have arrived at the shutdown are answered, in kept connectio
 }, 60_000)
 
 test('connections that keep coming do not keep the listener open', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url)
+  const { gateway } = await recordedGateway()
   let isOver = false
   const { hostname, port } = new URL(gateway.url)
   const coming = (async () => {

@@ -30,8 +30,8 @@ test(
       all.push(next)
       const old = serving.shift()
       if (old === undefined) throw new Error('every instance has ended')
-      old.program.child.kill('SIGTERM')
-      expect((await old.program.exit).code).toBe(0)
+      old.child.kill('SIGTERM')
+      expect((await old.exit).code).toBe(0)
       balancer.backends.delete(old)
     }
     await pause(500)
@@ -63,8 +63,8 @@ test(`behind nginx without health checks, ${restarts} restarts fail no GET, and 
   await pause(500)
   for (let count = 0; count < restarts; count += 1) {
     const turn = count % 2
-    instances[turn]?.program.child.kill('SIGTERM')
-    expect((await instances[turn]?.program.exit)?.code).toBe(0)
+    instances[turn]?.child.kill('SIGTERM')
+    expect((await instances[turn]?.exit)?.code).toBe(0)
     instances[turn] = await start(ports[turn] ?? 0)
   }
   await pause(500)

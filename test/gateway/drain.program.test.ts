@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
@@ -9,7 +8,8 @@ import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { listening } from '../support/machine/listening.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 afterEach(killPrograms)
@@ -31,20 +31,11 @@ async function gatewayThatWaits(settings: Record<string, number> = {}) {
   return { upstream, waiting, gateway: await gatewayTo(upstream.url, settings) }
 }
 
-async function startBuiltGateway(settings: Record<string, string>) {
-  const program = startProgram([], { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings })
-  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  return { program, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
-}
-
 const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
 
 describe('while a load balancer has not noticed yet', () => {
   test('because the gateway was never ready, the shutdown does not wait', async () => {
-    const silentStore = createServer(() => {}).listen(0, '127.0.0.1')
-    onTestFinished(() => void silentStore.close())
-    await once(silentStore, 'listening')
-    const { port } = silentStore.address() as AddressInfo
+    const { port } = await listening(createServer(() => {}))
     const gateway = await createGateway({
       VALKEY_URL: `redis://127.0.0.1:${port}`,
       VALKEY_TIMEOUT_MS: 500,
@@ -217,7 +208,7 @@ describe('SIGTERM', () => {
   test('is followed by another signal: it ends at once, with exit code 1', async () => {
     const upstream = await recordingUpstream(() => {})
     const settings = { SWAP_BASE_URL: upstream.url, DRAIN_DELAY_MS: String(veryLongMs) }
-    const { program, url, operationsUrl } = await startBuiltGateway(settings)
+    const { url, operationsUrl, ...program } = await startListening(settings)
     new RawConnection(url).write(get('/v3/pairs'))
     await until(() => upstream.requests.length === 1, 'the request to arrive')
     program.child.kill('SIGTERM')

@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { newFolder, noted, opened } from '../journal/disk-support.ts'
@@ -9,6 +8,7 @@ import { ask } from '../support/clients/quotes.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
 import { restartStage } from '../support/gateways/restarts.ts'
+import { listening } from '../support/machine/listening.ts'
 
 afterEach(killPrograms)
 
@@ -56,12 +56,9 @@ test.each(['PORT', 'ADMIN_PORT'])(
     const { journal } = await opened(folder, options)
     journal.append(noted(1, { expiresAtMs, notedAtMs: expiresAtMs - 60_000 }))
     await journal.close()
-    const other = createServer()
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as AddressInfo
+    const { port } = await listening(createServer())
     const own = { SWAP_BASE_URL: swapBaseUrl, STATE_DIRECTORY: folder, PORT: '0', ADMIN_PORT: '0' }
     const { code, stderr } = await startProgram([], { ...own, [name]: String(port) }).exit
-    other.close()
     expect([code, stderr]).toEqual([1, expect.stringContaining('already in use')])
     const { memory } = await opened(folder, options)
     expect([memory.restored.length, memory.doubts]).toEqual([1, 0])

@@ -1,17 +1,15 @@
 import { createHmac } from 'node:crypto'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { giveQuote } from '../support/clients/quotes.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
-import { rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
+import { gatewayWith, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 
 type Log = Awaited<ReturnType<typeof keptLog>>
 
 async function loggedGateway(upstreamUrl: string, log: Log) {
   const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, WEBHOOKS_BASE_URL: upstreamUrl }
-  const gateway = await startGateway(urls, { logger: log.logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(urls, { logger: log.logger })
   return gateway
 }
 

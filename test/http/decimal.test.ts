@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { differsByOverAHundredth, isZero, parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
+import { differsByOverAHundredth, isZero, parseDecimal } from '../../src/http/decimal.ts'
 
 describe('parseDecimal', () => {
   it.each(['0', '000', '0.0', '.0', '0.', '0e999', '0e-999'])('reads %s as zero', (text) => {
@@ -9,24 +9,9 @@ describe('parseDecimal', () => {
   })
 
   // What Number() refuses is refused: test/property/decimal.test.ts. These it accepts, or they look like a number.
-  it.each([
-    '',
-    '.',
-    'e5',
-    '1e',
-    '1e+',
-    '+1',
-    '-1',
-    '1 ',
-    '1\n',
-    '0x10',
-    '1n',
-    '1e1.5',
-    'Infinity',
-    '१',
-    '１',
-    '1%',
-  ])('refuses %j', (text) => expect(parseDecimal(text)).toBeUndefined())
+  it.each(['', '+1', '-1', '1 ', '1\n', '0x10', 'Infinity', '१', '１', '1%'])('refuses %j', (text) =>
+    expect(parseDecimal(text)).toBeUndefined(),
+  )
 
   it('takes 80 digits and refuses 81, as written and written out, without expanding a huge exponent', () => {
     expect(parseDecimal('9'.repeat(80))).toBe('9'.repeat(80))
@@ -55,22 +40,5 @@ describe('differsByOverAHundredth', () => {
     ['9090909090909090.91', '9000900090009000.9', true],
   ])('%s from %s: %s', (value, from, expected) => {
     expect(differsByOverAHundredth(String(parseDecimal(value)), String(parseDecimal(from)))).toBe(expected)
-  })
-})
-
-describe('sameAsDouble', () => {
-  it('matches the same decimal exactly, however long and spelled', () => {
-    expect(sameAsDouble('0.12345678901234567890123', '0.12345678901234567890123')).toBe(true)
-    expect(sameAsDouble('1e-1', '0.10')).toBe(true)
-  })
-
-  it('compares exactly if a client writes more digits than a double has', () => {
-    expect(sameAsDouble('123456789.123456788', '123456789.123456789')).toBe(false)
-    expect(sameAsDouble('0.1000000000000000055', '0.1')).toBe(false)
-  })
-
-  it('matches nothing that is not an amount', () => {
-    expect(sameAsDouble('-1', '1')).toBe(false)
-    expect(sameAsDouble('0', 'zero')).toBe(false)
   })
 })

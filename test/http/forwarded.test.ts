@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
-import { formatForwarded } from '../../src/http/forwarded.ts'
+import { formatForwarded } from '../../src/http/ip-address.ts'
 
 describe('formatForwarded', () => {
   test('writes IPv4 as a token and IPv6 in brackets and quotes', () => {

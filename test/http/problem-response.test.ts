@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 // Every problem, with its members and headers: test/promises/errors-as-documented.test.ts.

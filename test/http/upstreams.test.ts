@@ -4,7 +4,7 @@ import { factsOf, isSettingName } from '../../src/config/settings.ts'
 import { problemTypes } from '../../src/http/problem.ts'
 import { areas } from '../../src/http/target.ts'
 import { type UpstreamFacts, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
-import { createAreaReader } from '../../src/routes/area.ts'
+import { createAreaReader } from '../../src/server/area.ts'
 import { openApi } from '../openapi/support.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 

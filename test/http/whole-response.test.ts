@@ -1,16 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Events } from '../../src/events.ts'
-import { headLines, isSent, TrafficResponse } from '../../src/http/answer.ts'
-import { dateLine } from '../../src/http/date.ts'
+import { dateLine, headLines, TrafficResponse } from '../../src/http/answer.ts'
 import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
 import { attack } from '../support/clients/attack.ts'
 import { giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const bodyOf = (request: IncomingMessage) => `you asked for ${request.url}`
 
@@ -27,19 +26,15 @@ async function serve() {
       const wrote = response instanceof TrafficResponse && response.writeWhole(head, body)
       seen.whole.push(wrote ? 1 : 0)
       response.on('close', () => {
-        if (!isSent(response)) seen.broken += 1
+        const isSent = response instanceof TrafficResponse && response.whole === 'sent'
+        if (!isSent && !response.writableFinished) seen.broken += 1
       })
       if (wrote) return
       response.writeHead(200, ['Content-Length', String(body.length)])
       response.end(body)
     },
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { server, seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  return { server, seen, url: (await listening(server)).url }
 }
 
 const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
@@ -124,10 +119,7 @@ it('writes a head as Node does, with the same lines about the connection', async
 
 /** The same app on another server, where answers are written by Node. */
 async function servedByNode(gateway: RunningGateway): Promise<string> {
-  const server = createServer({ keepAliveTimeout: 65_000 }, gateway.app)
-  onTestFinished(() => void server.close())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listening(createServer({ keepAliveTimeout: 65_000 }, gateway.app))).url
 }
 
 it('keeps names, values and their order in the lines of a head, and writes none that could be read otherwise', () => {

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeEnd, decodeRecord, sealLine, unsealLine } from '../../src/journal/records.ts'
+import { decodeLine, sealLine, unsealLine } from '../../src/journal/records.ts'
 import { levels } from '../support/observing/log-lines.ts'
 import {
   appendInSteps,
@@ -42,12 +42,11 @@ function soundIn(folder: string) {
     const isTorn = lines.pop() !== ''
     // A torn end of the newest one is what kill -9 leaves.
     if (isTorn && index < read.length - 1) skipped += 1
-    for (const line of lines.slice(1)) {
-      const id = decodeRecord(line, { nowMs: 0, steadyMs: 0 }, () => 0)?.record.quote.id
-      if (id !== undefined) found.push(id)
-      else if (decodeEnd(line) === undefined) skipped += 1
-    }
-    isLastWhole = !isTorn && decodeEnd(lines.at(-1) ?? '') !== undefined
+    const decoded = lines.slice(1).map((line) => decodeLine(line, { nowMs: 0, steadyMs: 0 }, () => 0))
+    found.push(...decoded.map((read) => read?.record?.quote.id).filter((id) => id !== undefined))
+    skipped += decoded.filter((read) => read === undefined).length
+    const last = decoded.at(-1)
+    isLastWhole = !isTorn && last !== undefined && last.record === undefined
   }
   const isMissing = read.some(
     ({ name }, at) => at > 0 && numberOf(name) !== numberOf(read[at - 1]?.name ?? '') + 1,

@@ -161,7 +161,7 @@ test('at most 100,000 records wait, the oldest go first, and the end is not clea
   disk.failing.clear()
   await untilWritten({ journal })
   await journal.close()
-  expect(lines().at(-1)?.msg).toContain('stopped before these records')
+  expect(lines(levels.error).at(-1)?.msg).toContain('stopped before these records')
   const { memory } = await opened(folder)
   expect(memory.doubts).toBe(1)
   expect(memory.restored.length).toBeGreaterThanOrEqual(99_000)

@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -73,8 +73,8 @@ it('an order that still waits for a connection when the drain ends is free in th
 })
 
 describe('the file of the keys', () => {
-  /** What its owner keeps is in `kept`. */
-  async function keyFile(directory: string) {
+  /** What its owner keeps is in `kept`. `onLive`: all of it is about to be written. */
+  async function keyFile(directory: string, onLive: () => void = () => {}) {
     const kept = new Map<string, string>()
     const log = await keptLog()
     const trouble = new DiskTrouble(systemClock, new Events())
@@ -82,7 +82,10 @@ describe('the file of the keys', () => {
     await file.read({
       restore: (id, text) => kept.set(id, text),
       release: (id) => kept.delete(id),
-      live: () => [...kept].map(([id, text]) => ({ id, text, ageMs: 0 })),
+      live() {
+        onLive()
+        return [...kept].map(([id, text]) => ({ id, text, ageMs: 0 }))
+      },
     })
     onTestFinished(() => file.close())
     return { file, kept, log }
@@ -104,6 +107,25 @@ describe('the file of the keys', () => {
     await second.file.close()
     expect(readFileSync(path, 'utf8')).not.toContain('no json')
     expect([...(await keyFile(folder)).kept.keys()]).toEqual(['one', 'two'])
+  })
+
+  it('has a key that came while all was written again because the disk had failed', async () => {
+    const folder = newFolder()
+    const inTheWay = join(folder, 'keys.ndjson.new')
+    mkdirSync(inTheWay)
+    const later = () => {
+      kept.set('late', '"claimed"')
+      void file.claim('late', '"claimed"')
+    }
+    let isFirst = true
+    const { file, kept } = await keyFile(folder, () => {
+      if (isFirst) queueMicrotask(later)
+      isFirst = false
+    })
+    await file.claim('early', '"claimed"')
+    rmdirSync(inTheWay)
+    const path = join(folder, 'keys.ndjson')
+    await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('late'), 'the key')
   })
 
   it('is written again when it is twice what is alive in it', async () => {

@@ -5,8 +5,10 @@ import type { JournalRecord } from '../../src/journal/journal.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
 import { firstId, partEntries } from '../../src/journal/stream-store.ts'
 import { silentLogger } from '../../src/process/logger.ts'
+import { Chance } from '../simulation/chance.ts'
 import { environment } from '../support/machine/environment.ts'
 import { fakedClock } from '../support/machine/faked-clock.ts'
+import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
 
@@ -19,7 +21,9 @@ const lifeMs = 10_000
 const absenceMs = 5_000
 const endMs = 8_000
 
-const turn = setImmediate
+/** vitest's own fake timers look through all that are set at each step, of which there are hundreds here. */
+const time = new VirtualTime()
+const epochMs = 1_760_000_000_000
 
 /** Fake time passes, and everything that is due in it happens, one timer after the other. */
 async function advance(ms: number): Promise<void> {
@@ -29,10 +33,10 @@ async function advance(ms: number): Promise<void> {
   }, ms)
   while (!isOver) {
     // Whatever can go on without time does so first.
-    await new Promise<void>((resolve) => turn(resolve))
-    vi.advanceTimersToNextTimer()
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    time.next()
   }
-  await new Promise<void>((resolve) => turn(resolve))
+  await new Promise<void>((resolve) => setImmediate(resolve))
 }
 
 interface Replica {
@@ -232,14 +236,15 @@ const schedule = fc.array(fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250,
   maxLength: 14,
 })
 
+const [performanceNow, dateNow] = [performance.now, Date.now]
+
 beforeEach(() => {
-  vi.useFakeTimers({
-    now: 1_760_000_000_000,
-    toFake: [
-      ...(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const),
-      ...(['setImmediate', 'clearImmediate', 'Date', 'performance'] as const),
-    ],
-  })
+  time.begin()
+  vi.stubGlobal('setTimeout', time.setTimeout.bind(time))
+  vi.stubGlobal('setInterval', time.setInterval.bind(time))
+  for (const name of ['clearTimeout', 'clearInterval']) vi.stubGlobal(name, time.clear.bind(time))
+  performance.now = () => time.steadyMs()
+  Date.now = () => epochMs + time.steadyMs()
 })
 
 const opened: Stage[] = []
@@ -248,22 +253,14 @@ afterEach(async () => {
   for (const stage of opened.splice(0)) stage.close()
   await advance(1_000)
   vi.restoreAllMocks()
-  vi.useRealTimers()
+  vi.unstubAllGlobals()
+  performance.now = performanceNow
+  Date.now = dateNow
 })
 
 /** The same numbers for the same seed. */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 async function play(steps: readonly (readonly [Event, number])[], seed: number): Promise<void> {
-  const random = randomOf(seed)
+  const random = new Chance(seed).next
   vi.spyOn(Math, 'random').mockImplementation(random)
   const stage = new Stage(random)
   opened.push(stage)
@@ -345,9 +342,9 @@ describe('what the model found (test/property/stream-model.test.ts),', () => {
     const stage = await stageOf(1_100)
     const { link } = stage.at(0)
     const readEntries = link.readEntries.bind(link)
-    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => {
-      const part = await readEntries(key, from)
-      if (from.id === firstId && part.entries.length === partEntries) {
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, fromId) => {
+      const part = await readEntries(key, fromId)
+      if (fromId === firstId && part.entries.length === partEntries) {
         stage.stream.empty()
         for (const index of [1, 2]) stage.restart(index)
       }
@@ -399,8 +396,8 @@ describe('a server that cannot hold a journal ends the start:', () => {
     const link = new SimulatedLink(new SimulatedStream(), timeoutMs, () => 1)
     const readEntries = link.readEntries.bind(link)
     vi.spyOn(link, 'describeServer').mockResolvedValue({ version, maxmemoryPolicy: 'noeviction' })
-    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => ({
-      ...(await readEntries(key, from)),
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, fromId) => ({
+      ...(await readEntries(key, fromId)),
       added: undefined,
     }))
     const started = expect(journalOn(link).start(new MemoryReader(fakedClock))).rejects.toThrow(said)

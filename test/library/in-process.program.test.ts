@@ -2,7 +2,7 @@ import request from 'supertest'
 import { describe, expect, test, vi } from 'vitest'
 import { createGateway, type Gateway, ListenError } from '../../src/index.ts'
 import { outcomeOf } from '../support/gateways/library-program.ts'
-import { askQuote, gatewayOf, listening, orderFor } from './support.ts'
+import { askQuote, gatewayOf, orderFor, ownServer } from './support.ts'
 
 const cacheStatus = (response: request.Response) => response.headers['cache-status']
 
@@ -74,7 +74,7 @@ describe('listen() and close()', () => {
   test.each(['PORT', 'ADMIN_PORT'])(
     'leaves nothing behind if %s is taken, however often it is tried, and can be called again',
     async (name) => {
-      const { port, close } = await listening()
+      const { port, close } = await ownServer()
       const warnings: string[] = []
       const onWarning = ({ name }: Error) => warnings.push(name)
       process.on('warning', onWarning)

@@ -9,7 +9,7 @@ import request from 'supertest'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { attack } from '../support/clients/attack.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
-import { askQuote, gatewayOf, listening, orderFor, quotePath } from './support.ts'
+import { askQuote, gatewayOf, orderFor, ownServer, quotePath } from './support.ts'
 
 const bytes = '{"amount": 0.1000000000000000055, "name": "é" }'
 
@@ -28,7 +28,7 @@ async function mounted(...before: RequestHandler[]) {
   parent.use('/swap', gateway.app)
   const post = (path: string) =>
     request(parent).post(`/swap${path}`).set('App-Name', 'tests').set('Content-Type', 'application/json')
-  const urlOf = async () => `http://127.0.0.1:${(await listening(parent)).port}/swap`
+  const urlOf = async () => `http://127.0.0.1:${(await ownServer(parent)).port}/swap`
   return { gateway, parent, requests, post, urlOf }
 }
 
@@ -188,7 +188,7 @@ describe('the client of an app that has no address', () => {
   // It was served as an unknown one, past the cache and past the provider's geolocation.
   test('because it has reset its connection is not served', async () => {
     const { url, requests } = await upstreamWithCookies()
-    const { port } = await listening((await gatewayOf({ SWAP_BASE_URL: url })).app)
+    const { port } = await ownServer((await gatewayOf({ SWAP_BASE_URL: url })).app)
     // With a connection to the provider that is open already, a call goes out as soon as it is made.
     await fetch(`http://127.0.0.1:${port}${quotePath}`, { headers: { 'App-Name': 'wallet' } })
     expect(requests).toHaveLength(1)

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { SandboxError, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
-import { listening } from './support.ts'
+import { ownServer } from './support.ts'
 
 async function started(options: SandboxOptions = {}) {
   const sandbox = await startSandbox(options)
@@ -43,7 +43,7 @@ describe('startSandbox()', () => {
   })
 
   test('rejects for a taken port and may be closed twice', async () => {
-    const { port } = await listening()
+    const { port } = await ownServer()
     await expect(startSandbox({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
     const sandbox = await startSandbox()
     await Promise.all([sandbox.close(), sandbox[Symbol.asyncDispose]()])

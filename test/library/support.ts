@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import request from 'supertest'
 import { onTestFinished } from 'vitest'
 import { createGateway, type Gateway, type GatewaySettings } from '../../src/index.ts'
+import { listening } from '../support/machine/listening.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
 
@@ -26,13 +25,11 @@ export const orderFor = (quote: { pairId: string; toAmount: { value: string } })
 })
 
 /** A server of the user's own, by its port. */
-export async function listening(app?: RequestListener): Promise<{ port: number; close(): Promise<unknown> }> {
+export async function ownServer(app?: RequestListener): Promise<{ port: number; close(): Promise<unknown> }> {
   const server = createServer(app)
   const close = () => {
     server.closeAllConnections()
     return new Promise((resolve) => server.close(resolve))
   }
-  onTestFinished(() => void close())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { port: (server.address() as AddressInfo).port, close }
+  return { ...(await listening(server)), close }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startLogged } from './support.ts'
 

@@ -1,9 +1,8 @@
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ask, giveQuote } from '../support/clients/quotes.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
+import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { keptLog, linesOf } from '../support/observing/log-lines.ts'
 import { startLogged } from './support.ts'
 
@@ -29,12 +28,11 @@ async function started(settings: Record<string, string> = {}) {
 
 test('every line of the program is JSON with its level and time, and without ACCESS_LOG no success is logged', async () => {
   const { upstream } = await started()
-  const program = startProgram([], {
-    ...{ PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', SWAP_BASE_URL: upstream.url },
-    // Where the kernel cuts the listen backlog, a start has a line about it.
+  // Where the kernel cuts the listen backlog, a start has a line about it.
+  const { url, ...program } = await startListening({
+    SWAP_BASE_URL: upstream.url,
     CLIENT_CONNECTIONS: '1000',
   })
-  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)".*\n/)
   for (const { status } of [await ask(url), await ask(url, order)]) expect(status).toBe(200)
   await ask(url, { path: '/nowhere' })
   program.child.kill('SIGTERM')
@@ -162,8 +160,7 @@ test('a hostile client cannot forge or lengthen a line, move the cursor or get a
 
 test("requests are logged from when an application's logger is set to debug", async () => {
   const { logger, ...log } = await keptLog('info')
-  const gateway = await startGateway({}, { logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({}, { logger })
   const logged = () => log.lines().filter(({ msg }) => msg === 'request').length
   await ask(gateway.url)
   expect(logged()).toBe(0)

@@ -1,13 +1,13 @@
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { aSecond, gatewayInHaste } from '../operations/support.ts'
 import { ask } from '../support/clients/quotes.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { listening } from '../support/machine/listening.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 import { identityOf } from '../support/upstreams/tls-upstream.ts'
 import { startLogged } from './support.ts'
@@ -83,9 +83,7 @@ test('a certificate that has another fault than the one before is a cause of its
 }, async () => {
   const [trusted, unknown] = [identityOf('wrong.example'), identityOf()]
   const upstream = createServer(trusted).on('tlsClientError', () => {})
-  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
-  const { port } = upstream.address() as AddressInfo
-  onTestFinished(() => void upstream.close())
+  const { port } = await listening(upstream)
   const settings = { SWAP_BASE_URL: `https://localhost:${port}`, SWAP_CA_FILE: trusted.certFile }
   const gateway = await startLogged({ ...settings, ACCESS_LOG: 'off', LOG_LEVEL: 'warn' })
   for (const identity of [trusted, unknown]) {

@@ -1,7 +1,8 @@
-import { onTestFinished, vi } from 'vitest'
+import { vi } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
 
 export interface LoggedGateway extends RunningGateway {
@@ -18,8 +19,7 @@ export async function startLogged(
   overrides: GatewayOverrides = {},
 ): Promise<LoggedGateway> {
   const log = await keptLog(String(settings.LOG_LEVEL ?? 'info'))
-  const gateway = await startGateway({ ACCESS_LOG: 'on', ...settings }, { ...overrides, logger: log.logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ ACCESS_LOG: 'on', ...settings }, { ...overrides, logger: log.logger })
   return {
     ...gateway,
     ...log,

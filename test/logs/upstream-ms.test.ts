@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { ask, counted, quotePath } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { startLogged } from './support.ts'
 
 const headAfterMs = 200
@@ -58,8 +57,7 @@ test('a quote whose body the provider sends slowly has not missed the objective 
     await sleep(bodyTakesMs)
     response.end(body.slice(5))
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url })
   let amount = 0
   async function askOnce(): Promise<number> {
     amount += 1

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Breaker, Breakers } from '../../src/upstream/breakers.ts'
+import { Breakers } from '../../src/upstream/breakers.ts'
 import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
 
@@ -36,9 +36,9 @@ test('before anything has happened every series exists, at 0 except what says ho
     ['quotegate_build_info', undefined],
     ['quotegate_memory_limit_bytes', undefined],
     // Three of swap, one each of payments and webhooks.
-    ...Array(5).fill(['quotegate_breaker_state', 'closed']),
     // Without a store and a folder.
     ['quotegate_store_up', undefined],
+    ...Array(5).fill(['quotegate_breaker_state', 'closed']),
     ...Array(2).fill(['quotegate_journal_up', undefined]),
   ])
   const seriesOf = (name: string) => metrics.find((metric) => metric.name === name)?.series ?? []
@@ -131,8 +131,12 @@ describe('an upstream', () => {
   })
 
   test('has a breaker that is in one state', async () => {
-    const metrics = fresh()
-    metrics.events.breakerChanged('swap', { name: 'orders', state: 'half-open' } as Breaker, undefined)
+    const limits = { failures: 1, minFailingMs: 0, openMs: 0, nowMs: () => 0, onChange() {} }
+    const breakers = new Breakers(true, limits)
+    breakers.admit('order')?.failed()
+    breakers.admit('order')
+    const swap = { inFlight: 0, connections: { busy: 0, idle: 0 }, breakers }
+    const metrics = fresh([], { upstreams: { swap, payments: undefined, webhooks: undefined } })
     const state = (name: string) =>
       reading(metrics, `quotegate_breaker_state{upstream="swap",breaker="orders",state="${name}"}`)
     expect([await state('closed'), await state('open'), await state('half-open')]).toEqual([0, 0, 1])

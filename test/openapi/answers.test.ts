@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import { ask as askOperations, gatewayWith, look } from '../operations/support.ts'
+import { ask as askOperations, look } from '../operations/support.ts'
 import { asking, ask as askTraffic } from '../support/clients/quotes.ts'
 import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 import { bytesOf, sandboxStage } from './provocations.ts'
 import { type Call, callsOf, type Documented, faultsOf, onOperations, onTraffic, resolve } from './support.ts'
 

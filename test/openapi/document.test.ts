@@ -58,7 +58,7 @@ describe('docs/openapi.json', () => {
   })
 
   test('has every operation of the sandbox, those that only pass by their names in one entry', () => {
-    const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings({}) }
+    const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings() }
     const swap = createSwapRouter({}, sources)
     const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)]
     const described = onTraffic

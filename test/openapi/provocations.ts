@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
@@ -12,6 +10,7 @@ import { type ParsedAnswer, RawConnection, rawExchange } from '../support/client
 import { aSecond, gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
+import { listening } from '../support/machine/listening.ts'
 import type { Call } from './support.ts'
 
 type Settings = Record<string, SettingValue | undefined>
@@ -161,10 +160,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   async 'body-already-read'() {
     const { gateway } = await sandboxStage()
     const parent = express().disable('x-powered-by').use(express.json()).use(gateway.app)
-    const server = createServer(parent).listen(0, '127.0.0.1')
-    onTestFinished(() => void server.close())
-    await once(server, 'listening')
-    return sentTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    return sentTo((await listening(createServer(parent))).url)
   },
   async 'request-timeout'() {
     const { url } = await sandboxStage({ headTimeoutMs: 100 })
@@ -223,8 +219,8 @@ async function twiceWithOneKey(
   again = (call: Call): Call => call,
 ): Promise<Provoke> {
   const held = new Set<string>()
-  const upstream = await recordingUpstream(({ headers, target }, response) => {
-    if (!target.startsWith('/v3/orders')) return void response.end('ok')
+  const upstream = await recordingUpstream(({ headers, method, target }, response) => {
+    if (method !== 'POST' || !target.startsWith('/v3/orders')) return void response.end('ok')
     held.add(String(headers['idempotency-key']))
     take(response)
   })

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
 /** A JSON object of the document, as far as these tests read it. */
 interface Node {
@@ -150,9 +150,13 @@ function closed(value: unknown): unknown {
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true })
 ajv.addSchema({ $id: documentId, $defs: closed(inAjv(openApi.components.schemas)) as Node })
 
+/** Compiled once for each schema. */
+const validators = new WeakMap<Node, ValidateFunction>()
+
 /** What is wrong with a value by a schema of the document; empty if nothing is. */
 export function faultsOf(schema: Node, value: unknown): string[] {
-  const validate = ajv.compile(inAjv(schema))
+  const validate = validators.get(schema) ?? ajv.compile(inAjv(schema))
+  validators.set(schema, validate)
   if (validate(value)) return []
   return (validate.errors ?? []).map(({ instancePath, message, params }) => {
     return `${instancePath} ${message} ${JSON.stringify(params)}`

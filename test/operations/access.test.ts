@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { createAccess } from '../../src/operations/access.ts'
-import { sendRaw } from '../support/clients/raw-client.ts'
-import { act, ask, gatewayWith, production, quote, statusOf } from './support.ts'
+import { sendRaw } from '../support/clients/raw-connection.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
+import { act, ask, production, quote, statusOf } from './support.ts'
 
 const token = 'correct-horse-battery'
 
 describe('the name in Host', () => {
   /** By the rule alone; the paths that it holds for are asked through the listener below. */
   function isAllowed(rawHeaders: string[], url = '/'): boolean {
-    const access = createAccess({ token: undefined, allowedHosts: ['gate.internal'], production: false })
+    const access = createAccess({
+      admin: { token: undefined, allowedHosts: ['gate.internal'] },
+      production: false,
+    })
     try {
-      access.refuseHost({ rawHeaders, url, headers: {} } as never)
+      access.refuseHost({ rawHeaders, url } as never, {} as never, () => {})
       return true
     } catch (error) {
       expect(error).toMatchObject({ status: 421, message: expect.stringContaining('ADMIN_ALLOWED_HOSTS') })

@@ -9,7 +9,7 @@ async function notes() {
   const { logger, lines } = await keptLog('info')
   const kept = new AddressNotes({ log: logger, allShareQuotes: false, clientIpHeader: 'forwarded' })
   const metrics = freshMetrics()
-  const events = new Events([...metrics.listeners, kept])
+  const events = new Events([metrics.listener, kept])
   const take = (note: AddressNote, peer: string, noteHeader = 'X-Real-IP') =>
     events.addressNoted({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
   return { kept, take, metrics, warned: () => lines(levels.warn) }
@@ -33,7 +33,7 @@ it('a peer is kept with the first header that it sent in place of CLIENT_IP_HEAD
   const { kept, take } = await notes()
   take('other-header', '10.0.0.1', 'X-Forwarded-For')
   take('other-header', '10.0.0.1', 'True-Client-IP')
-  expect([...kept.otherHeaderPeers]).toEqual([['10.0.0.1', 'X-Forwarded-For']])
+  expect([...kept.peers['other-header']]).toEqual([['10.0.0.1', 'X-Forwarded-For']])
 })
 
 it.each(['other-header', 'untrusted-header'] as const)(
@@ -43,7 +43,7 @@ it.each(['other-header', 'untrusted-header'] as const)(
     for (let peer = 0; peer < 1_500; peer += 1) take(note, `10.0.${peer >> 8}.${peer & 255}`)
     const counted = `quotegate_client_address_headers_ignored_total{reason="${note}"} 1500`
     expect(await metrics.render()).toContain(counted)
-    expect(kept.otherHeaderPeers.size + kept.untrustedPeers.size).toBe(1_000)
+    expect(kept.peers[note].size).toBe(1_000)
     expect(warned()).toHaveLength(1_000)
   },
 )

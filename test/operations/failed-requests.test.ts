@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { quoteBody } from '../support/clients/quotes.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, gatewayWith, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
-import { gatewayWith, helloOf, look, quote, statusOf } from './support.ts'
+import { helloOf, look, quote, statusOf } from './support.ts'
 
 type Part = 'queueMs' | 'upstreamMs' | 'transferMs' | 'ownMs'
 type Failure = Record<Part, number | null> & { number: number; path: string; durationMs: number }

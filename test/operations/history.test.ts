@@ -1,14 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
-import { type Counts, History, sums } from '../../src/operations/history.ts'
+import { History } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
-import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
-import { ask, floatOrder, gatewayWith, helloOf, look, quote, statusOf } from './support.ts'
-
-const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums']
+import { gatewayTo, gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { ask, floatOrder, helloOf, look, nothingCounted, quote, statusOf } from './support.ts'
 
 /** A history with a clock that stands still until `pass` is called. */
 function aHistory() {
@@ -23,7 +21,7 @@ function aHistory() {
     /** What the counters say a second: so many requests more. */
     tick(more = 0, inFlight = 0): void {
       requests += more
-      history.tick({ sums: { ...zeros, requests }, inFlight })
+      history.tick({ ...nothingCounted, requests, inFlight })
     },
     answer(durationMs: number, id = ''): void {
       history.requestEnded({ area: 'quote', request: {}, id } as never, 200, durationMs)

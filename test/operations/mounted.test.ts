@@ -2,7 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, onTestFinished, test } from 'vitest'
-import { ask, gatewayWith } from './support.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
+import { ask } from './support.ts'
 
 /** The operations app below /inner/console of another app, which is itself below /outer. */
 async function mounted(): Promise<string> {

@@ -6,12 +6,12 @@ import { Outages, runbookOf, runbookSections } from '../../src/operations/outage
 import { Recent } from '../../src/operations/recent.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey } from '../support/stores/valkey.ts'
-import { act, aSecond, ask, floatOrder, gatewayInHaste, gatewayWith, quote, statusOf } from './support.ts'
+import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
 
 async function historyOf({ operationsUrl }: RunningGateway) {
   const { body } = await ask(`${operationsUrl}/history`)
@@ -70,8 +70,8 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const down = (sinceMs?: number) => ({
-    ...({ name: 'a part', concerned: 'none', count: () => 0 } as const),
-    trouble: () => (isDown ? ({ what: 'store', isSevere: true, sinceMs } as const) : undefined),
+    name: 'a part',
+    trouble: () => (isDown ? ({ what: 'store', says: 'down', isSevere: true, sinceMs } as const) : undefined),
   })
   outages.watch([down(), down(performance.now() - 600_000)])
   const minutes = (ms: number) => Math.round(ms / 60_000)

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
-import { type CountedOrder, OrdersByApplication } from '../../src/operations/orders-by-application.ts'
+import { expect, test } from 'vitest'
+import { OrdersByApplication } from '../../src/operations/orders-by-application.ts'
+import type { FloatOrderDecision } from '../../src/orders/guard.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-import { floatOrder, gatewayWith, quote, statusOf } from './support.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { floatOrder, quote, statusOf } from './support.ts'
 
 async function order({ url }: RunningGateway, body: object): Promise<number> {
   const answer = await fetch(`${url}/v3/orders/float`, {
@@ -109,8 +110,7 @@ test('refused orders are summed by application: how many of all orders of the la
     if (request.method === 'POST') response.writeHead(201).end('{}')
     else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 10_000 }), ['Date', date()])
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   for (const lateMs of [30_000, undefined, 44_000]) {
     await quote(gateway, { application: 'web' })
     if (lateMs !== undefined) pass(10_000 + lateMs)
@@ -133,9 +133,9 @@ test('refused orders are summed by application: how many of all orders of the la
   expect(await sums()).toEqual([])
 })
 
-const anOrder: fc.Arbitrary<CountedOrder> = fc.oneof(
-  fc.constantFrom({ state: 'sent' } as const, { state: 'unknown' } as const),
-  fc.record({ state: fc.constantFrom('expired', 'reported'), lateMs: fc.nat(100_000) }),
+const anOrder: fc.Arbitrary<{ decision: FloatOrderDecision; lateMs?: number }> = fc.oneof(
+  fc.record({ decision: fc.constantFrom('forwarded-live', 'forwarded-unknown', 'refused-unknown') }),
+  fc.record({ decision: fc.constantFrom('refused-expired', 'reported-expired'), lateMs: fc.nat(100_000) }),
 )
 
 test('the sums of the last hour are those of its orders, for any history', () => {
@@ -145,7 +145,8 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       const sums = new OrdersByApplication()
       const startMs = 1_700_000_000_000 - (1_700_000_000_000 % 60_000)
       const inOrder = orders.toSorted(([, , left], [, , right]) => left - right)
-      for (const [application, one, afterMs] of inOrder) sums.count(application, one, startMs + afterMs)
+      for (const [application, { decision, lateMs }, afterMs] of inOrder)
+        sums.count(application, decision, lateMs, startMs + afterMs)
       const lastMinute = 119
       const lastMs = startMs + lastMinute * 60_000
       const kept = inOrder.filter(
@@ -153,17 +154,19 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       )
       for (const { application, ...sum } of sums.refused(lastMs)) {
         const its = kept.filter(([name]) => name === application).map(([, one]) => one)
-        const late = its.flatMap((one) => ('lateMs' in one ? [one.lateMs] : []))
+        const late = its.flatMap(({ lateMs }) => lateMs ?? [])
         expect(sum).toEqual({
           orders: its.length,
-          expired: its.filter(({ state }) => state === 'expired').length,
-          reported: its.filter(({ state }) => state === 'reported').length,
-          unknown: its.filter(({ state }) => state === 'unknown').length,
+          expired: its.filter(({ decision }) => decision === 'refused-expired').length,
+          reported: its.filter(({ decision }) => decision === 'reported-expired').length,
+          unknown: its.filter(({ decision }) => decision === 'refused-unknown').length,
           leastLateMs: late.length > 0 ? Math.min(...late) : null,
           mostLateMs: late.length > 0 ? Math.max(...late) : null,
         })
       }
-      const refusing = kept.filter(([, { state }]) => state !== 'sent').map(([name]) => name)
+      const refusing = kept
+        .filter(([, { decision }]) => !decision.startsWith('forwarded'))
+        .map(([name]) => name)
       expect(new Set(sums.refused(lastMs).map(({ application }) => application))).toEqual(new Set(refusing))
     }),
   )
@@ -175,7 +178,7 @@ test('invented applications take no more memory than their bound, and each refus
   for (let number = 1; number <= 1_000; number += 1) {
     const orders = number <= 30 ? number : 1
     for (let order = 1; order <= orders; order += 1)
-      sums.count(`application-${number}`, { state: 'expired', lateMs: number }, nowMs)
+      sums.count(`application-${number}`, 'refused-expired', number, nowMs)
   }
   const refused = sums.refused(nowMs)
   expect(refused).toHaveLength(21)

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createSharedPage } from '../../src/operations/shared-page.ts'
-import { gatewayWith } from './support.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 
 test('/metrics is rendered once for all that wait for it, and counts what happened before it was asked for', async () => {
   const { operationsUrl, url } = await gatewayWith()

@@ -1,28 +1,22 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { completeClock, systemTimers } from '../../src/clock.ts'
-import { type Counts, History, sums } from '../../src/operations/history.ts'
+import { History } from '../../src/operations/history.ts'
 import { slowness } from '../../src/operations/troubles.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
-import { ask, statusOf } from './support.ts'
-
-const nothing: Counts = {
-  sums: Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums'],
-  inFlight: 0,
-}
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import { ask, nothingCounted, statusOf } from './support.ts'
 
 /** The minutes of a process, each with as many calls as are given, and of one duration. */
 function livedThrough(...spans: { minutes: number; calls: number; durationMs: number }[]) {
   let atMs = 0
   const history = new History(completeClock({ nowMs: () => atMs }))
-  history.tick(nothing)
+  history.tick(nothingCounted)
   const ended = { upstream: 'swap', traffic: 'rest', status: 200 } as const
   let minutesSlow = 0
   for (const { minutes, calls, durationMs } of spans) {
     for (let passed = 0; passed < minutes; passed += 1) {
       for (let call = 0; call < calls; call += 1) history.callEnded(ended, 'answered', durationMs)
       atMs += 60_000
-      history.tick(nothing)
+      history.tick(nothingCounted)
       if (slowness(history.p95sOf('swap')) !== undefined) minutesSlow += 1
     }
   }
@@ -84,8 +78,7 @@ test('a provider that has become slow is in /status, and an event', { timeout: 6
   })
   const steadyMs = () => performance.now() + aheadMs
   const clock = { nowMs: () => Date.now() + aheadMs, steadyMs, timers: { ...systemTimers, steadyMs } }
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   const history = async () => JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
 
   /** So many minutes after these calls, of which the history knows. */

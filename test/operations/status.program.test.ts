@@ -3,10 +3,11 @@ import { settingNames } from '../../src/config/settings.ts'
 import { status as declaredStatus } from '../../src/operations/schemas.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { counted } from '../support/clients/quotes.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { valkey } from '../support/stores/valkey.ts'
-import { act, aSecond, ask, floatOrder, gatewayInHaste, gatewayWith, quote, statusOf } from './support.ts'
+import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
 
 /** What an action answers. */
 async function acted(gateway: RunningGateway, action: string, body: object) {
@@ -98,8 +99,8 @@ describe('explain', () => {
     const counts = async () => (await gateway.metrics()).match(/^quotegate_float_orders_total.*$/gm)
     const before = await counts()
     expect(await acted(gateway, 'explain', { body, application: 'demo' })).toMatchObject({
-      ...{ decision: 'forwarded-live', matchedBy: 'pays' },
-      quote: { id, application: 'demo' },
+      ...{ decision: 'forwarded-live', rule: 'pays', quoteId: id, application: 'demo' },
+      quotes: [{ id, decided: true }],
     })
     const ofAnother = await acted(gateway, 'explain', { body, application: 'other' })
     expect(ofAnother.decision).toBe('forwarded-unknown')

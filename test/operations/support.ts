@@ -1,19 +1,10 @@
 import { request } from 'node:http'
-import { onTestFinished } from 'vitest'
 import { systemClock, systemTimers } from '../../src/clock.ts'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
-import { until } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-
-/** A gateway that ends with its test. */
-export async function gatewayWith(
-  settings: Record<string, SettingValue | undefined> = {},
-): Promise<RunningGateway> {
-  const gateway = await startGateway(settings)
-  onTestFinished(() => gateway.close())
-  return gateway
-}
+import type { Counts } from '../../src/operations/history.ts'
+import { gatewayWith, until } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
 
 /** One whose breakers count by a time that the test lets pass, so that nothing waits until they open. */
 export async function gatewayInHaste(
@@ -22,8 +13,7 @@ export async function gatewayInHaste(
 ): Promise<RunningGateway & { pass(ms: number): void }> {
   let aheadMs = 0
   const timers = { ...systemTimers, steadyMs: () => systemTimers.steadyMs() + aheadMs }
-  const gateway = await startGateway(settings, { ...overrides, clock: { ...systemClock, timers } })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(settings, { ...overrides, clock: { ...systemClock, timers } })
   return {
     ...gateway,
     pass(ms) {
@@ -153,4 +143,10 @@ export async function look(operationsUrl: string, headers: Record<string, string
       await reading
     },
   }
+}
+
+/** What the history is given by a gateway without traffic. */
+export const nothingCounted: Counts = {
+  ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
+  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0 },
 }

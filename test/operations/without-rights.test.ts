@@ -57,7 +57,7 @@ test('without the token a viewer sees what is wrong and how much, and nothing of
   const kept = { rule: full.lastRefusals[0].rule, why: full.lastRefusals[0].why }
   expect(reading.lastRefusals).toEqual([
     {
-      ...{ at: expect.any(Number), reason: 'expired', sent: false, ...kept },
+      ...{ number: expect.any(Number), at: expect.any(Number), reason: 'expired', sent: false, ...kept },
       ...{ quoteAgeMs: expect.any(Number), expiredForMs: 0, quotesConsidered: 1 },
       ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
       ...{ quoteId: null, quotes: [], requestId: '' },

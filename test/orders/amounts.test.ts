@@ -1,11 +1,17 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseDecimal } from '../../src/http/decimal.ts'
-import { readStatedAmount, statedAmountOf } from '../../src/orders/amounts.ts'
+import { statedAmountOf } from '../../src/orders/amounts.ts'
 import { compare, isRounded, isSame, plain, significantDigits } from '../property/guard-model.ts'
 
 const claimOf = (text: string, isNumber = false) => ({ text, canonical: parseDecimal(text) ?? '', isNumber })
-const priceOf = (text: string) => ({ decimal: parseDecimal(text) ?? '', double: Number(text) })
+/** Of an order that states it. */
+function readStatedAmount(toAmount: ReturnType<typeof claimOf>) {
+  const stated = statedAmountOf({ toAmount })
+  if (stated === undefined) throw new Error('no amount')
+  return stated
+}
+const priceOf = (text: string) => ({ toValue: parseDecimal(text) ?? '', double: Number(text) })
 
 it.each([
   ['0.034512', 5],

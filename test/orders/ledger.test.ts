@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/journal/journal.ts'
-import { decide } from '../../src/orders/guard.ts'
+import { FloatOrder } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
+import { createTestClock, endAt } from '../support/clients/quotes.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 /** What the ledger keeps, and for how long. The guard's model (test/property) and test/promises say which quote decides. */
 const expiry = 1_763_651_841_481
@@ -48,7 +50,7 @@ function ledgerOf(quotes: readonly Given[], entries = 200_000) {
       const { order } = readOrder(Buffer.from(`{${members}}`), { quoteIdFields: ['quoteId'] })
       if (order === undefined) throw new Error('not an order')
       const asked = { application, partition: 'own', isAddress: true, othersKnown: true, marginMs: 0 }
-      const verdict = decide(ledger, order, asked, ledger.now())
+      const { verdict } = new FloatOrder(order, asked, ledger)
       return `${verdict.state} by ${verdict.rule}${'quote' in verdict ? `: ${verdict.quote.id}` : ''}`
     },
   }
@@ -223,4 +225,28 @@ describe('of one terms', () => {
     for (const given of prices.slice(1_500)) ledger.note(given, expiry)
     expect(ledger.judge(first, expiry + 1)).toBe('unknown by none')
   })
+})
+
+it('the ledger reaches back to the start, until it drops a quote before its time, and then to the end of that', async () => {
+  const clock = createTestClock()
+  const { logger, lines } = await keptLog()
+  const ledger = new Ledger({ entries: 1, retentionMs, clock, log: logger })
+  const note = (id: string, endsInMs: number) => {
+    const expiresAtMs = clock.nowMs() + endsInMs
+    ledger.note({ ...quote, id, expiresAtMs, ...endAt(expiresAtMs), notedAtMs: clock.nowMs() })
+  }
+  expect(ledger.reachMs).toBe(0)
+  note('first', 1_000_000)
+  clock.advance(2_000_000)
+  expect(ledger.reachMs).toBe(2_000_000)
+  note('second', -1_000)
+  expect(ledger.reachMs).toBe(1_000_000)
+  clock.advance(700)
+  expect(ledger.reachMs).toBe(1_000_700)
+  expect(lines(levels.warn)).toEqual([])
+  // Less than the 15 minutes that the rules look back; said once.
+  note('third', -1_700)
+  note('fourth', 0)
+  expect(ledger.reachMs).toBe(1_700)
+  expect(lines(levels.warn)).toEqual([expect.objectContaining({ expiredForMs: 1_700, entries: 1 })])
 })

@@ -1,29 +1,37 @@
 import { expect, it } from 'vitest'
-import { lookAt } from '../../src/clock.ts'
-import type { NotedQuote } from '../../src/journal/journal.ts'
-import { liveForMs, msUntilNextJudgement } from '../../src/orders/float-order.ts'
-import type { Verdict } from '../../src/orders/guard.ts'
+import { FloatOrder } from '../../src/orders/guard.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
-const clock = createTestClock()
-const quoteWith = (leftMs: number) =>
-  ({ id: 'q1', ...endAt(clock.nowMs() + leftMs) }) as unknown as NotedQuote
-const live = (leftMs: number): Verdict => ({ state: 'live', rule: 'id', quote: quoteWith(leftMs) })
+/** When an order is judged again that waits, and names a quote with so much left. */
+function askAgainInMs(leftMs: number | undefined, { marginMs = 0, wallStepMs = 0 } = {}) {
+  const clock = createTestClock()
+  let stepMs = 0
+  const nowMs = () => clock.nowMs() + stepMs
+  const ledger = new Ledger({ entries: 10, retentionMs: 86_400_000, clock: { ...clock, nowMs } })
+  const terms = { pairId: 'A_B', application: '', fromValue: '1', requestedAmount: '1', toValue: '2' }
+  if (leftMs !== undefined)
+    ledger.note({
+      ...{ ...terms, id: 'q1', partition: undefined, cacheKey: '', notedAtMs: clock.nowMs() },
+      ...{ expiresAtMs: clock.nowMs() + leftMs, ...endAt(clock.nowMs() + leftMs) },
+    })
+  const { order } = readOrder(Buffer.from('{"quoteId":"q1"}'), { quoteIdFields: ['quoteId'] })
+  if (order === undefined) throw new Error('not an order')
+  const asked = { application: '', partition: undefined, isAddress: false, othersKnown: true, marginMs }
+  const waiting = new FloatOrder(order, asked, ledger)
+  stepMs = wallStepMs
+  return waiting.judgeAgain()
+}
 
-it.each<[string, Verdict, { marginMs?: number; wallStepMs?: number }, number]>([
-  ['at the instant at which its quote expires', live(400), {}, 400],
-  ['sooner by ORDER_EXPIRY_MARGIN_MS', live(400), { marginMs: 100 }, 300],
-  ['at least once a second: another quote may become known', live(50_000), {}, 1_000],
-  ['at once, at the end of its quote', live(0), {}, 1],
-  ['once both of our clocks are past the end of its quote', live(400), { wallStepMs: 300 }, 400],
-  [
-    'every second, if its quote has expired and it is not refused for that',
-    { state: 'expired', rule: 'id', quote: quoteWith(-5), expiredForMs: 5 },
-    {},
-    1_000,
-  ],
-  ['every second, without a quote: one may become known', { state: 'unknown', rule: 'none' }, {}, 1_000],
-])('an order that waits is judged again %s', (_when, verdict, { marginMs = 0, wallStepMs = 0 }, ms) => {
-  const now = lookAt({ ...clock, nowMs: () => clock.nowMs() + wallStepMs })
-  expect(msUntilNextJudgement(liveForMs(verdict, marginMs, now))).toBe(ms)
+it.each<[string, number | undefined, Parameters<typeof askAgainInMs>[1], number]>([
+  ['at the instant at which its quote expires', 400, {}, 400],
+  ['sooner by ORDER_EXPIRY_MARGIN_MS', 400, { marginMs: 100 }, 300],
+  ['at least once a second: another quote may become known', 50_000, {}, 1_000],
+  ['at once, at the end of its quote', 0.4, {}, 1],
+  ['once both of our clocks are past the end of its quote', 400, { wallStepMs: 300 }, 400],
+  ['every second, if its quote has expired and it is not refused for that', -5, {}, 1_000],
+  ['every second, without a quote: one may become known', undefined, {}, 1_000],
+])('an order that waits is judged again %s', (_when, leftMs, options, ms) => {
+  expect(askAgainInMs(leftMs, options)).toBe(ms)
 })

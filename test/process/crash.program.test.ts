@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
 
@@ -14,12 +14,10 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 async function startedToFail(statement: string, settings: Record<string, string> = {}) {
   const code = `process.on('SIGUSR2', () => { ${statement} })`
   const NODE_OPTIONS = `--import data:text/javascript,${encodeURIComponent(code)}`
-  const own = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', NODE_OPTIONS }
-  const program = startProgram([], { ...own, ...settings })
-  const [, url = '', operationsUrl = ''] = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  const client = new RawConnection(url)
+  const program = await startListening({ NODE_OPTIONS, ...settings })
+  const client = new RawConnection(program.url)
   await once(client.socket, 'connect')
-  return { program, client, operationsUrl, fail: () => program.child.kill('SIGUSR2') }
+  return { program, client, operationsUrl: program.operationsUrl, fail: () => program.child.kill('SIGUSR2') }
 }
 
 test.each([

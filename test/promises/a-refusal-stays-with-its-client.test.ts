@@ -1,17 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import {
-  type Answered,
-  asking,
-  counted,
-  giveQuote,
-  lookups,
-  notKept,
-  quoteBody,
-  watchForUnhandled,
-} from '../support/clients/quotes.ts'
-import { at, refuse, refusedAddress, refusedInALoop, sharedBy } from '../support/clients/refusals.ts'
+import { type Answered, asking, counted, giveQuote, lookups, quoteBody } from '../support/clients/quotes.ts'
+import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
 import { held } from '../support/gateways/held.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 // One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
 
@@ -22,7 +14,7 @@ const statuses = async (answers: Promise<Answered>[]) =>
 /** A refused client has begun a call, and these addresses have joined it. */
 async function joinedBy(addresses: readonly string[], settings: Record<string, string> = sharedBy.header) {
   const stage = await held(settings)
-  const unhandled = watchForUnhandled()
+  const unhandled = escapedErrors()
   const from = (address: string, amount = '0.1') => asking(stage.gateway.url, amount, at(address))
   /** The call with this number, from 0 on. */
   const call = (number: number) => stage.waiting[number] as ServerResponse
@@ -72,27 +64,6 @@ describe('the refusal of one client', () => {
     expect(await statuses([beginner, ...joiners])).toEqual(Array(6).fill(status))
     expect(upstream.requests).toHaveLength(1)
   })
-
-  it('is its own for each client of a country that is refused whole, after three calls at most', async () => {
-    const { waiting, call, called, beginner, joiners } = await joinedBy(others)
-    refuse(call(0))
-    await called(2)
-    refuse(call(1))
-    await called(6)
-    for (const response of waiting.slice(2)) refuse(response)
-    const bodies = (await Promise.all([beginner, ...joiners])).map(({ body }) => body)
-    expect(bodies).toEqual([refusedAddress, ...others].map((address) => `refused to for=${address}`))
-    expect(waiting).toHaveLength(6)
-  })
-
-  it('that asks in a loop costs the other clients of its country no quote', async () => {
-    const times = { clients: 6, rounds: 6, pauseMs: 120, callMs: 40, lifeMs: 400 }
-    const { refused, all, calls } = await refusedInALoop({ settings: sharedBy.header, ...times })
-    expect(all).toEqual({ quotes: 36, own: 0, others: 0, failed: 0 })
-    expect([refused.others, refused.failed]).toEqual([0, 0])
-    // After each refusal one further call at most, and none but the others' own without one.
-    expect(calls).toBeLessThanOrEqual(2 * refused.own + 36)
-  })
 })
 
 describe('a further call after a refusal', () => {
@@ -122,29 +93,4 @@ describe('a further call after a refusal', () => {
     expect([next.status, JSON.parse(next.body).type]).toEqual([429, 'urn:quotegate:problem:provider-limit'])
     expect(upstream.requests).toHaveLength(2)
   })
-})
-
-it('a quote for another amount goes to those who asked in the same words, and is not kept: 1e3 read as 1, and 1000', async () => {
-  const { gateway, waiting, called, joined } = await held(sharedBy.none)
-  const from = (amount: string, address: string) => asking(gateway.url, amount, at(address))
-  const short = [from('1e3', others[0])]
-  await called(1)
-  const long = [from('1000', others[1]), from('1000', others[2])]
-  await joined(2)
-  // Another client, but the same words.
-  short.push(from('1e3', others[3]))
-  await joined(3)
-  const [wrong, right] = ['1', '1000'].map((value) => quoteBody({ fromAmount: { assetId: 'ETH', value } }))
-  giveQuote(waiting[0] as ServerResponse, wrong)
-  for (const answer of await Promise.all(short)) {
-    expect([answer.status, answer.body]).toEqual([200, wrong])
-    expect(answer.headers['cache-status']).toBe('quotegate; fwd=bypass; detail=other-amount')
-  }
-  await called(2)
-  giveQuote(waiting[1] as ServerResponse, right)
-  for (const answer of await Promise.all(long)) expect([answer.status, answer.body]).toEqual([200, right])
-  // From now on all have the right one.
-  expect((await from('1e3', others[0])).body).toBe(right)
-  expect(waiting).toHaveLength(2)
-  expect(await counted(gateway, notKept('other-amount'))).toBe(1)
 })

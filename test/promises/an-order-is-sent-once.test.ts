@@ -1,9 +1,10 @@
 import { createServer, type Socket } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { floatPath, post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const order = '{"pairId":"ETH_USDC","fromAmount":0.1}'
 const paths = [floatPath, '/v3/orders']
@@ -111,8 +112,5 @@ async function expectFailure(url: string, path: string): Promise<void> {
 /** Connections and nothing else: not even their bytes are read. */
 async function rawServer(onConnection: (socket: Socket) => void): Promise<string> {
   const server = createServer((socket) => onConnection(socket.on('error', () => {})))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  return (await listening(server)).url
 }

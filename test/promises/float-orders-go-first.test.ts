@@ -44,7 +44,7 @@ describe('of the connections to the swap API', () => {
     [1, 0],
     [16, 2],
   ])('of %i, %i are for float orders alone', async (connections, reserved) => {
-    const { arrived, held, send } = await stage({ UPSTREAM_CONNECTIONS: connections })
+    const { arrived, held, send } = await stage({ UPSTREAM_CONNECTIONS: connections, DRAIN_TIMEOUT_MS: 0 })
     const others = [
       quote(1),
       asset,

@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
-  type AttackedGateway,
-  after,
   attack,
+  attackedGateway,
   expectProblem,
   expectRefusal,
   type Outcome,
   smuggled,
-  startAttackedGateway,
 } from '../support/clients/attack.ts'
+import { pause } from '../support/gateways/between.ts'
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  gateway = await startAttackedGateway()
-})
-afterAll(() => gateway.close())
-beforeEach(() => {
-  gateway.received.length = 0
-})
+const gateway = attackedGateway()
 
 const headOf = (headers: string, target = '/checkouts/limits') =>
   `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
@@ -101,7 +93,7 @@ it.each([
   ['such a path, chunked', 'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n'],
 ])('gives the sender of 8 MiB behind %s its whole answer', async (_name, head) => {
   const half = Buffer.alloc(4_194_304, 97)
-  const outcome = await attack(gateway.url, [head, half, 50, half, after.bind(null, 1)])
+  const outcome = await attack(gateway.url, [head, half, 50, half, pause.bind(null, 1)])
   expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 404, 431])])
   expect(outcome.error).toBeUndefined()
   expect(gateway.received).toEqual([])

@@ -29,7 +29,7 @@ async function click(
   key = 'k',
   send: () => WholeAnswer | Promise<WholeAnswer> = answer,
 ): Promise<boolean> {
-  const order = { id: keys.idIn(['Idempotency-Key', key]) ?? '', bytes: Buffer.from('b'), terms: undefined }
+  const order = { key, headers: [], bytes: Buffer.from('b'), terms: undefined }
   let isSent = false
   await keys.once({ target: '/', outcome: undefined }, order, async () => {
     isSent = true
@@ -227,4 +227,28 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     await click(keys)
     expect(keys.size).toBe(maxKeys)
   })
+})
+
+test('an answer that the folder has lost is looked for in the store, and the order is not sent again', async () => {
+  const stored = new Map<string, string>()
+  const find = async (id: string) => {
+    const text = stored.get(id)
+    return text === undefined ? undefined : { text, ageMs: 0 }
+  }
+  const keep = async (id: string, text: string | undefined) => void (text && stored.set(id, text))
+  const store: KeyKeeper = {
+    find,
+    claim: async (id, text) => (await find(id)) ?? keep(id, text),
+    settle: keep,
+  }
+  const claims: [id: string, text: string][] = []
+  const folder: KeyKeeper = {
+    read: async (keys) => claims.forEach(([id, text]) => void keys.restore(id, text, 0)),
+    claim: async (id, text) => void claims.push([id, text]),
+    settle: async () => {},
+  }
+  expect(await click(keysWith([folder, store]))).toBe(true)
+  const restarted = keysWith([folder, store])
+  await restarted.start()
+  expect(await click(restarted)).toBe(false)
 })

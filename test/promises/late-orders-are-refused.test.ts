@@ -53,22 +53,6 @@ describe('an order for a quote that has expired is refused, one for a live quote
   })
 })
 
-it('of several quotes the one that the order names decides alone; one live among those is enough', async () => {
-  const { clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
-  provider.lifeMs = 1_000
-  const first = await quote()
-  provider.lifeMs = lifeMs
-  const { id: second, expiry } = await quote()
-  clock.advance(1_000)
-  const late = await order({ ...termsOf(first), quoteId: first.id })
-  expect(expectProblem(late, 409, 'quote-expired').quoteId).toBe(first.id)
-  for (const named of [termsOf(first), { quoteId: first.id, id: second }, { quoteId: second, id: first.id }])
-    expect((await order(named)).status).toBe(201)
-  clock.set(expiry)
-  const over = await order({ quoteId: first.id, id: second })
-  expect(expectProblem(over, 409, 'quote-expired').quoteId).toBe(second)
-})
-
 describe('the application', () => {
   const long = 'n'.repeat(5_000)
 

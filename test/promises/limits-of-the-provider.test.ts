@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import {
   type Answered,
@@ -11,8 +11,7 @@ import {
   quoteBody,
 } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 
 /** A provider that answers quotes with 429 while `limit` says so, and remembers what it was asked. */
@@ -32,8 +31,7 @@ async function stage(settings: Record<string, string | number> = {}) {
   })
   const log = await keptLog()
   const all = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', ...settings }
-  const gateway = await startGateway(all, { clock, logger: log.logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(all, { clock, logger: log.logger })
   let amounts = 0
   /** A quote that is in no cache. */
   const fresh = (headers?: readonly string[]) => {

@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
-  type AttackedGateway,
   attack,
+  attackedGateway,
   expectProblem,
   expectRefusal,
   type Step,
   smuggled,
-  startAttackedGateway,
 } from '../support/clients/attack.ts'
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  gateway = await startAttackedGateway()
-})
-afterAll(() => gateway.close())
-beforeEach(() => {
-  gateway.received.length = 0
-})
+const gateway = attackedGateway()
 
 const request = (method: string, target: string, headers = '', body = '') =>
   `${method} ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n${body}`

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import {
   ask,
@@ -10,8 +10,7 @@ import {
   quoteBody,
 } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 const lifeMs = 30_000
@@ -34,14 +33,13 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
     giveQuote(response, body, ['Date', new Date(nowMs).toUTCString()])
   })
   const log = await keptLog(level)
-  const gateway = await startGateway(
+  const gateway = await gatewayWith(
     { SWAP_BASE_URL: upstream.url, ...settings },
     {
       clock: { nowMs: () => clock.nowMs() + wall.setByMs, steadyMs: () => clock.nowMs() - startMs },
       logger: log.logger,
     },
   )
-  onTestFinished(() => gateway.close())
   const how = async () =>
     (await ask(gateway.url)).headers['cache-status']?.toString().split('; ').slice(1, 3).join(' ')
   const offsetSeconds = () => counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')

@@ -1,22 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import {
-  type AttackedGateway,
-  after,
-  attack,
-  expectProblem,
-  smuggled,
-  startAttackedGateway,
-} from '../support/clients/attack.ts'
+import { describe, expect, it } from 'vitest'
+import { attack, attackedGateway, expectProblem, smuggled } from '../support/clients/attack.ts'
+import { pause } from '../support/gateways/between.ts'
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  // What waits in a pipeline must not be late only because the machine is slow.
-  gateway = await startAttackedGateway({ headTimeoutMs: 120_000 })
-})
-afterAll(() => gateway.close())
-beforeEach(() => {
-  gateway.received.length = 0
-})
+// What waits in a pipeline must not be late only because the machine is slow.
+const gateway = attackedGateway({ headTimeoutMs: 120_000 })
 
 const get = (target: string, headers = '') => `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
 const slow = '/checkouts/1?delay=50'
@@ -58,7 +45,7 @@ describe('behind a valid request, in its turn and never instead of an answer, is
     const outcome = await attack(gateway.url, valid.map((target) => get(target)).join('') + bytes)
     expect(outcome.answers.slice(0, -1).map(({ body }) => body)).toEqual(valid)
     expectProblem(outcome.answers.at(-1), status, status === 400 ? 'malformed-request' : 'head-too-large')
-    await after(50)
+    await pause(50)
     expect(seen()).toEqual(valid.map((target) => `GET ${target}`))
   })
 })
@@ -92,7 +79,7 @@ it('a pipelined request is sent on only when the one before it has been answered
   const post = 'POST /checkouts/1?delay=300 HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n\r\n{}'
   const attacked = attack(gateway.url, post + get('/checkouts/2', 'Connection: close\r\n'))
   await expect.poll(() => seen().length).toBe(1)
-  await after(100)
+  await pause(100)
   expect(seen()).toEqual(['POST /checkouts/1?delay=300'])
   await attacked
   expect(seen()).toEqual(['POST /checkouts/1?delay=300', 'GET /checkouts/2'])

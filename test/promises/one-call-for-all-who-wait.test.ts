@@ -1,18 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import {
-  type Answered,
-  ask,
-  counted,
-  giveQuote,
-  lookups,
-  notKept,
-  quoteBody,
-  untilCounted,
-  watchForUnhandled,
-} from '../support/clients/quotes.ts'
+import { type Answered, ask, counted, giveQuote, lookups, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const statusOf = ({ headers }: Answered) => headers['cache-status']?.toString() ?? ''
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
@@ -58,7 +49,7 @@ describe('requests for the same quote at the same time', () => {
     ['an answer that is cut in its chunks', 502, (response) => cut(response, {})],
   ])('all get %s: %i, and the next one makes its own call', async (_what, status, fail) => {
     const { upstream, gateway, waiting, crowd, joined } = await held()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const answers = crowd(8)
     await joined(7)
     fail(first(waiting))
@@ -80,23 +71,6 @@ describe('requests for the same quote at the same time', () => {
       expect([status, JSON.parse(body).type]).toEqual([504, 'urn:quotegate:problem:upstream-timeout'])
     await ended(waiting[0])
   })
-
-  it.each([
-    ['vary', ['Vary', '*']],
-    ['content-coding', ['Content-Encoding', 'br']],
-  ] as const)('each get an answer of their own when it is not to be shared (%s)', async (reason, headers) => {
-    const { upstream, gateway, waiting, crowd, joined } = await held()
-    const answers = crowd(8)
-    await joined(7)
-    upstream.answer((_request, response) => giveQuote(response, quoteBody(), headers))
-    giveQuote(first(waiting), quoteBody(), headers)
-    const given = await Promise.all(answers)
-    expect(new Set(given.map(({ body }) => body)).size).toBe(8)
-    expect(given.map(statusOf)).toEqual(times(8, `quotegate; fwd=bypass; detail=${reason}`))
-    expect(upstream.requests).toHaveLength(8)
-    expect(await counted(gateway, notKept(reason))).toBe(8)
-    expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
-  })
 })
 
 function cut(response: ServerResponse, headers: Record<string, string>): void {
@@ -104,32 +78,15 @@ function cut(response: ServerResponse, headers: Record<string, string>): void {
 }
 
 describe('a caller who leaves', () => {
-  const aborted = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
   /** A request whose client leaves when the test says so. */
   const leaver = (url: string) => {
     const leaving = new AbortController()
     return { left: ask(url, { signal: leaving.signal }).catch(() => 'left'), leave: () => leaving.abort() }
   }
 
-  it('first harms no client that waits for its call', async () => {
-    const { upstream, gateway, waiting, called, crowd, joined } = await held()
-    const unhandled = watchForUnhandled()
-    const { left, leave } = leaver(gateway.url)
-    await called(1)
-    const others = crowd(8)
-    await joined(8)
-    leave()
-    expect(await left).toBe('left')
-    await untilCounted(gateway, aborted, 1)
-    giveQuote(first(waiting))
-    expect((await Promise.all(others)).map(({ status }) => status)).toEqual(times(8, 200))
-    expect(upstream.requests).toHaveLength(1)
-    expect(unhandled).toEqual([])
-  })
-
   it('last ends the call: the upstream sees its connection close, and nothing is kept', async () => {
     const { upstream, gateway, waiting, joined, ended } = await held()
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const leavers = Array.from({ length: 8 }, () => leaver(gateway.url))
     await joined(7)
     for (const { leave } of leavers) leave()
@@ -140,24 +97,10 @@ describe('a caller who leaves', () => {
     upstream.answer((_request, response) => giveQuote(response))
     expect(statusOf(await ask(gateway.url))).toContain('stored')
   })
-
-  it('while it waits for its own call ends that call', async () => {
-    const { gateway, waiting, called, joined, ended } = await held()
-    const other = ask(gateway.url)
-    await called(1)
-    const { left, leave } = leaver(gateway.url)
-    await joined(1)
-    giveQuote(first(waiting), quoteBody(), ['Vary', '*', 'Connection', 'close'])
-    expect((await other).status).toBe(200)
-    await called(2)
-    leave()
-    expect(await left).toBe('left')
-    await ended(waiting[1])
-  })
 })
 
 it('an upstream that resets every connection costs each request its own 502, and the process nothing', async () => {
-  const unhandled = watchForUnhandled()
+  const unhandled = escapedErrors()
   const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
   const gateway = await gatewayTo(upstream.url)
   for (let asked = 0; asked < 4; asked += 1) expect((await ask(gateway.url)).status).toBe(502)

@@ -1,13 +1,12 @@
 import type { ServerResponse } from 'node:http'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
@@ -18,8 +17,7 @@ const order = (gateway: { url: string }, key: string) =>
   rawExchange(gateway.url, post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }))
 
 async function started(settings: Record<string, string>) {
-  const gateway = await startGateway(settings)
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(settings)
   await eventually('the store to be up', async () => (await counted(gateway, 'quotegate_store_up')) === 1)
   return gateway
 }
@@ -100,8 +98,7 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     const store = await valkey()
     const upstream = await recordingUpstream((_request, response) => void response.writeHead(201).end('{}'))
     const url = `${store.url.replace(/\/\d*$/, '')}/99`
-    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, VALKEY_URL: url })
-    onTestFinished(() => gateway.close())
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, VALKEY_URL: url })
     await pause(300)
     expect((await order(gateway, 'k')).status).toBe(201)
     expect(await store.ask('keys', '*order:*')).toEqual([])
@@ -116,8 +113,7 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     })
     const start = async () => {
       const settings = { SWAP_BASE_URL: upstream.url, VALKEY_URL: store.url, STATE_DIRECTORY: folder }
-      const program = startProgram([], { ...settings, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' })
-      const [, url = ''] = await program.says(/"trafficUrl":"([^"]+)"/)
+      const { url, ...program } = await startListening(settings)
       const kill = async () => {
         program.child.kill('SIGKILL')
         await program.exit

@@ -225,6 +225,8 @@ describe.each([floatPath, plainPath])(
         expect([answered.status, answered.informational]).toEqual([status, [100]])
       }
       expect(arrived()).toHaveLength(2)
+      // Or the gateway would end only after its drain.
+      held[1]?.end()
     })
 
     it('is answered again past the rate limit', async () => {

@@ -168,3 +168,11 @@ it('a pair and an App-Name longer than 256 characters are known like any other',
   expect(expectProblem(refused, 409, 'quote-expired').pairId).toBe(pair)
   expect((await order({ pairId: `${pair}P`, fromAmount: 0.1 }, { headers })).status).toBe(201)
 })
+
+it('an order is found by the fields of ORDER_QUOTE_ID_FIELDS and by no other', async () => {
+  const settings = { ORDER_QUOTE_ID_FIELDS: 'offer.ref', ORDER_UNKNOWN_QUOTE: 'refuse' }
+  const { order, quote } = await orderStage(settings)
+  const { id } = await quote()
+  expect((await order({ offer: { ref: id } })).status).toBe(201)
+  expectProblem(await order({ quoteId: id, id, quote: { id } }), 409, 'quote-unknown')
+})

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { RawConnection, rawExchange, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
 import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -9,8 +9,7 @@ const head = (line: string, ...lines: string[]) =>
 
 /** What the upstream was given for these bytes. */
 async function forwarded(request: string | Buffer, settings = {}): Promise<Recorded> {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, settings)
+  const { upstream, gateway } = await recordedGateway(settings)
   expect((await rawExchange(gateway.url, request)).status).toBe(200)
   expect(upstream.requests).toHaveLength(1)
   return upstream.requests[0] as Recorded
@@ -38,8 +37,7 @@ describe('the request line on the payments side', () => {
   })
 
   test('a query with bytes that are not ASCII is refused, because Node cannot read it', async () => {
-    const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url)
+    const { upstream, gateway } = await recordedGateway()
     expect((await rawExchange(gateway.url, head('GET /checkouts?name=\xe9'))).status).toBe(400)
     expect(upstream.requests).toEqual([])
   })
@@ -122,8 +120,7 @@ describe('the body of a payments request', () => {
   )
 
   test.each(['POST', 'DELETE', 'GET'])('of a chunked %s arrives whole', async (method) => {
-    const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url)
+    const { upstream, gateway } = await recordedGateway()
     const client = new RawConnection(gateway.url)
     client.write(head(`${method} /checkouts`, 'Transfer-Encoding: chunked'))
     const last = '0\r\nX-Trailer: t\r\n\r\n'
@@ -146,8 +143,7 @@ describe('the body of a payments request', () => {
   })
 
   test('is kept apart from the next request on the same connection', async () => {
-    const upstream = await recordingUpstream((request, response) => response.end(request.body))
-    const gateway = await gatewayTo(upstream.url)
+    const { gateway } = await recordedGateway({}, (request, response) => response.end(request.body))
     const client = new RawConnection(gateway.url)
     const length = 'Content-Length: 3'
     client.write(`${head('POST /checkouts', length)}one${head('DELETE /checkouts', length)}two`)

@@ -107,7 +107,7 @@ describe('an order at one replica for a quote that another one served', { tags: 
     const given = await quote(a)
     const body = JSON.stringify(termsOf(given))
     const said = JSON.parse((await act(b, 'explain', { body, application: 'wallet' })).body)
-    expect(said).toMatchObject({ decision: 'forwarded-live', matchedBy: 'pays', quote: { id: given.id } })
+    expect(said).toMatchObject({ decision: 'forwarded-live', rule: 'pays', quoteId: given.id })
     const refused = await order(b, { quoteId: given.id }, { path: '/v3/orders' })
     expect(expectProblem(refused, 409, 'float-order-required').quoteId).toBe(given.id)
     expect((await order(b, { quoteId: 'unknown' }, { path: '/v3/orders' })).status).toBe(201)

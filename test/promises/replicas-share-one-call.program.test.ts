@@ -10,10 +10,8 @@ import {
   quoteBody,
   quotePath,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import {
   cacheStatusOf,
   eventually,
@@ -23,6 +21,7 @@ import {
   sharing,
   stored,
 } from '../support/gateways/replicas.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
@@ -91,8 +90,7 @@ it('the record of a quote and its copy are one write to the socket, the record f
   tags: ['redis-server'],
 }, async () => {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const gateway = await startGateway(replicaSettings(await valkey(), upstream))
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith(replicaSettings(await valkey(), upstream))
   const prototype = Socket.prototype as unknown as { _writev(chunks: { chunk: unknown }[]): void }
   const writes = vi.spyOn(prototype, '_writev')
   onTestFinished(() => writes.mockRestore())
@@ -115,7 +113,7 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
       (response: ServerResponse) => giveQuote(response, quoteBody(), ['Vary', '*']),
     ],
   ])('makes its own call after %s, and does not wait for a third replica', async (_what, fail) => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { upstream, replicas, waiting } = await replicaStage(3)
     const answers = replicas.map(({ url }) => ask(url))
     await until(() => waiting.length === 1, 'the upstream call')
@@ -141,7 +139,7 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
   })
 
   it('gives up when its last caller leaves, and the lock with it', async () => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { store, here, there, waiting } = await replicaStage(2)
     const leaving = [new AbortController(), new AbortController()] as const
     const leavingFrom = (url: string, { signal }: AbortController) => ask(url, { signal }).catch(() => 'left')

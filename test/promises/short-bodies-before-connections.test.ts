@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -16,8 +16,7 @@ const chunksOf = (text: string, size: number) => {
 const lines = ['POST /checkouts', 'PUT /v3/other', 'POST /v3/orders', 'POST /v3/orders/float']
 
 async function stage() {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url)
+  const { upstream, gateway } = await recordedGateway()
   return { upstream, gateway, client: new RawConnection(gateway.url) }
 }
 

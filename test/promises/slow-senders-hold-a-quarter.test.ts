@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
@@ -23,8 +23,7 @@ describe.each([
   ['payments', '/checkouts'],
 ])('bodies that trickle (%s)', (_name, path) => {
   test('hold a quarter of the connections, wait in a quarter of the queue, and leave the rest to others', async () => {
-    const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 8, queue: 10 })
+    const { upstream, gateway } = await recordedGateway({ UPSTREAM_CONNECTIONS: 8, queue: 10 })
     const streaming = () => upstream.requests.filter(({ method }) => method === 'POST').length
     const clients = trickle(gateway.url, path, 20)
     const answered = () => clients.filter(({ received }) => received.length > 0)
@@ -64,8 +63,7 @@ describe.each([
 })
 
 test('a body that is given up while it waits frees its place, and is never sent', async () => {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, queue: 4 })
+  const { upstream, gateway } = await recordedGateway({ UPSTREAM_CONNECTIONS: 4, queue: 4 })
   trickle(gateway.url, '/checkouts', 1)
   await until(() => upstream.requests.length === 1, 'one to stream')
   for (let round = 0; round < 5; round += 1) {

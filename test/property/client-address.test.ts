@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
 import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
-import { clientAddressHeaders, formatForwarded } from '../../src/http/forwarded.ts'
-import { normalizeAddress } from '../../src/http/ip-address.ts'
+import { clientAddressHeaders } from '../../src/http/headers.ts'
+import { formatForwarded, normalizeAddress } from '../../src/http/ip-address.ts'
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { orderLeftMs } from '../../src/clock.ts'
-import { Events } from '../../src/events.ts'
 import { Ends, serveLeftMs } from '../../src/quotes/ends.ts'
 import { Chance } from '../simulation/chance.ts'
 
@@ -69,7 +68,7 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
   const { ownMs = 0, edgesMs = [0], dateMs = rightDate, ageOf = () => undefined } = world
   const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
   const random = new Chance(seed).next
-  const ends = new Ends(new Events())
+  const ends = new Ends({ note() {} })
   const { nowMs, steadyMs, now } = clocks(ownMs, steps)
   let trueMs = startMs
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { decide as decideByLedger } from '../../src/orders/guard.ts'
+import { FloatOrder } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
@@ -202,7 +202,7 @@ export function play(steps: readonly Step[], entries: number, judged: (one: Judg
     const reading = readOrder(bodyOf(order), { quoteIdFields: ['quoteId', 'quote.id', 'id'], header })
     if (reading.order === undefined) throw new Error(reading.problem)
     const asked = { application, partition, isAddress, ...at }
-    const verdict = decideByLedger(ledger, reading.order, asked, ledger.now())
+    const { verdict } = new FloatOrder(reading.order, asked, ledger)
     const { state, rule } = verdict
     const said = { state, rule, quoteId: 'quote' in verdict ? verdict.quote.id : undefined }
     return { said, expected: decide(order, past, at), order, at, past }

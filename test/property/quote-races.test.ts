@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Clock, Timer, Timers } from '../../src/clock.ts'
+import { type Clock, systemClock, type Timer, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import type { JournalRecord } from '../../src/journal/journal.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { Notes } from '../../src/orders/notes.ts'
+import { ProviderLimit } from '../../src/quotes/provider-limit.ts'
 import { QuotesOfAll } from '../../src/replicas/quotes.ts'
 import { QuoteStage, type StagedCall } from '../support/clients/quote-stage.ts'
 import { quoteBody } from '../support/clients/quotes.ts'
@@ -42,6 +43,10 @@ const history = fc.record({
   commands: fc.array(fc.constantFrom('runs', 'runs', 'runs', 'runs', 'held', 'lost'), { maxLength: 6 }),
 })
 type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never
+
+// One of each for all races: without a listener, and the provider answers no 429.
+const events = new Events()
+const providerLimit = new ProviderLimit({ clock: systemClock, events })
 
 class Race {
   readonly wrong: string[] = []
@@ -157,6 +162,7 @@ class Race {
   }
 }
 
+const partitionOf = ({ address }: { address: string | undefined }) => address
 const noTimer: Timer = { refresh() {}, unref: () => noTimer }
 const lost = Symbol('lost')
 
@@ -173,7 +179,6 @@ class Replica {
   constructor(race: Race, number: number) {
     this.number = number
     const { clock, store } = race
-    const events = new Events()
     const run = async <Answer>(
       operation: Parameters<MemoryStore['clientOf']>[0],
       commands: (client: never) => Promise<Answer>,
@@ -185,7 +190,7 @@ class Replica {
       keyPrefix: '',
       up: true,
       run,
-      post: (...[operation, commands]: Parameters<typeof run>) => void run(operation, commands),
+      insist: run,
     }
     const sharedQuotes = new QuotesOfAll({
       sharedStore: sharedStore as never,
@@ -198,10 +203,13 @@ class Replica {
       wasUsed: (quote: Parameters<Notes['wasUsed']>[0]) => this.notes.wasUsed(quote),
     }
     const onCall = (call: StagedCall) => void race.provide(call, this.askers[Number(call.by)] ?? '')
-    this.stage = new QuoteStage({ clock, notes, sharedQuotes, onCall, partitionOf: ({ address }) => address })
+    const ofReplica = { clock, notes, sharedQuotes, onCall }
+    const ofAll = { providerLimit, quotes: { cacheEntries: 10 }, partitionOf }
+    this.stage = new QuoteStage({ ...ofReplica, ...ofAll })
     this.ledger = new Ledger({ entries: 100, retentionMs: 86_400_000, clock })
     const { cache } = this.stage
-    const journals = { append: (record: JournalRecord) => race.append(record, number) }
+    const stream = { append: (record: JournalRecord) => race.append(record, number) }
+    const journals = { disk: undefined, stream }
     const parts = { ledger: this.ledger, clock, journals, cache, sharedQuotes, events }
     this.notes = new Notes({ ...parts, markOf: (partition) => partition })
   }
@@ -245,7 +253,7 @@ it('whatever comes first, no client has a quote that is over, used, of another a
   await fc.assert(
     fc.asyncProperty(history, fc.scheduler({ act }), async (played, scheduler) => {
       const { wrong, calls } = await play(played, scheduler)
-      expect(wrong).toEqual([])
+      if (wrong.length > 0) expect(wrong).toEqual([])
       if (calls.length < played.clients.length) shared += 1
     }),
     { numRuns: schedules },

@@ -18,6 +18,7 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     ...options,
     listener: {
       quoteLookedUp: (result) => void looked.push(result),
+      quoteServed: (_pair, _leftMs, found) => void (found !== undefined && looked.push(found)),
       quoteNotKept: (reason) => void notKept.push(reason),
       quoteRefreshed: (outcome) => void refreshes.push(outcome),
     },

@@ -1,14 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { attack, expectProblem, startAttackedGateway } from '../support/clients/attack.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-import { type RawUpstream, startRawUpstream } from '../support/upstreams/raw-upstream.ts'
-
-let upstream: RawUpstream | undefined
-let gateway: RunningGateway | undefined
-afterEach(async () => {
-  await gateway?.close()
-  await upstream?.close()
-})
+import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 const get = (target: string, headers = '') =>
   `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}Connection: close\r\n\r\n`
@@ -24,10 +16,10 @@ describe('an answer cannot be split', () => {
     'OK\r\nX\rSet-Cookie: a=b\r\n',
     'OK\rSet-Cookie: a=b\r\n',
   ])('by an upstream that sends %j', async (reasonAndLines) => {
-    upstream = await startRawUpstream((socket) => {
+    const upstream = await rawUpstream((socket) => {
       socket.end(`HTTP/1.1 200 ${reasonAndLines}Content-Length: 2\r\n\r\nok`, 'latin1')
     })
-    gateway = await startGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+    const gateway = await gatewayTo(upstream.url)
     const { answers, rest } = await attack(gateway.url, get('/checkouts/x'))
     expect(answers.length).toBe(1)
     expect(rest).toBe('')

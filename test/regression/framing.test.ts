@@ -1,17 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type AttackedGateway,
-  attack,
-  expectRefusal,
-  smuggled,
-  startAttackedGateway,
-} from '../support/clients/attack.ts'
+import { describe, expect, it } from 'vitest'
+import { attack, attackedGateway, expectRefusal, smuggled } from '../support/clients/attack.ts'
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  gateway = await startAttackedGateway()
-})
-afterAll(() => gateway.close())
+const gateway = attackedGateway({}, { atOnce: true })
 
 let count = 0
 

@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import {
-  type AttackedGateway,
-  attack,
-  expectRefusal,
-  smuggled,
-  startAttackedGateway,
-} from '../support/clients/attack.ts'
+import { describe, expect, it } from 'vitest'
+import { attack, attackedGateway, expectRefusal, smuggled } from '../support/clients/attack.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { gatewayTo } from '../support/gateways/between.ts'
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  gateway = await startAttackedGateway()
-})
-afterAll(() => gateway.close())
-
-beforeEach(() => {
-  gateway.received.length = 0
-})
+const gateway = attackedGateway()
 
 async function expectRefusedUnseen(bytes: string, slug = 'malformed-request') {
   expectRefusal(await attack(gateway.url, bytes + smuggled), 400, slug)

@@ -1,9 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import { counted, giveQuote, lookups, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 
 // A hit is answered within the call that brought its request. Whatever comes on the same connection before or after it,
 // cut anywhere, is one request after another.
@@ -17,12 +16,11 @@ async function started(settings: Record<string, SettingValue> = {}) {
     if (method !== 'GET' || !target.startsWith('/v3/pairs')) response.end(target)
     else giveQuote(response)
   })
-  const gateway = await startGateway({
+  const gateway = await gatewayWith({
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
     ...settings,
   })
-  onTestFinished(() => gateway.close())
   return { gateway, upstream }
 }
 

@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, giveQuote, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
@@ -134,8 +133,7 @@ it('a quote that was ordered while a refresh fetched it again is not served agai
     if (calls === 2) held.push(response)
     else giveQuote(response, calls === 1 ? body : quoteBody({ id: 'another' }))
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: '60000' })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: '60000' })
   await ask(gateway.url)
   // A hit, which begins the refresh.
   await ask(gateway.url)
@@ -162,8 +160,7 @@ it('a clock that is set ahead refuses no live order before the provider has answ
     if (method === 'POST') response.writeHead(201, { Date: new Date(time.nowMs).toUTCString() }).end('{}')
     else giveQuote(response, quoteBody({ expiry: time.nowMs + 20_000 }))
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   await ask(gateway.url)
   time.nowMs += 60_000
   expect((await order(gateway.url, terms)).status).toBe(201)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type AttackedGateway,
   attack,
+  attackedGateway,
   expectProblem,
   expectRefusal,
   type Step,
@@ -10,11 +11,7 @@ import {
 
 const headTimeoutMs = 1_000
 
-let gateway: AttackedGateway
-beforeAll(async () => {
-  gateway = await startAttackedGateway({ headTimeoutMs })
-})
-afterAll(() => gateway.close())
+const gateway = attackedGateway({ headTimeoutMs }, { atOnce: true })
 
 const get = (target: string, headers = '') => `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
 const answered: Step = (socket) => new Promise((resolve) => socket.once('data', resolve))

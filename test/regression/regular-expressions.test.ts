@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dateForms } from '../../src/http/date.ts'
+import { dateForms } from '../../src/quotes/ends.ts'
 import { expressionsIn, expressionsOf, sourceFiles } from '../support/expressions/collect.ts'
 import { tooSlow } from '../support/expressions/cost.ts'
 
@@ -11,7 +11,9 @@ const seesNoRequest: Readonly<Record<string, string>> = {
   'src/config/': 'reads the settings, once, at the start',
 }
 /** Made of text; a test cannot read those out of the source. */
-const builtOfText: Readonly<Record<string, readonly RegExp[]>> = { 'src/http/date.ts': dateForms }
+const builtOfText: Readonly<Record<string, readonly RegExp[]>> = {
+  'src/quotes/ends.ts': dateForms,
+}
 
 const reachable = sourceFiles().filter(
   (path) => !Object.keys(seesNoRequest).some((room) => path.startsWith(room)),

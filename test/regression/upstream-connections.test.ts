@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { lifeMs } from '../../src/upstream/connections.ts'
+import { lifeMs } from '../../src/upstream/connection.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'

@@ -3,16 +3,17 @@ import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import type { End } from '../../src/quotes/ends.ts'
 import type { StoredQuote } from '../../src/quotes/quote.ts'
-import { QuoteCopies } from '../../src/replicas/quote-copies.ts'
+import { forgetCopy, idLine } from '../../src/replicas/quote-copies.ts'
 import { QuotesOfAll } from '../../src/replicas/quotes.ts'
 import { until } from '../support/gateways/between.ts'
+import { copyOf } from '../support/stores/copy-of.ts'
 import { storedQuote } from '../support/stores/stored-quote.ts'
 import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
 
 const keyPrefix = 'test:'
 const storeKey = `${keyPrefix}cache:key`
 const token = 'a'
-const wanted = (changes = {}) => ({ expiresAfterMs: 0, minLeftMs: 0, token, lockMs: 10_000, ...changes })
+const wanted = (changes = {}) => ({ expiresAfterMs: 0, minLeftMs: 0, lockMs: 10_000, ...changes })
 const lifeMs = 20_000
 
 /** The instants of the steady clock of this process. */
@@ -51,13 +52,19 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       nowMs: () => Date.now() + time.wallAheadMs,
       steadyMs: () => performance.now() + steadyAheadMs,
     }
-    const copies = new QuoteCopies(await storeAt(server.url, { keyPrefix }), clock)
-    async function put(quote: StoredQuote, holder = token) {
-      const asked = await copies.getOrLock('key', wanted({ expiresAfterMs: quote.expiresAtMs }))
-      return copies.put('key', quote, { token: holder, storeAheadMs: asked?.storeAheadMs ?? Number.NaN })
+    const store = await storeAt(server.url, { keyPrefix })
+    const copy = (asker = token) => copyOf({ store, clock, token: asker })
+    /** What a look finds; undefined: the store failed. */
+    async function look(changes = {}, asker = token) {
+      const found = copy(asker)
+      return (await found.look(wanted(changes))) ? found : undefined
     }
-    const idThere = async () => (await copies.getOrLock('key', wanted({ lockMs: 0 })))?.quote?.id
-    return { copies, clock, time, put, idThere }
+    async function put(quote: StoredQuote, holder = token) {
+      return (await look({ expiresAfterMs: quote.expiresAtMs }, holder))?.put(quote)
+    }
+    const idThere = async () => (await look({ lockMs: 0 }))?.quote?.id
+    const forget = (id: string) => forgetCopy(store, 'key', idLine(id))
+    return { copy, look, forget, clock, time, put, idThere }
   }
 
   it.each([
@@ -70,13 +77,12 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     const here = await replica({ steadyAheadMs: 5_000 })
     const there = await replica({ wallAheadMs: apartMs, steadyAheadMs: 900_000, isFirst: false })
     const beganMs = performance.now()
-    const asked = await here.copies.getOrLock('key', wanted())
+    const asked = await here.look()
     const quote = dated(here.clock)
     here.time.wallAheadMs += stepMs
     if (storePausesMs > 0) await server.ask('CLIENT', 'PAUSE', storePausesMs)
-    const lock = { token, storeAheadMs: asked?.storeAheadMs ?? Number.NaN }
-    expect(await here.copies.put('key', quote, lock)).toBe(true)
-    const { end } = (await there.copies.getOrLock('key', wanted()))?.quote ?? {}
+    expect(await asked?.put(quote)).toBe(true)
+    const { end } = (await there.look())?.quote ?? {}
     const tookMs = performance.now() - beganMs + 10
     const [read, its] = [bySteadyClock(end, 900_000), bySteadyClock(quote.end, 5_000)]
     expect(read.servedUntilMs).toBeLessThanOrEqual(its.servedUntilMs)
@@ -106,15 +112,15 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   })
 
   it('is removed by its id alone', async () => {
-    const { copies, put, clock, idThere } = await replica()
+    const { forget, put, clock, idThere } = await replica()
     await put(dated(clock, { id: 'used' }))
-    for (const other of ['use', 'x"used', 'next']) await copies.forget('key', other)
+    for (const other of ['use', 'x"used', 'next']) await forget(other)
     expect(await idThere()).toBe('used')
     await put(dated(clock, { id: 'next' }))
     // As from a replica that was slow to say it.
-    await copies.forget('key', 'used')
+    await forget('used')
     expect(await idThere()).toBe('next')
-    await copies.forget('key', 'next')
+    await forget('next')
     expect(await idThere()).toBe(undefined)
   })
 
@@ -122,20 +128,21 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     ['is the one that the asker has', (quote: StoredQuote) => ({ expiresAfterMs: quote.expiresAtMs })],
     ['has too little left', () => ({ minLeftMs: lifeMs })],
   ])('is not returned if it %s', async (_what, changes) => {
-    const { copies, put, clock } = await replica()
+    const { look, put, clock } = await replica()
     const quote = dated(clock)
     await put(quote)
-    expect(await copies.getOrLock('key', wanted())).toMatchObject({ quote: { id: quote.id } })
-    expect(await copies.getOrLock('key', wanted(changes(quote)))).toMatchObject({ lockHolder: token })
+    expect(await look()).toMatchObject({ quote: { id: quote.id } })
+    expect(await look(changes(quote))).toMatchObject({ lockHolder: token })
   })
 
   it('is put under a lock that one caller has until it is returned, with the quote or without', async () => {
-    const { copies, put, clock } = await replica()
+    const { copy, look, put, clock } = await replica()
     const never = Number.MAX_SAFE_INTEGER
-    const holder = async (asker: string, more = {}) =>
-      (await copies.getOrLock('key', wanted({ token: asker, ...more })))?.lockHolder
+    const holder = async (asker: string, more = {}) => (await look(more, asker))?.lockHolder
+    /** As the one that has the lock, whether it has or not. */
+    const unlock = (asker: string) => Object.assign(copy(asker), { lockHolder: asker }).release()
     expect(await holder('a')).toBe('a')
-    copies.unlock('key', 'b')
+    unlock('b')
     expect(await holder('b')).toBe('a')
     await put(dated(clock, { id: 'slow' }), 'other')
     expect(await holder('b', { expiresAfterMs: never })).toBe('a')
@@ -148,7 +155,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       })
       return latest === 'c'
     }, 'the lock to be over')
-    copies.unlock('key', 'c')
+    unlock('c')
     expect(await holder('d', { expiresAfterMs: never })).toBe('d')
   })
 
@@ -159,17 +166,17 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
     ['nothing that is a copy', 'from the future'],
   ])('is not used with %s, and is removed', async (_damage, changes) => {
-    const { copies, put, clock } = await replica()
+    const { look, put, clock } = await replica()
     await put(dated(clock, typeof changes === 'string' ? {} : changes))
     if (typeof changes === 'string') await server.ask('HSET', storeKey, 'quote', changes)
-    expect(await copies.getOrLock('key', wanted())).toBeUndefined()
-    expect(await copies.getOrLock('key', wanted())).toMatchObject({ lockHolder: token })
+    expect(await look()).toBeUndefined()
+    expect(await look()).toMatchObject({ lockHolder: token })
   })
 
   it("loses the headers of another version's copy that would be wrong in a later answer", async () => {
-    const { copies, put, clock } = await replica()
+    const { look, put, clock } = await replica()
     await put(dated(clock, { headers: ['Content-Length', '3', 'X-A', 'a'] }))
-    expect(await copies.getOrLock('key', wanted())).toMatchObject({ quote: { headers: ['X-A', 'a'] } })
+    expect(await look()).toMatchObject({ quote: { headers: ['X-A', 'a'] } })
   })
 
   it('is not asked for twice in one call, if it is over by its end', async () => {
@@ -185,7 +192,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       return answer
     }
     const shared = new QuotesOfAll({
-      sharedStore: { keyPrefix, up: true, post: () => {}, run },
+      sharedStore: { keyPrefix, up: true, run, insist: run },
       ...{ clock, minValidityMs: 0, lockWaitMs: 1_000, isUsed: () => false, events: new Events() },
     })
     const { signal } = new AbortController()
@@ -196,10 +203,12 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   it('fails no call once the server is gone', async () => {
     const own = await startValkey()
     onTestFinished(() => own.end())
-    const copies = new QuoteCopies(await storeAt(own.url), systemClock)
+    const store = await storeAt(own.url)
+    const copy = copyOf({ store, clock: systemClock })
+    await copy.look(wanted())
     await own.kill()
-    expect(await copies.getOrLock('key', wanted())).toBeUndefined()
-    expect(await copies.put('key', dated(systemClock), { token, storeAheadMs: 0 })).toBe(false)
-    await copies.forget('key', 'quote-1')
+    expect(await copy.put(dated(systemClock))).toBe(false)
+    expect(await copy.look(wanted())).toBe(false)
+    await forgetCopy(store, 'key', idLine('quote-1'))
   })
 })

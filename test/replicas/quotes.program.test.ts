@@ -8,11 +8,11 @@ import {
   lookups,
   quoteBody,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
 import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { cacheStatusOf, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 it('a replica whose clock is an hour behind serves no quote of another one past its expiry', {
   tags: ['redis-server'],
@@ -41,7 +41,7 @@ describe('after a call that failed by time, a replica', { tags: ['redis-server']
   const hanging = { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' }
 
   it('makes one further call at once for those that joined, and shares its quote with the others', async () => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { upstream, here, there, waiting } = await replicaStage(2, hanging)
     const beginner = ask(here.url)
     await until(() => waiting.length === 1, 'the call')
@@ -107,7 +107,7 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
   }
 
   it('goes to no client at another replica that waits for the call', async () => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { waiting, callOf, atHere, atThere } = await refusedAtOneReplica()
     giveQuote(callOf(a1))
     giveQuote(callOf(b1))

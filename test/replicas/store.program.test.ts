@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { QuoteCopies } from '../../src/replicas/quote-copies.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { gatewayTo, pause, until } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { copyOf } from '../support/stores/copy-of.ts'
 import { everyKindOfRequest } from '../support/stores/store-users.ts'
 import { storedQuote } from '../support/stores/stored-quote.ts'
 import {
@@ -59,14 +59,15 @@ describe('replicas share', { tags: ['redis-server'] }, () => {
   test('all servers of a Cluster, where the recommended user may also ask which has which keys', async () => {
     const { url, servers } = await valkeyCluster()
     for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
-    const copies = async () => new QuoteCopies(await storeAt(asUser(url)), systemClock)
-    const [here, there] = [await copies(), await copies()]
-    const wanted = { expiresAfterMs: 0, minLeftMs: 0, token: 'a', lockMs: 10_000 }
+    const [here, there] = [await storeAt(asUser(url)), await storeAt(asUser(url))]
+    const wanted = { expiresAfterMs: 0, minLeftMs: 0, lockMs: 10_000 }
     for (let index = 0; index < 50; index += 1) {
-      const id = `key ${index}`
-      const { storeAheadMs = Number.NaN } = (await here.getOrLock(id, wanted)) ?? {}
-      expect(await here.put(id, storedQuote({ id }), { token: 'a', storeAheadMs })).toBe(true)
-      expect(await there.getOrLock(id, wanted)).toMatchObject({ quote: { id } })
+      const key = `key ${index}`
+      const [put, found] = [here, there].map((store) => copyOf({ store, clock: systemClock, key }))
+      await put?.look(wanted)
+      expect(await put?.put(storedQuote({ id: key }))).toBe(true)
+      await found?.look(wanted)
+      expect(found?.quote).toMatchObject({ id: key })
     }
     for (const server of servers) expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
   })

@@ -1,10 +1,10 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { act } from '../operations/support.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, counted, giveQuote, quoteBody, quotePath, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { pause } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
 import {
   cacheStatusOf,
   eventually,
@@ -86,8 +86,7 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
     expect(idOf(await askAs('2', here.url))).toBe('a')
     await order(here.url, 'a')
     await pause(200)
-    const later = await startGateway(replicaSettings(store, upstream))
-    onTestFinished(() => later.close())
+    const later = await gatewayWith(replicaSettings(store, upstream))
     expect(idOf(await askAs('1', later.url))).toBe('b')
     expect(idOf(await askAs('1', there.url))).not.toBe('a')
   })
@@ -106,8 +105,7 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
     store.thaw()
     await eventually('it to be gone here', async () => idOf(await ask(here.url, { path: path(1) })) !== id)
     expect(idOf(await ask(there.url, { path: path(1) }))).not.toBe(id)
-    const later = await startGateway(replicaSettings(store, stage.upstream))
-    onTestFinished(() => later.close())
+    const later = await gatewayWith(replicaSettings(store, stage.upstream))
     expect(idOf(await ask(later.url, { path: path(1) }))).not.toBe(id)
   })
 })

@@ -40,49 +40,6 @@ describe('a float order with Quotegate-Quote', () => {
     expect(await decided('forwarded', 'live')).toBe(3)
   })
 
-  it('for an expired quote is refused, though another quote with its terms lives', async () => {
-    const { arrived, clock, first, order } = await twoQuotes()
-    clock.set(first.expiry)
-    expect((await order(termsOf(first))).status).toBe(201)
-    const refused = await order(termsOf(first), { headers: naming(first.id) })
-    expect(expectProblem(refused, 409, 'quote-expired')).toMatchObject({ quoteId: first.id, expiredForMs: 0 })
-    expect(arrived()).toHaveLength(1)
-  })
-
-  it.each(['forward', 'refuse'] as const)(
-    'of an unknown quote is unknown, though its terms are those of a live quote: %s',
-    async (unknown) => {
-      const { arrived, clock, decided, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: unknown })
-      const given = await quote()
-      for (const body of [termsOf(given), { ...termsOf(given), id: '17' }]) {
-        for (const nowMs of [given.expiry - 1, given.expiry]) {
-          clock.set(nowMs)
-          const answer = await order(body, { headers: naming('of-another-source') })
-          if (unknown === 'refuse') expectProblem(answer, 409, 'quote-unknown')
-          else expect(answer.status).toBe(201)
-        }
-      }
-      expect(arrived()).toHaveLength(unknown === 'refuse' ? 0 : 4)
-      expect(await decided(unknown === 'refuse' ? 'refused' : 'forwarded', 'unknown')).toBe(4)
-    },
-  )
-
-  it('and with a field that names a quote: one live quote of the two is enough, and one known quote decides', async () => {
-    const { arrived, clock, first, order, second } = await twoQuotes()
-    clock.set(first.expiry)
-    const { id: old } = first
-    const { id: live } = second
-    const send = (headerAndField: string) => {
-      const [header = '', quoteId] = headerAndField.split(' ')
-      return order({ ...termsOf(first), quoteId }, { headers: naming(header) })
-    }
-    for (const pair of [`${old} ${live}`, `${live} ${old}`, `unknown ${live}`, `${live} unknown`])
-      expect((await send(pair)).status).toBe(201)
-    for (const pair of [`${old} unknown`, `unknown ${old}`])
-      expect(expectProblem(await send(pair), 409, 'quote-expired').quoteId).toBe(old)
-    expect(arrived()).toHaveLength(4)
-  })
-
   it('and two of it, or a comma in it, is 400, and nothing is sent', async () => {
     const { arrived, order, quote } = await orderStage()
     const given = await quote()

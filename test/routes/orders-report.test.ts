@@ -139,6 +139,6 @@ it('the check of an order foretells whether it is reported or refused', async ()
     clock.set(given.expiry)
     const body = JSON.stringify(termsOf(given))
     const explained = await act(gateway, 'explain', { body, application: 'wallet' })
-    expect(JSON.parse(explained.body)).toMatchObject({ decision, quote: { id: given.id } })
+    expect(JSON.parse(explained.body)).toMatchObject({ decision, quoteId: given.id })
   }
 })

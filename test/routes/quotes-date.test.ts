@@ -1,7 +1,6 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { asking, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 const utc = (ms: number) => new Date(ms).toUTCString()
@@ -15,8 +14,7 @@ async function stage() {
     giveQuote(response, quoteBody({ expiry: nowMs + 30_000 }), provider.headersAt(nowMs))
   })
   const log = await keptLog('warn')
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
   async function said() {
     const status = await fetch(`${gateway.operationsUrl}/status`)
     const { clock: shown } = (await status.json()) as { clock: { unknown: boolean } }

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
 import { valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { recordedGateway } from '../support/gateways/between.ts'
 
 async function parts(settings: Record<string, string> = {}) {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const gateway = await gatewayTo(upstream.url, settings)
+  const { upstream, gateway } = await recordedGateway(settings, (_request, response) => giveQuote(response))
   return { upstream, gateway }
 }
 

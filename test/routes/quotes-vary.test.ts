@@ -1,10 +1,9 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const byDefault = 'App-Name, App-Version, User-Agent, Authorization, Forwarded'
 const request = (method = 'GET', line = 'X-A: 1') =>
@@ -34,10 +33,7 @@ describe('a quote names in Vary every header that chose it:', () => {
   it('where each answer is written by Node: with a rate limit, or mounted in another server', async () => {
     const limited = await quoting([], { RATE_LIMIT_PER_MINUTE: 100 })
     const mounted = await quoting(['Vary', 'Origin'])
-    const server = createServer(mounted.listener).listen(0, '127.0.0.1')
-    onTestFinished(() => void server.close())
-    await once(server, 'listening')
-    const mountedUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { url: mountedUrl } = await listening(createServer(mounted.listener))
     for (const how of ['stored', 'hit']) {
       expect(await varyOf(limited.url)).toEqual([how, [byDefault]])
       expect(await varyOf(mountedUrl)).toEqual([how, [`${byDefault}, Origin`]])

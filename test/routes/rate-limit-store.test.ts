@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { RateLimiter, Taken } from '../../src/client/rate-limiter.ts'
 import type { Clock } from '../../src/clock.ts'
 import {
@@ -12,10 +12,9 @@ import {
   lookups,
   quoteBody,
   untilCounted,
-  watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 interface Counting {
   bucket: string
@@ -48,7 +47,7 @@ function slowLimiter() {
 async function slowlyLimited(settings: Record<string, string> = {}, clock?: Clock) {
   const slow = slowLimiter()
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const gateway = await startGateway(
+  const gateway = await gatewayWith(
     {
       SWAP_BASE_URL: upstream.url,
       RATE_LIMIT_PER_MINUTE: 10,
@@ -59,7 +58,6 @@ async function slowlyLimited(settings: Record<string, string> = {}, clock?: Cloc
     },
     { rateLimiter: slow.limiter, ...(clock ? { clock } : {}) },
   )
-  onTestFinished(() => gateway.close())
   const quoteFor = (address: string, signal?: AbortSignal) =>
     ask(gateway.url, {
       headers: ['App-Name', 'wallet', 'Forwarded', `for=${address}`],
@@ -98,7 +96,7 @@ describe('while a slow store counts', () => {
   })
 
   it('and all clients leave, the upstream is not called', async () => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const leaving = new AbortController()
     const crowd = [quoteFor('203.0.113.7', leaving.signal), quoteFor('203.0.113.7', leaving.signal)]
@@ -118,7 +116,7 @@ describe('while a slow store counts', () => {
     ['/v3/anything', 100, 'swap'],
     ['/v3/orders', 70_000, 'order'],
   ])('an upload to %s breaks off, nothing is sent and nothing is thrown', async (path, bytes, route) => {
-    const unhandled = watchForUnhandled()
+    const unhandled = escapedErrors()
     const { counting, gateway, upstream } = await slowlyLimited()
     const { hostname, port } = new URL(gateway.url)
     const upload = request({ hostname, port, path, method: 'POST', agent: false })

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createOperationsServer } from '../../src/server/pipeline.ts'
-import { gatewayWith, quote } from '../operations/support.ts'
+import { quote } from '../operations/support.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { until } from '../support/gateways/between.ts'
+import { gatewayWith, until } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
 const dropAll =
@@ -20,13 +20,7 @@ async function serverOf(maxConnections: number) {
     },
     { maxConnections },
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, waiting }
+  return { url: (await listening(server)).url, waiting }
 }
 
 test('a pipelined request is served once the one before it is answered', async () => {

@@ -1,21 +1,15 @@
-import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import type { Socket } from 'node:net'
+import { expect, it } from 'vitest'
 import { Events } from '../../src/events.ts'
 import { headRefusal } from '../../src/server/head-checks.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { attack, type Step } from '../support/clients/attack.ts'
+import { listening } from '../support/machine/listening.ts'
 
 async function serve(listener: RequestListener, onSocket = (_socket: Socket) => {}): Promise<string> {
   const server = createTrafficServer({ listener, headTimeoutMs: 200, keepAliveMs: 200, events: new Events() })
-  server.on('connection', onSocket).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listening(server.on('connection', onSocket))).url
 }
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { timeSpent, type UpstreamTimes } from '../../src/server/exchange.ts'
+import { Exchange, type UpstreamTimes } from '../../src/server/exchange.ts'
+
+function timeSpent(of: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>, durationMs: number) {
+  return Exchange.prototype.timeSpent.call(of as Exchange, durationMs)
+}
 
 const aTime = fc.integer({ min: 0, max: 30_000 })
 const perhaps = fc.option(aTime, { nil: undefined })

@@ -28,7 +28,7 @@ export class Line extends Duplex {
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
     const peer = this.#peer
     if (peer.destroyed) {
-      done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
+      done(failure('write', 'EPIPE'))
       return
     }
     process.nextTick(() => {
@@ -56,7 +56,7 @@ export class Line extends Duplex {
 
   resetAndDestroy(): this {
     const peer = this.#peer
-    process.nextTick(() => peer.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })))
+    process.nextTick(() => peer.destroy(failure('read', 'ECONNRESET')))
     return this.destroy()
   }
 
@@ -74,6 +74,12 @@ export class Line extends Duplex {
   readonly unref = (): this => this
   readonly setNoDelay = (): this => this
   readonly setKeepAlive = (): this => this
+}
+
+/** Its stack takes long to write, and is read by the streams of Node alone. */
+function failure(call: string, code: string): Error {
+  const message = `${call} ${code}`
+  return Object.assign(new Error(message), { code, stack: message })
 }
 
 export interface Message {

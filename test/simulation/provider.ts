@@ -1,4 +1,4 @@
-import type { ConnectionOptions } from '../../src/upstream/connector.ts'
+import type { ConnectionOptions } from '../../src/upstream/connection.ts'
 import type { Chance } from './chance.ts'
 import { Line, type Message, readMessages } from './line.ts'
 import type { World } from './world.ts'

@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { closeAll } from '../../src/gateway/lifecycle.ts'
 import { makeParts, type Parts } from '../../src/gateway/parts.ts'
 import { silentLogger } from '../../src/process/logger.ts'
-import { createApp } from '../../src/routes/app.ts'
+import { createApp } from '../../src/server/app.ts'
 import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
 import { Line } from './line.ts'
 import { StoreLine } from './store-line.ts'
@@ -81,18 +81,20 @@ export class Replica {
         PORT: 0,
         ADMIN_PORT: 0,
         UPSTREAM_CONNECTIONS: 8,
+        // The slots of the default, which no history fills, took half of a start.
+        QUOTE_CACHE_ENTRIES: 1_000,
         QUOTE_REFRESH_AHEAD_MS: this.number === 0 ? 2_000 : 0,
       },
     }
     const sharedStore = new StoreLine(this.#world.store, timers)
-    const making = makeParts(loadConfig(settings, { listens: false }), {
+    const making = makeParts(loadConfig(settings, { by: 'library' }), {
       log: silentLogger(),
       overrides: { clock, network: { connect: this.#connect, sharedStore } },
       opened: (close) => this.#closes.unshift(close),
     })
     this.parts = await this.#world.untilThen(making)
     const { events, exchanges, journals, keys, notes } = this.parts
-    await journals.start(notes)
+    await journals.stream?.start(notes)
     await keys.start()
     const { listener, messages } = createApp(exchanges, this.parts)
     this.#server = createTrafficServer({ listener, messages, events, timers, headTimeoutMs: 10_000 })
@@ -130,8 +132,8 @@ export class Replica {
   /** Its process ends as it should, once all is answered. */
   async close(): Promise<void> {
     this.isServing = false
-    const { exchanges, orderSender } = this.parts
-    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orderSender.sent > 0; ms += 100)
+    const { exchanges, orders } = this.parts
+    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orders.sent > 0; ms += 100)
       await new Promise<void>((resolve) => this.timers.setTimeout(resolve, 100))
     await closeAll(this.#closes.map((close) => () => close(0)))
     for (const line of this.#lines) line.destroy()
@@ -139,11 +141,11 @@ export class Replica {
 
   /** What it still holds though no client waits. */
   held(): string[] {
-    const { bodies, cache, exchanges, orderSender, upstream } = this.parts
+    const { bodies, cache, exchanges, orders, upstream } = this.parts
     const counts = {
       exchanges: exchanges.inFlight,
       flights: cache.flights.size,
-      orders: orderSender.sent,
+      orders: orders.sent,
       'bytes of bodies': bodies.heldBytes,
       connections: upstream.connections.busy + upstream.connections.waiting,
       calls: upstream.inFlight,

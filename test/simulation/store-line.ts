@@ -87,10 +87,6 @@ export class StoreLine implements SharedStore {
     return this.#within(1_000, operation, commands)
   }
 
-  post(operation: StoreOperation, commands: StoreCommands<unknown>): void {
-    void this.#within(1_000, operation, commands)
-  }
-
   async describeServer() {
     return { version: '7.2.0', maxmemoryPolicy: 'noeviction' }
   }
@@ -99,11 +95,8 @@ export class StoreLine implements SharedStore {
     return this.#send(() => this.#store.stream.append(text))
   }
 
-  readEntries(_key: string, { id, withTime }: { id: string; withTime: boolean }): Promise<StreamPart> {
-    return this.#send(() => {
-      const { stream } = this.#store
-      return { ...stream.info(), entries: stream.after(id), storeNowMs: withTime ? Date.now() : undefined }
-    })
+  readEntries(_key: string, fromId: string): Promise<StreamPart> {
+    return this.#send(() => this.#store.stream.read(fromId))
   }
 
   async close(): Promise<void> {}

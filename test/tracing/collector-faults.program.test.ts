@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { asking, counted, untilCounted } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { inEnvironment, startCollector } from '../support/observing/collector.ts'
 import { traced } from './support.ts'
@@ -37,7 +37,7 @@ test('a collector that answers 503 is tried again, and gets all spans', async ()
     response.end()
   })
   await asking(gateway.url, '0.1')
-  await until(() => answers === 2, 'a second try')
+  await until(() => answers >= 2, 'a second try')
   await collector.received(6)
   expect(await counted(gateway, dropped)).toBe(0)
 })
@@ -73,7 +73,7 @@ test.each<[string, string, (response: ServerResponse) => void]>([
   const [, OTEL_EXPORTER_OTLP_PROTOCOL, answer] = row
   const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL }, answer)
   await asking(gateway.url, '0.1')
-  await collector.received(3)
+  await until(() => collector.requests.length > 0, 'the spans')
   await gateway.close()
   expect(await counted(gateway, dropped)).toBe(0)
 })
@@ -81,16 +81,16 @@ test.each<[string, string, (response: ServerResponse) => void]>([
 test('OpenTelemetry reads its own names from the environment of the program, and no secret is logged', async () => {
   const collector = await startCollector()
   const upstream = await recordingUpstream()
-  const program = startProgram([], {
-    ...{ PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', LOG_LEVEL: 'trace', SWAP_BASE_URL: upstream.url },
-    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key' },
+  const { url, ...program } = await startListening({
+    ...{ LOG_LEVEL: 'trace', SWAP_BASE_URL: upstream.url },
+    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key',
     ...{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_SERVICE_NAME: 'gate' },
     ...{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '8' },
     ...{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-other=1', OTEL_LOG_LEVEL: 'all' },
     // Ours says where, checked like every base URL.
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/other',
   })
-  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)"/)
   await asking(url, '0.1')
   await collector.received(3)
   expect(collector.requests).toHaveLength(3)

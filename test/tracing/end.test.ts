@@ -16,7 +16,7 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
   inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '60000', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: String(batch) })
   const tracing = new OtlpTracing({
     endpoint: collector.url,
-    protocol: 'http/protobuf',
+    protocol: 'http/json',
     sampler: 'always_on',
     samplerRatio: 1,
     isTrustedPeer: () => false,

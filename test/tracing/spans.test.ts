@@ -22,14 +22,14 @@ async function exactly(
 const instance = expect.stringMatching(/^[\da-f]{8}-[\da-f-]{27}$/)
 
 test.each([
-  ['http/json', 'service.name=other,note=a%2Cb', { 'service.version': version, note: 'a,b' }, instance],
-  ['http/protobuf', 'service.version=v,service.instance.id=pod-7', { 'service.version': 'v' }, 'pod-7'],
+  ['service.name=other,note=a%2Cb', { 'service.version': version, note: 'a,b' }, instance],
+  ['service.version=v,service.instance.id=pod-7', { 'service.version': 'v' }, 'pod-7'],
 ])(
-  'by %s, a quote that is fetched has a span for the request, the connecting and the call; a hit has one',
-  async (protocol, OTEL_RESOURCE_ATTRIBUTES, resource, instanceId) => {
+  'a quote that is fetched has a span for the request, the connecting and the call; a hit has one: of %s',
+  async (OTEL_RESOURCE_ATTRIBUTES, resource, instanceId) => {
     const headers = { OTEL_EXPORTER_OTLP_HEADERS: 'api-key=very%20secret' }
     inEnvironment({ ...headers, OTEL_SERVICE_NAME: 'gate', OTEL_RESOURCE_ATTRIBUTES })
-    const { collector, gateway, upstream } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
+    const { collector, gateway, upstream } = await traced()
     await asking(gateway.url, '0.1')
     await asking(gateway.url, '0.1')
     expect(await exactly(collector, 4, ['quotegate.cache'])).toEqual([
@@ -70,6 +70,16 @@ test.each([
     expect(collector.requests[0]).toMatchObject({ path: '/v1/traces', headers: { 'api-key': 'very secret' } })
   },
 )
+
+test('spans are sent as protobuf too', async () => {
+  const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' })
+  await asking(gateway.url, '0.1')
+  await gateway.close()
+  const [sent] = collector.requests
+  expect([sent?.path, sent?.headers['content-type']]).toEqual(['/v1/traces', 'application/x-protobuf'])
+  const all = Buffer.concat(collector.requests.map(({ body }) => body))
+  expect(all.toString('latin1')).toContain('quotegate.request_id')
+})
 
 test('an order that is sent records the decision, and carries the span of its call', async () => {
   const { collector, gateway, upstream } = await traced()

@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { systemTimers } from '../../src/clock.ts'
 import { ClientGone, UpstreamFailure } from '../../src/http/failure.ts'
 import { Problem } from '../../src/http/problem.ts'
-import type { Permit } from '../../src/upstream/breakers.ts'
-import { Call } from '../../src/upstream/call.ts'
-import type { Caller, Connection } from '../../src/upstream/connections.ts'
+import type { BreakerState, Permit } from '../../src/upstream/breakers.ts'
+import { Call, reasonBytes } from '../../src/upstream/call.ts'
+import type { Connection } from '../../src/upstream/connection.ts'
+import type { Caller } from '../../src/upstream/connections.ts'
 import type { Outcome } from '../../src/upstream/fault.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
@@ -18,7 +19,7 @@ interface Trial {
   retries?: number
   isTrial?: boolean
   isConnectionTrial?: boolean
-  mayRetry?: () => boolean
+  connections?: BreakerState
 }
 
 function permitInto(verdicts: string[], isTrial: boolean): Permit {
@@ -49,6 +50,10 @@ function call(options: Trial = {}) {
     expectAnswer() {},
     dispatch: (_request: unknown, handler: Dispatcher.DispatchHandler) => tries.push(handler),
   } as unknown as Connection
+  const connections = {
+    state: options.connections ?? 'closed',
+    close: () => void connecting.push('connected'),
+  }
   const subject = new Call(
     {
       kind: 'other',
@@ -65,24 +70,23 @@ function call(options: Trial = {}) {
     {
       lane: 'other',
       permit: permitInto(verdicts, options.isTrial ?? false),
-      context: {
+      upstream: {
         name: 'swap',
         timers: systemTimers,
+        url: new URL('http://127.0.0.1'),
         basePath: '',
         retries: options.retries ?? 1,
         maxWaitMs: 10_000,
-        traceTry: () => undefined,
         connections: {
           take: (caller: Caller) =>
             caller.start(connection, permitInto(connecting, options.isConnectionTrial ?? false)),
           withdraw: () => false,
           giveBack() {},
         },
-        mayRetry: options.mayRetry ?? (() => true),
-        connected: () => connecting.push('connected'),
-        failed: () => {},
-        retried: () => {},
-        ended: (outcome) => outcomes.push(outcome),
+        breakers: { states: { connections } },
+        callFailed: () => {},
+        callRetried: () => {},
+        callEnded: (outcome) => outcomes.push(outcome),
       },
     },
   )
@@ -190,7 +194,7 @@ test.each<[string, Trial, number]>([
   ['not with retries=0', { retries: 0 }, 1],
   ["not as the trial of its kind's breaker", { isTrial: true }, 1],
   ["not as the trial of the connections' breaker", { isConnectionTrial: true }, 1],
-  ['not while connections are stopped', { mayRetry: () => false }, 1],
+  ['not while connections are stopped', { connections: 'open' }, 1],
 ])('a request is sent again %s', async (_when, options, tries) => {
   const it = call(options)
   for (let count = 0; count < tries; count += 1) await it.fail(coded('ECONNREFUSED'))
@@ -274,4 +278,19 @@ test('for any events in any order: one report to the breaker, one end, no extra 
     ),
     { numRuns: 2_000 },
   )
+})
+
+describe('the bytes of a reason phrase', () => {
+  test('are restored from what undici read as UTF-8', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme-composite' }), (reason) => {
+        fc.pre(!reason.includes('\ufffd'))
+        expect(Buffer.from(reasonBytes(reason), 'latin1').toString('utf8')).toBe(reason)
+      }),
+    )
+  })
+
+  test('are dropped if they were not UTF-8, because undici has mangled them', () => {
+    expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe('')
+  })
 })

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, rawUpstream, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
 
 // Which headers are left of any is the property of test/http/headers.test.ts.
 
 async function headersUpstream(lines: string): Promise<string[]> {
-  const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url)
+  const { upstream, gateway } = await recordedGateway()
   await rawExchange(gateway.url, `GET /checkouts HTTP/1.1\r\nHost: g\r\n${lines}\r\n`)
   return upstream.requests[0]?.rawHeaders ?? []
 }
@@ -45,8 +44,7 @@ describe('hop-by-hop headers, and those that any line of Connection names, are n
 
 describe('Connection', () => {
   test('cannot remove headers that the gateway sets for the swap upstream', async () => {
-    const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { SWAP_APP_NAME: 'supplied' })
+    const { upstream, gateway } = await recordedGateway({ SWAP_APP_NAME: 'supplied' })
     await rawExchange(
       gateway.url,
       'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: own\r\nX-Request-Id: mine\r\n' +

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { untilCounted } from '../support/clients/quotes.ts'
 import { gatewayTo, until } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 
 // A small upload that comes in pieces is in test/promises/short-bodies-before-connections.test.ts.
 
@@ -20,10 +21,7 @@ async function listeningUpstream(answer: (socket: Socket) => void) {
       answer(socket)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return { pieces, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  return { pieces, url: (await listening(server)).url }
 }
 
 async function client(url: string) {

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type LookupFunction, type Socket } from 'node:net'
+import { connect, createServer, type LookupFunction, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { type ParsedAnswer, rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { listening } from '../support/machine/listening.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
 import { type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
@@ -56,7 +56,7 @@ describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () =>
     const send = async () => expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
     for (let times = 0; times < 5; times += 1) await send()
     expect([proxy.heads.length, upstream.requests.length]).toEqual([1, 5])
-    expect(edge.upstream.connections).toEqual({ busy: 0, idle: 1, waiting: 0 })
+    expect(edge.upstream.connections).toMatchObject({ busy: 0, idle: 1, waiting: 0 })
     for (const { client } of proxy.tunnels) client.resetAndDestroy()
     await until(() => edge.upstream.connections.idle === 0, 'the reset to be seen')
     await send()
@@ -173,9 +173,7 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
     const proxy = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'))
     })
-    await new Promise<void>((resolve) => proxy.listen(0, '::1', resolve))
-    onTestFinished(() => void proxy.close())
-    const { port } = proxy.address() as AddressInfo
+    const { port } = await listening(proxy, 0, '::1')
     const options = { proxy: { host: '::1', port, authorization: undefined } }
     const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
     const answer = await rawExchange(edge.url, post('{}'))
@@ -209,7 +207,7 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
     const identity = identityOf()
     const upstream = await tlsUpstream(identity)
     const log = await keptLog()
-    const gateway = await startGateway(
+    const gateway = await gatewayWith(
       {
         SWAP_BASE_URL: `https://localhost:${upstream.port}`,
         SWAP_CA_FILE: identity.certFile,
@@ -219,7 +217,6 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
       },
       { logger: log.logger },
     )
-    onTestFinished(() => gateway.close())
     return { gateway, upstream, log }
   }
 

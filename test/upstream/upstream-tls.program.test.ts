@@ -1,19 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type LookupFunction,
-  type Server,
-} from 'node:net'
+import { connect, createServer as createTcpServer, type LookupFunction, type Server } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
+import { listening } from '../support/machine/listening.ts'
 import { privateCertificate } from '../support/stores/valkey.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'
@@ -26,17 +21,13 @@ function certificateFor(name: string, extensions: string[] = []): { key: Buffer;
 /** To localhost, where this certificate is trusted. */
 const edgeTrusting = (ca: Buffer[], port: number) => edgeTo(`https://localhost:${port}`, {}, { tls: { ca } })
 
-async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
-}
+const portOf = async (server: Server) => (await listening(server)).port
 
 describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
   it('with a certificate for another name is reported each time, and works once it is fixed', async () => {
     const [wrong, right] = [certificateFor('wrong.example'), certificateFor('localhost')]
     const upstream = createServer(wrong, (_request, response) => response.end('ok'))
-    const edge = await edgeTrusting([wrong.cert, right.cert], await listening(upstream))
+    const edge = await edgeTrusting([wrong.cert, right.cert], await portOf(upstream))
     for (let times = 0; times < 3; times += 1) expect((await rawExchange(edge.url, get)).status).toBe(502)
     upstream.setSecureContext(right)
     expect((await rawExchange(edge.url, get)).status).toBe(200)
@@ -44,16 +35,16 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
 
   it('with a certificate for clients is reported as such', async () => {
     const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
-    const port = await listening(createServer(unfit, (_request, response) => response.end('ok')))
+    const port = await portOf(createServer(unfit, (_request, response) => response.end('ok')))
     const answer = await rawExchange((await edgeTrusting([unfit.cert], port)).url, get)
     expect([answer.status, proxyStatus(answer)]).toEqual([502, 'quotegate; error=tls_certificate_error'])
   })
 
   it('is asked again when its first handshake fails: nothing was sent', async () => {
     const right = certificateFor('localhost')
-    const real = await listening(createServer(right, (_request, response) => response.end('ok')))
+    const real = await portOf(createServer(right, (_request, response) => response.end('ok')))
     let connections = 0
-    const port = await listening(
+    const port = await portOf(
       createTcpServer((socket) => {
         connections += 1
         socket.on('error', () => {})
@@ -85,7 +76,7 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
       },
     })
     upstream.on('secureConnection', (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-    const port = await listening(upstream)
+    const port = await portOf(upstream)
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(null, [{ address: '127.0.0.1', family: 4 }])
     const options = { lookup, tls: { ca: certificate.cert } }
@@ -132,7 +123,7 @@ async function edgeToBreaking(
 ) {
   const right = certificateFor('localhost')
   let breaks: { ends: boolean } | undefined
-  const real = await listening(
+  const real = await portOf(
     createTlsServer(right, (socket) => {
       socket.on('error', () => {})
       socket.on('data', (request) => {
@@ -144,7 +135,7 @@ async function edgeToBreaking(
       })
     }),
   )
-  const port = await listening(
+  const port = await portOf(
     createTcpServer((socket) => {
       const behind = connect(real, '127.0.0.1')
       socket.on('error', () => behind.destroy()).pipe(behind)

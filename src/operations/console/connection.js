@@ -3,8 +3,6 @@ const silentMostMs = 5_000
 const firstPauseMs = 400
 const longestPauseMs = 4_000
 
-class TokenRefused extends Error {}
-
 export const storedToken = () => sessionStorage.getItem(tokenKey) ?? ''
 
 /** In this tab, until it is closed. An empty token locks the page. */
@@ -36,8 +34,8 @@ let pauseMs = firstPauseMs
  * Receives the gateway's events for the lifetime of the page: after a break it connects again. Not by an EventSource,
  * because that cannot send a token.
  */
-export function receive({ onEvent, onState }) {
-  handlers = { onEvent, onState }
+export function receive(given) {
+  handlers = given
   connect()
 }
 
@@ -60,46 +58,39 @@ function end() {
 }
 
 async function run(connection) {
-  try {
-    for await (const { name, data } of received(connection)) {
-      handlers.onEvent(name, data)
-      pauseMs = firstPauseMs
-    }
-  } catch (error) {
-    if (error instanceof TokenRefused) return handlers.onState('refused')
-  }
+  const isRefused = await received(connection).catch(() => false)
+  connection.abort()
   if (current !== connection) return
+  if (isRefused) return handlers.onState('refused')
   handlers.onState('waiting')
   next = setTimeout(connect, pauseMs)
   pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)
 }
 
-/** The events of one connection, until it ends or is silent for too long. */
-async function* received(abort) {
-  let watchdog = setTimeout(() => abort.abort(), silentMostMs)
-  try {
-    const headers = authorization()
-    const answer = await fetch('stream', { headers, cache: 'no-store', signal: abort.signal })
-    if (answer.status === 401) throw new TokenRefused()
-    if (!answer.ok || answer.body === null) throw new Error(`the stream answered ${answer.status}`)
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
-    let pending = ''
-    for (;;) {
-      const { value, done } = await reader.read()
-      if (done) return
-      clearTimeout(watchdog)
-      watchdog = setTimeout(() => abort.abort(), silentMostMs)
-      const events = (pending + value).split('\n\n')
-      pending = events.pop() ?? ''
-      for (const event of events) yield parsed(event)
-    }
-  } finally {
+/** Until the connection ends or is silent for too long. Returns whether the token was refused. */
+async function received(connection) {
+  const { signal } = connection
+  let watchdog
+  const watch = () => {
     clearTimeout(watchdog)
-    abort.abort()
+    watchdog = setTimeout(() => connection.abort(), silentMostMs)
   }
-}
-
-function parsed(event) {
-  const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(event)
-  return { name, data: JSON.parse(data) }
+  signal.addEventListener('abort', () => clearTimeout(watchdog))
+  watch()
+  const answer = await fetch('stream', { headers: authorization(), cache: 'no-store', signal })
+  if (!answer.ok) return answer.status === 401
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+  let pending = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return false
+    watch()
+    const events = (pending + value).split('\n\n')
+    pending = events.pop()
+    for (const event of events) {
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(event)
+      handlers.onEvent(name, JSON.parse(data))
+      pauseMs = firstPauseMs
+    }
+  }
 }

@@ -78,7 +78,7 @@ export function reach(seconds) {
   return minutes < 120 ? `last ${minutes} min` : `last ${Math.round(minutes / 60)} h`
 }
 
+const list = new Intl.ListFormat('en-GB')
+
 /** `a, b and c`. */
-export function listed(texts) {
-  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`
-}
+export const listed = (texts) => list.format(texts)

@@ -1,7 +1,7 @@
 import { connect, disconnect, keepToken, receive, storedToken } from './connection.js'
 import * as orders from './orders.js'
 import * as outages from './outages.js'
-import * as overview from './overview.js'
+import { brand, health, savings } from './overview.js'
 import { draw, html, page, redraw, said, say } from './page.js'
 import * as panels from './panels.js'
 import * as quotes from './quotes.js'
@@ -23,28 +23,10 @@ let greeting
 let firstVersion
 let theme = localStorage.getItem(themeKey) ?? 'auto'
 
-/** By their places in index.html. */
-const views = {
-  ...overview,
-  outages: outages.view,
-  range: tiles.rangeChoice,
-  tiles: tiles.view,
-  requests: requests.view,
-  quotes: quotes.view,
-  upstreams: panels.upstreams,
-  events: panels.events,
-  try: tryIt.view,
-  orders: orders.view,
-  sandbox: sandbox.view,
-  settings: panels.settings,
-}
-
-const byId = (id) => document.getElementById(id)
-
 receive({
   onState(next) {
     state = next
-    drawControls()
+    redraw()
     if (state !== 'refused') return
     keepToken('')
     say('That is not the ADMIN_TOKEN.', 'bad')
@@ -54,7 +36,6 @@ receive({
     state = 'live'
     try {
       take(name, frame)
-      drawControls()
       holdOpenRows(drawPage)
     } catch (error) {
       // A defect of the page must be seen, and must not make it connect again without a pause.
@@ -70,7 +51,6 @@ function take(name, frame) {
     greeting = frame
     firstVersion ??= frame.health.version
     page.isFull = frame.access === 'full'
-    document.querySelector('.skip').hash = page.isFull ? '#requests' : '#quotes'
   }
   page.latest = { ...page.latest, ...frame }
   // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
@@ -82,34 +62,57 @@ function take(name, frame) {
 }
 
 // What a user does may change what is drawn; these come here after the element that it was done to.
-for (const name of ['redraw', 'click', 'input', 'change'])
-  addEventListener(name, () => {
-    drawControls()
-    drawPage()
-  })
+for (const name of ['redraw', 'click', 'input', 'change']) addEventListener(name, drawPage)
 redraw()
-setInterval(() => {
-  if (page.latest === undefined || page.isPaused) return
-  page.now = performance.now()
-  for (const name of ['quotes', 'try']) drawView(name)
-}, countDownEveryMs)
+setInterval(() => page.isPaused || drawPage(), countDownEveryMs)
 
-/** What is known without a frame, so that it is right also where a frame cannot be understood. */
-function drawControls() {
+function drawPage() {
+  if (!page.isPaused) page.now = performance.now()
+  // The system's theme until the user chooses one.
+  document.documentElement.style.colorScheme = theme === 'auto' ? '' : theme
+  draw(document.body, view())
+}
+
+/** The controls need no frame, so that they are right also where a frame cannot be understood. */
+function view() {
+  const isKnown = page.latest !== undefined
+  return html`<a class="skip" href=${page.isFull ? '#requests' : '#quotes'}>Skip to the tables</a>
+    <header class="bar flow">
+      <div class="brand flow">
+        <img src="icon.svg" alt="" width="22" height="22" /><h1>quotegate</h1>${isKnown && brand()}
+      </div>
+      <ul id="health" class="health flow" aria-label="Health">${isKnown && health()}</ul>
+      <div id="controls" class="controls flow">${controls()}</div>
+    </header>
+    <section id="outages" class="outages stack" aria-label="What is wrong now" aria-live="polite">
+      ${isKnown && outages.view()}</section>
+    <div id="notices" class="notices" aria-live="polite">${notices()}</div>
+    <main>${isKnown && content()}</main>
+    ${tokenDialog()}`
+}
+
+function content() {
+  return html`<div class="overview flow">
+      <p id="savings" class="savings flow">${savings()}</p>
+      <fieldset id="range" class="range flow">${tiles.rangeChoice()}</fieldset>
+    </div>
+    <section id="tiles" class="tiles" aria-label="What happened lately">${tiles.view()}</section>
+    <div class="columns">
+      <div class="column">${requests.view()}${quotes.view()}</div>
+      <div class="column">${panels.upstreams()}${panels.events()}${tryIt.view()}</div>
+    </div>
+    ${orders.view()}${sandbox.view()}${panels.settings()}`
+}
+
+function controls() {
   const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
   const tone = { live: 'good', waiting: 'bad' }[state]
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
-  draw(
-    byId('controls'),
-    html`<span id="connection" class="connection ${tone}" role="status" data-state=${state}>
-        ${tone && html`<span class="dot"></span>`}${shown}</span>
-      ${greeting?.needsToken && lock}
-      <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
-      <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`,
-  )
-  // The system's theme until the user chooses one.
-  document.documentElement.style.colorScheme = theme === 'auto' ? '' : theme
-  draw(byId('notices'), notices())
+  return html`<span id="connection" class="connection dim flow ${tone}" role="status" data-state=${state}>
+      ${tone && html`<span class="dot"></span>`}${shown}</span>
+    ${greeting?.needsToken && lock}
+    <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
+    <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`
 }
 
 function notices() {
@@ -124,16 +127,6 @@ function notices() {
   return all.map((one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`)
 }
 
-function drawPage() {
-  if (page.latest === undefined) return
-  if (!page.isPaused) page.now = performance.now()
-  for (const name of Object.keys(views)) drawView(name)
-}
-
-function drawView(name) {
-  draw(document.querySelector(`[data-view="${name}"]`), views[name]())
-}
-
 function pause() {
   page.isPaused = !page.isPaused
   if (!page.isPaused) connect()
@@ -144,23 +137,37 @@ function changeTheme() {
   localStorage.setItem(themeKey, theme)
 }
 
-const dialog = byId('token-dialog')
+const dialog = () => document.getElementById('token-dialog')
+
 function unlock() {
-  if (storedToken() === '') return dialog.showModal()
+  if (storedToken() === '') return dialog().showModal()
   keepToken('')
   connect()
 }
-// Not a submit button: Enter in the field presses the first of those.
-byId('token-cancel').addEventListener('click', () => dialog.close())
-const form = dialog.querySelector('form')
-form.addEventListener('submit', () => {
+
+function tokenDialog() {
+  const forget = ({ currentTarget }) => currentTarget.querySelector('form').reset()
+  // Cancel is not a submit button: Enter in the field presses the first of those.
+  return html`<dialog id="token-dialog" class="box" aria-labelledby="token-title" onClose=${forget}>
+    <form method="dialog" class="stack" onSubmit=${takeToken}>
+      <h2 id="token-title">Unlock with the ADMIN_TOKEN</h2>
+      <p class="dim">Shows request details and allows changes. Kept in this tab until it is closed.</p>
+      <label>ADMIN_TOKEN<input name="token" type="password" autocomplete="off" required /></label>
+      <div class="row flow">
+        <span class="grow"></span><button type="button" class="quiet" onClick=${() => dialog().close()}>Cancel</button>
+        <button type="submit" value="ok">Unlock</button>
+      </div>
+    </form>
+  </dialog>`
+}
+
+function takeToken({ target: form }) {
   const token = new FormData(form).get('token').trim()
   // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
   if (!/^[\x21-\x7e]+$/.test(token)) return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
   keepToken(token)
   connect()
-})
-dialog.addEventListener('close', () => form.reset())
+}
 
 // A hidden tab closes its stream, so that it costs the gateway nothing.
 let hiding

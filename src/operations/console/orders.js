@@ -21,7 +21,6 @@ export function tick({ refusals }) {
   orders = [...refusals, ...orders].filter((order, index) => index < maxShown || isOpen(order))
 }
 
-/** The last refused orders by application, and a check of what would happen to an order. */
 export function view() {
   const sums = new Map(page.shown.refusedByApplication.map((sum) => [sum.application, sum]))
   const applications = [...new Set([...sums.keys(), ...orders.map(({ application }) => application)])]
@@ -80,14 +79,14 @@ function rowOf(order) {
   return openingRow(order, { columns, cells, describe: () => details(order) })
 }
 
-/** The terms of a refused or reported order, the quotes that were considered, how late it was, and by which rule. */
 function details(order) {
   const ids = order.quoteIds.map((id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`)
   return facts([
     ['Order', termsOf(order.amount, order.pair, order.toAmount)],
-    ['Names', ids.length > 0 ? html`<ul class="quote-list">${ids}</ul>` : ''],
+    ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
     ['Client', order.client],
+    ['Quote age', order.quoteAgeMs === null ? '' : span(order.quoteAgeMs)],
     ['Late by', lateText(order)],
     ['Sent', order.sent ? 'reported only: ORDER_EXPIRED_QUOTE is report' : ''],
     ['Why', order.why],
@@ -110,7 +109,7 @@ function quoteList({ quotes, quotesConsidered }) {
   // Their number is all that is shown without full rights.
   if (quotes.length === 0) return String(quotesConsidered)
   const more = quotesConsidered - quotes.length
-  return html`<ul class="quote-list">
+  return html`<ul class="stack">
     ${quotes.map(quoteItem)}
     ${more > 0 && html`<li class="dim">and ${more} more</li>`}
   </ul>`
@@ -129,7 +128,7 @@ function explainForm() {
     <p class="dim">What the gateway would do with it now. Nothing is sent, counted or remembered.</p>
     <label>Order body<textarea name="body" rows="3" spellcheck=${false} maxlength="65536"
       defaultValue='{"pairId":"ETH_USDC","fromAmount":0.1}'></textarea></label>
-    <div class="row">
+    <div class="row flow">
       <label class="grow">App-Name<input name="application" defaultValue="demo" autocomplete="off"
         spellcheck=${false} /></label>
       <button type="submit">Explain</button>
@@ -145,23 +144,14 @@ async function explain(event) {
   redraw()
 }
 
-function explained({ error, decision, detail, matchedBy, order, quote }) {
+function explained({ error, decision, detail, ...order }) {
   if (error !== undefined) return html`<p class="error">${error.message}</p>`
   const isRefused = /^(refused|reported|bad)/.test(decision)
-  return html`<div class="outcome">
-    <div class="row">
+  return html`<div class="outcome stack">
+    <div class="flow">
       <span class="status ${isRefused ? 'warn' : 'good'}">${decision}</span>
       <span class="dim">${detail}</span>
     </div>
-    ${facts([
-      ['Read as', order && termsOf(order.fromAmount, order.pair, order.toAmount)],
-      ['Ids named', order?.quoteIds.join(', ')],
-      ['Matched by', matchedBy],
-      ['Quote', quote && `${quote.amount} ${quote.pair} for ${quote.toAmount}`],
-      ['Its App-Name', quote?.application],
-      ['Its age', quote && span(quote.ageMs)],
-      ['Its expiry', quote && (quote.leftMs > 0 ? `in ${span(quote.leftMs)}` : `${span(-quote.leftMs)} ago`)],
-      ['Its id', quote?.id],
-    ])}
+    ${order.rule && details(order)}
   </div>`
 }

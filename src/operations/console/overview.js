@@ -5,7 +5,6 @@ import { html, page } from './page.js'
 const clockOffMs = 2_000
 const down = 'VALKEY_URL does not answer: this replica works on its own, with its own memory'
 
-/** The gateway's mode and version. */
 export function brand() {
   const { mode, version } = page.latest.health
   return html`<span class="badge ${mode === 'LIVE' ? 'good' : 'warn'}" id="mode">${mode}</span>
@@ -31,7 +30,7 @@ export function health() {
 const goodIf = (isGood) => (isGood ? 'good' : 'bad')
 
 function Item({ id, name, value, tone = '', title = '', children }) {
-  return html`<li data-item=${id} title=${title}>
+  return html`<li class="flow" data-item=${id} title=${title}>
     <span class="dot ${tone}" aria-hidden="true"></span><span>${name}</span><span class="dim">${value}</span>
     ${children}
   </li>`
@@ -101,12 +100,12 @@ function clockText(estimateMs, isKnown, isUnreadable) {
   return [`${span(offMs)} ${estimateMs > 0 ? 'ahead' : 'behind'}`, offMs > clockOffMs ? 'bad' : 'warn']
 }
 
-/** What the gateway saved and stopped. */
 export function savings() {
   const { savings: sums, upstreams } = page.latest.health
   const { quotes, callsSaved, orders, ordersMatched, expiredOrdersStopped, forMs } = sums
   const swap = upstreams.find(({ name }) => name === 'swap')
   const provider = swap?.traffic.find(({ traffic }) => traffic === 'quotes')
+  const p95 = provider?.p95Ms ? `${milliseconds(provider.p95Ms)} ms` : '–'
   const ofQuotes = quotes === 0 ? '' : ` (${percent(callsSaved / quotes, 0)} of ${count(quotes)} quotes)`
   const expired = `expired ${expiredOrdersStopped === 1 ? 'order' : 'orders'} stopped`
   const matched = orders === 0 ? '–' : percent(ordersMatched / orders, 0)
@@ -115,14 +114,7 @@ export function savings() {
     ${saved('calls', count(callsSaved), `calls saved${ofQuotes}`)}
     ${saved('expired', count(expiredOrdersStopped), expired)}
     ${saved('matched', matched, `of ${many(orders, 'order')} matched`)}
-    ${
-      provider &&
-      saved(
-        'provider',
-        provider.p95Ms === null ? '–' : `${milliseconds(provider.p95Ms)} ms`,
-        `provider's p95 for quotes (${reach(provider.seconds)})`,
-      )
-    }`
+    ${provider && saved('provider', p95, `provider's p95 for quotes (${reach(provider.seconds)})`)}`
 }
 
 function saved(key, value, text) {

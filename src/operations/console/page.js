@@ -36,6 +36,8 @@ export function say(text, tone = 'warn') {
   }, saidForMs)
 }
 
+export const sayError = ({ message }) => say(message, 'bad')
+
 /** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
 export function visible(text) {
   return text.replace(invisible, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -58,11 +60,11 @@ function madeVisible(node) {
 
 /** A panel with its heading; `tools` stand at the right of it. */
 export function Panel({ id, title, count, kind = '', tools, children }) {
-  return html`<section class="panel ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
-    <div class="panel-head">
+  return html`<section class="panel box ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
+    <div class="panel-head flow">
       <h2 id="${id}-title">${title}</h2>
       <span class="dim" data-role="count">${count}</span>
-      ${tools && html`<span class="spring"></span>${tools}`}
+      ${tools && html`<span class="grow"></span>${tools}`}
     </div>
     ${children}
   </section>`

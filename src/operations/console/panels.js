@@ -52,10 +52,8 @@ export function hello({ history }) {
 }
 
 export function tick({ events: added }) {
-  for (const event of added) {
-    if (event.id <= (happened[0]?.id ?? 0)) continue
+  for (const event of added)
     happened = [event, ...happened.filter(({ id }) => id !== event.replaces)].slice(0, maxEvents)
-  }
 }
 
 /** What happened to the gateway, newest first; also while no page was open. */
@@ -74,7 +72,6 @@ export function events() {
 let wanted = ''
 let isChangedOnly = false
 
-/** The settings in effect, and where each comes from. */
 export function settings() {
   const all = page.shown.settings
   const shown = all.filter(({ name, value, meaning, source }) => {

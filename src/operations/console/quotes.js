@@ -1,7 +1,7 @@
 import { act } from './connection.js'
 import { countdown } from './controls.js'
 import { count, signedPercent } from './format.js'
-import { html, Panel, page, redraw, say, Table } from './page.js'
+import { html, Panel, page, say, sayError, Table } from './page.js'
 
 const columns = [
   { key: 'pair', label: 'Pair', of: ({ pair }) => pair },
@@ -18,7 +18,6 @@ const maxListed = 100
 let filter = ''
 let sorting = {}
 
-/** The quotes that can be served now, each with the time it has left. */
 export function view() {
   const { quotes } = page.shown
   const live = withKeys(quotes).filter(({ endsAt }) => endsAt > page.now)
@@ -29,7 +28,7 @@ export function view() {
   const empty =
     live.length === 0 && 'Nothing is cached. A quote appears here as soon as a client requests one.'
   const dropAll = html`<button type="button" class="quiet" data-role="drop-all"
-    onClick=${() => drop('drop-all', {})}>Drop all</button>`
+    onClick=${() => drop('drop-all', {}).catch(sayError)}>Drop all</button>`
   const tools = html`
     <input type="search" data-role="filter" placeholder="Filter by pair or amount"
       aria-label="Filter the quotes by pair or amount"
@@ -56,7 +55,7 @@ function heading(column) {
   const { key, label, kind } = column
   return html`<th scope="col" class=${kind} data-column=${key} title=${key === 'drift' && driftTitle}
     aria-sort=${sorting.column === column ? sorting.direction : undefined}
-    ><button type="button" onClick=${() => sortBy(column)}>${label}</button></th>`
+    ><button type="button" class="bare" onClick=${() => sortBy(column)}>${label}</button></th>`
 }
 
 function sortBy(column) {
@@ -77,7 +76,7 @@ function row(quote) {
   const { key, id, pair, amount, toAmount, toAsset, hits, drift } = quote
   const name = `Drop ${pair} ${amount}`
   const dropButton = html`<button type="button" class="quiet copy drop" aria-label=${name} title=${name}
-    onClick=${() => drop('drop', { id })}>×</button>`
+    onClick=${() => drop('drop', { id }).catch(sayError)}>×</button>`
   return html`<tr key=${key} data-pair=${pair}>
     <td>
       <span class="pair">${pair}</span>
@@ -94,12 +93,7 @@ function row(quote) {
 }
 
 async function drop(action, what) {
-  try {
-    const { dropped } = await act(action, what)
-    say(dropped === 1 ? 'One quote was dropped.' : `${dropped} quotes were dropped.`)
-    page.shown.quotes = page.shown.quotes.filter(({ id }) => action === 'drop' && id !== what.id)
-    redraw()
-  } catch (error) {
-    say(error.message, 'bad')
-  }
+  const { dropped } = await act(action, what)
+  page.shown.quotes = page.shown.quotes.filter(({ id }) => action === 'drop' && id !== what.id)
+  say(dropped === 1 ? 'One quote was dropped.' : `${dropped} quotes were dropped.`)
 }

@@ -10,10 +10,10 @@ const heads = ['Time, at', 'Request', 'Status', 'Cache or error', 'ms, number la
 const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
 const notSentWhy = { breaker: 'the breaker was open', saturated: 'no connection became free' }
 const partsOfTime = [
-  { key: 'queueMs', name: 'queue', text: 'Waited for a connection' },
-  { key: 'upstreamMs', name: 'upstream', text: 'Upstream, to the head of its answer' },
-  { key: 'transferMs', name: 'transfer', text: 'Body of the answer' },
-  { key: 'ownMs', name: 'own', text: 'The gateway itself' },
+  { key: 'queueMs', background: 'var(--warn)', text: 'Waited for a connection' },
+  { key: 'upstreamMs', background: 'var(--accent)', text: 'Upstream, to the head of its answer' },
+  { key: 'transferMs', background: 'var(--accent-half)', text: 'Body of the answer' },
+  { key: 'ownMs', background: 'var(--dim)', text: 'The gateway itself' },
 ]
 
 /** The last requests and the last failed ones, newest first. */
@@ -62,7 +62,7 @@ export function view() {
 
 function tools() {
   const filter = ({ target: { dataset, value } }) => (filters[dataset.role] = value.trim().toLowerCase())
-  return html`<div class="filters">
+  return html`<div class="filters flow">
     <select data-role="area" aria-label="Area of the requests" onInput=${filter}>
       <option value="">All areas</option><option value="quote">Quotes</option>
       <option value="float-order">Float orders</option><option value="order">Other orders</option>
@@ -96,7 +96,7 @@ function rowOf(request) {
   const { at, method, path, status, durationMs, requestId } = request
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
-    <td class="path">
+    <td class="path cut">
       ${openButton(request, path, html`<span class="dim method">${method}</span>`, ` ${path || '(unreadable)'}`)}
     </td>
     <td class="status ${statusClass(status)}">${statusText(request)}</td>
@@ -125,7 +125,6 @@ export function cacheKind(cacheStatus) {
   return cacheStatus.includes('stored') ? 'miss' : undefined
 }
 
-/** Who asked, what came of it, and where its time went. */
 function details(request) {
   const parts = partsOfTime.filter(({ key }) => request[key] !== null)
   const list = facts([
@@ -143,11 +142,11 @@ function details(request) {
     ['Request id', copyableId(request.requestId, { what: 'request id' })],
   ])
   // The list says the same in words.
-  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, name, text }) => {
-    const style = { flexGrow: String(request[key]) }
-    return html`<span class=${name} title=${text} style=${style}></span>`
+  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, background, text }) => {
+    const style = { flex: `${request[key]} 0`, background }
+    return html`<span title=${text} style=${style}></span>`
   })}</div>`
-  return html`<div class="details">${parts.length > 1 && bar}${list}</div>`
+  return html`<div class="stack">${parts.length > 1 && bar}${list}</div>`
 }
 
 function whyOf({ status, cacheStatus }) {

@@ -1,8 +1,6 @@
 import { html, redraw } from './page.js'
 
 const opened = new WeakSet()
-const keys = new WeakMap()
-let lastKey = 0
 
 export const isOpen = (item) => opened.has(item)
 
@@ -11,8 +9,7 @@ export const isOpen = (item) => opened.has(item)
  * it shows.
  */
 export function openingRow(item, { columns, cells, describe, attributes }) {
-  if (!keys.has(item)) keys.set(item, ++lastKey)
-  const key = keys.get(item)
+  const key = item.number
   const onKeyDown = ({ key: pressed, currentTarget }) => {
     if (pressed !== 'Escape' || !isOpen(item)) return
     const row = currentTarget.matches('.detail') ? currentTarget.previousElementSibling : currentTarget
@@ -32,7 +29,8 @@ export function openingRow(item, { columns, cells, describe, attributes }) {
 }
 
 export function openButton(item, title, ...content) {
-  return html`<button type="button" class="open" title=${title} aria-expanded=${isOpen(item)}>${content}</button>`
+  return html`<button type="button" class="open bare cut" title=${title}
+    aria-expanded=${isOpen(item)}>${content}</button>`
 }
 
 const toggle = (item) => opened.delete(item) || opened.add(item)
@@ -48,7 +46,6 @@ export function holdOpenRows(change) {
     if (button.isConnected) scroller.scrollTop += button.getBoundingClientRect().top - top
 }
 
-/** Whether the mouse has just marked a text in this row. */
 function isSelecting(row) {
   return getSelection()?.isCollapsed === false && row.contains(getSelection().anchorNode)
 }

@@ -1,6 +1,6 @@
 import { act } from './connection.js'
 import { percent, span } from './format.js'
-import { html, Panel, page, redraw, say } from './page.js'
+import { html, Panel, redraw, sayError } from './page.js'
 
 const ms = (value) => `${Math.round(value)} ms`
 const sliders = [
@@ -28,7 +28,7 @@ export function hello(frame) {
 export function view() {
   if (faults === null) return undefined
   const reset = html`<button type="button" class="quiet" onClick=${() => set(usual)}>Reset</button>`
-  return html`<${Panel} id="sandbox" title="Sandbox" tools=${page.isFull && reset}
+  return html`<${Panel} id="sandbox" title="Sandbox" tools=${reset}
     count="how both upstreams behave from now on, for every client">
     <form class="sliders" data-role="body" onSubmit=${(event) => event.preventDefault()}>
       ${sliders.map(slider)}
@@ -66,10 +66,4 @@ function show(changed) {
   redraw()
 }
 
-async function set(changed) {
-  try {
-    show(await act('faults', changed))
-  } catch (error) {
-    say(error.message, 'bad')
-  }
-}
+const set = (changed) => act('faults', changed).then(show, sayError)

@@ -3,7 +3,7 @@ import { html, page } from './page.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
-const dayMs = 86_400_000
+const maxOutages = 1_000
 /** Other troubles may last for days, and would mark all. */
 const marked = new Set(['upstream', 'pairs', 'store'])
 const ranges = { seconds: '15 min', minutes: '24 h' }
@@ -13,7 +13,7 @@ const height = 32
 /** The slots of each range as the gateway keeps them, and what has come since. */
 let rings
 let range = 'seconds'
-/** Outages of the past by their ids, and those that go on. */
+/** Those that are over and those that go on, by their ids. */
 let outages
 
 export function hello(frame) {
@@ -31,24 +31,18 @@ export function tick(frame) {
 function takeSlots(ring, { last, values }) {
   for (const [name, list] of Object.entries(values)) {
     const known = ring.values[name]
-    const kept = Math.max(0, known.length - list.length + last - ring.last)
-    // A slot that no frame told of is not known.
-    const missed = Array(Math.max(0, kept - known.length)).fill(null)
-    ring.values[name] = [...known.slice(0, kept), ...missed, ...list].slice(-ring.slots)
+    const kept = known.length - list.length + last - ring.last
+    ring.values[name] = [...known.slice(0, kept), ...list].slice(-ring.slots)
   }
   ring.last = last
 }
 
+/** One that goes on has lasted until now. */
 function noteOutages({ outages: current, health: { now } }) {
-  for (const [id, outage] of outages) {
-    if (outage.until === null && !current.some((one) => one.id === id))
-      outages.set(id, { ...outage, until: now })
-    else if (outage.until !== null && now - outage.until > dayMs) outages.delete(id)
-  }
-  for (const outage of current) outages.set(outage.id, outage)
+  for (const outage of current) outages.set(outage.id, { ...outage, until: now })
+  if (outages.size > maxOutages) outages.delete(outages.keys().next().value)
 }
 
-/** The choice of what the tiles cover. */
 export function rangeChoice() {
   // By its click, after which the page is drawn: a change comes later, and would find the old choice checked again.
   const choose = ({ target }) => (range = target.value)
@@ -69,7 +63,8 @@ export function view() {
   const period = reach(Math.min(of.requests.length * slotMs, health.uptimeMs) / 1000)
   return html`
     <${Tile} id="requests" label="Requests" line=${of.requests} unit="/s"
-      value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))} more="${count(sum('requests'))} in the ${period}" />
+      value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))}
+      more="${count(sum('requests'))} in the ${period}" />
     <${Tile} id="hits" label="Cache hits" line=${hitShares} highest=${1} unit=${quotes > 0 && '%'}
       value=${quotes > 0 ? ((hits / quotes) * 100).toFixed(0) : '–'}
       more=${quotes > 0 ? `${count(hits)} of ${count(quotes)}, ${period}` : `no quote in the ${period}`} />
@@ -84,11 +79,11 @@ export function view() {
 }
 
 function Tile({ id, label, line, highest, value, unit, more, tone }) {
-  return html`<div class="tile ${tone || ''}" data-tile=${id}>
+  return html`<div class="tile box ${tone || ''}" data-tile=${id}>
     <div class="tile-text">
       <div class="dim">${label}</div>
       <div class="value"><span>${value}</span><small>${unit}</small></div>
-      <div class="dim more" title=${more}>${more}</div>
+      <div class="dim more cut" title=${more}>${more}</div>
     </div>
     ${sparkline(line, highest, `${label}: ${value}${unit || ''}, ${more}`)}
   </div>`
@@ -119,8 +114,8 @@ function marks(length, xOf) {
   const bars = [...outages.values()]
     .filter(({ what }) => marked.has(what))
     // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
-    .filter(({ until }) => until === null || placeOf(until) > -2)
-    .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until ?? now))))
+    .filter(({ until }) => placeOf(until) > -2)
+    .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until))))
   return bars.join('')
 }
 

@@ -6,7 +6,6 @@ import { cacheKind } from './requests.js'
 
 const maxSteps = 8
 
-/** What has come of the last trials. */
 let steps = []
 let answer
 let error
@@ -21,15 +20,15 @@ export function view() {
     ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
     : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
   return html`<${Panel} id="try" title="Try it" count=${traffic.url ?? ''}>
-    <form class="stack" data-role="body" onSubmit=${askForQuote}>
-      <div class="fields">
+    <form class="stack" data-role="body" onSubmit=${send}>
+      <div class="fields stack">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
         ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1')}
       </div>
       <p class="dim">${hint}</p>
-      <div class="row middle">
-        <button type="submit" class="primary">Ask for a quote</button>
-        <ol class="steps" aria-label="What you have tried">
+      <div class="flow">
+        <button type="submit" class="primary" value="quote">Ask for a quote</button>
+        <ol class="steps flow" aria-label="What you have tried">
           ${steps.map((step) => html`<li class="chip ${step}">${step}</li>`)}
         </ol>
       </div>
@@ -50,33 +49,25 @@ function field(label, name, value, placeholder) {
 
 function orderForm(isLive) {
   return html`<div class="stack">
-    <label>Order body<textarea name="order" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
+    <label>Order body<textarea name="body" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
       onInput=${({ target }) => (offer.order = target.value)}></textarea></label>
-    <div class="row">
+    <div class="row flow">
       ${isLive && html`<label class="check"><input type="checkbox" name="sure" />This goes to the real provider</label>`}
-      <span class="spring"></span>
-      <button type="button" onClick=${placeOrder}>Place the order</button>
+      <span class="grow"></span>
+      <button type="submit" value="order">Place the order</button>
     </div>
   </div>`
 }
 
-function askForQuote(event) {
+async function send(event) {
   event.preventDefault()
-  return send('quote', event.target, event.submitter)
-}
-
-function placeOrder({ currentTarget }) {
-  const { form } = currentTarget
-  if (form.elements.sure?.checked !== false) return send('order', form, currentTarget)
-  error = 'Tick the box first.'
-}
-
-async function send(kind, form, button) {
-  const { pair, amount, application, client, order } = Object.fromEntries(new FormData(form))
-  const body = kind === 'order' ? order : undefined
+  const { target: form, submitter: button } = event
+  const { sure, ...trial } = Object.fromEntries(new FormData(form))
+  const kind = button.value
   button.disabled = true
   try {
-    answer = await act('try', { kind, pair, amount, application, client, body })
+    if (kind === 'order' && form.elements.sure && !sure) throw new Error('Tick the box first.')
+    answer = await act('try', { kind, ...trial })
     error = undefined
     steps = [...steps, wordOf(kind, answer)].slice(-maxSteps)
     if (kind === 'quote' && answer.status === 200) offer = offerOf(answer)
@@ -99,12 +90,12 @@ function outcome({ status, reason, durationMs, curl, body, headers }) {
   const cache = headerOf(headers, 'cache-status').replace(/^quotegate; /, '')
   const json = parsed(body)
   const shown = json === undefined ? body : JSON.stringify(json, null, 2)
-  return html`<div class="outcome">
-    <div class="row">
+  return html`<div class="outcome stack">
+    <div class="flow">
       <span class="status ${statusClass(status)}">${status} ${reason}</span>
       <span class="chip">${milliseconds(durationMs)} ms</span>
       ${cache && html`<span class="dim">${cache}</span>`}
-      <span class="spring"></span>
+      <span class="grow"></span>
       ${copyButton(curl, 'Copy curl')}
     </div>
     <pre class="curl" tabindex="0" aria-label="The request as curl">${curl}</pre>

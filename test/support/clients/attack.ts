@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net'
-import { expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
+import { pause } from '../gateways/between.ts'
 import { startGateway } from '../gateways/gateway.ts'
 import { type Recorded, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+import { parseAnswer } from './raw-connection.ts'
 
 export interface Answer {
   status: number
@@ -29,19 +31,13 @@ export function readAnswers(
   const answers: Answer[] = []
   const informational: number[] = []
   let rest = text
-  while (rest.includes('\r\n\r\n')) {
+  for (;;) {
     const head = headForm.exec(rest)
-    if (!head) throw new Error(`not an HTTP response: ${JSON.stringify(rest.slice(0, 200))}`)
-    const status = Number(head[1])
-    const headers = new Map<string, string[]>()
-    for (const line of (head[2] ?? '').split('\r\n').slice(0, -1)) {
-      const colon = line.indexOf(':')
-      const name = line.slice(0, colon).toLowerCase()
-      headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()])
-    }
-    const after = rest.slice(head[0].length)
-    if (status < 200) {
-      informational.push(status)
+    if (!head && rest.includes('\r\n\r\n'))
+      throw new Error(`not an HTTP response: ${JSON.stringify(rest.slice(0, 200))}`)
+    const after = rest.slice(head?.[0].length)
+    if (head && Number(head[1]) < 200) {
+      informational.push(Number(head[1]))
       rest = after
       continue
     }
@@ -49,35 +45,20 @@ export function readAnswers(
       methods === 'unknown'
         ? after === '' || after.startsWith('HTTP/1.1 ')
         : methods[answers.length] === 'HEAD'
-    const bodiless = status === 204 || status === 304 || toHead
-    const read = bodiless ? { body: '', length: 0 } : readBody(after, headers)
-    if (read === undefined) break
-    answers.push({ status, headers, body: read.body })
-    rest = after.slice(read.length)
-  }
-  return { answers, informational, rest }
-}
-
-function readBody(text: string, headers: Answer['headers']): { body: string; length: number } | undefined {
-  const lengths = headers.get('content-length') ?? []
-  if (headers.has('transfer-encoding')) {
-    if (lengths.length > 0) throw new Error('an answer with two lengths')
-    let body = ''
-    let at = 0
-    for (;;) {
-      const size = /^([0-9a-f]+)\r\n/i.exec(text.slice(at))
-      if (!size) return undefined
-      const bytes = Number.parseInt(size[1] ?? '', 16)
-      at += size[0].length
-      if (text.length < at + bytes + 2) return undefined
-      body += text.slice(at, at + bytes)
-      at += bytes + 2
-      if (bytes === 0) return { body, length: at }
+    const parsed = parseAnswer(Buffer.from(rest, 'latin1'), { toHead, ended: false })
+    if (parsed === undefined) return { answers, informational, rest }
+    const { status, rawHeaders, body, framing } = parsed.answer
+    const headers = new Map<string, string[]>()
+    for (const [index, name] of rawHeaders.entries()) {
+      const key = name.toLowerCase()
+      if (index % 2 === 0) headers.set(key, [...(headers.get(key) ?? []), rawHeaders[index + 1] ?? ''])
     }
+    const lengths = headers.get('content-length') ?? []
+    if (framing !== 'none' && lengths.length !== (framing === 'length' ? 1 : 0))
+      throw new Error('an answer with no length, or several')
+    answers.push({ status, headers, body: body.toString('latin1') })
+    rest = rest.slice(parsed.length)
   }
-  if (lengths.length !== 1) throw new Error('an answer with no length, or several')
-  const length = Number(lengths[0])
-  return text.length < length ? undefined : { body: text.slice(0, length), length }
 }
 
 /** A string is sent as latin1, a number waits that many milliseconds, a function does as it likes. */
@@ -108,17 +89,13 @@ export async function attack(
   })
   for (const step of Array.isArray(steps) ? steps : [steps]) {
     if (over) break
-    if (typeof step === 'number') await Promise.race([ended, after(step)])
+    if (typeof step === 'number') await Promise.race([ended, pause(step)])
     else if (typeof step === 'function') await step(socket)
     else socket.write(typeof step === 'string' ? Buffer.from(step, 'latin1') : step)
   }
   await ended
   socket.destroy()
   return { ...readAnswers(Buffer.concat(chunks).toString('latin1'), options.methods), error }
-}
-
-export function after(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
 /** Every byte the clients mean to smuggle asks for a path with this name. */
@@ -149,6 +126,30 @@ export async function startAttackedGateway(
     async close() {
       await gateway.close()
       await upstream.close()
+    },
+  }
+}
+
+/** One for all tests of a file. What it received is forgotten before each of them, unless they run `atOnce`. */
+export function attackedGateway(
+  settings: Record<string, string | number> = {},
+  { atOnce = false } = {},
+): Pick<AttackedGateway, 'url' | 'received'> {
+  let gateway: AttackedGateway
+  beforeAll(async () => {
+    gateway = await startAttackedGateway(settings)
+  })
+  afterAll(() => gateway.close())
+  if (!atOnce)
+    beforeEach(() => {
+      gateway.received.length = 0
+    })
+  return {
+    get url() {
+      return gateway.url
+    },
+    get received() {
+      return gateway.received
     },
   }
 }

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
-import { recordingUpstream } from '../gateways/between.ts'
-import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../gateways/between.ts'
+import type { RunningGateway } from '../gateways/gateway.ts'
 import type { Recorded, RecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { ask, counted, createTestClock, giveQuote, quoteBody } from './quotes.ts'
 import { type ParsedAnswer, rawExchange } from './raw-connection.ts'
@@ -89,8 +89,7 @@ export async function orderStage(
     const body = quoteBody({ expiry: nowMs() + provider.lifeMs, ...provider.quote })
     giveQuote(response, body, ['Date', dateNow(), ...provider.quoteHeaders])
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, ...settings }, { ...overrides, clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, ...settings }, { ...overrides, clock })
 
   return {
     gateway,

@@ -8,9 +8,10 @@ import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
-import { readAmount } from '../../../src/quotes/target.ts'
+import { readAmount } from '../../../src/server/area.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
-import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
+import type { Call } from '../../../src/upstream/call.ts'
+import type { Receiver, UpstreamRequest } from '../../../src/upstream/request.ts'
 
 /** What the provider is sent, and is to answer. Nothing but the test ends it, and the route, which gives it up. */
 export class StagedCall {
@@ -80,9 +81,13 @@ export interface StageOptions {
   sharedQuotes?: SharedQuotes | undefined
   notes?: Partial<QuoteNotes>
   listener?: Listener
+  /** For many stages whose provider answers no 429: each of its own takes the memory of a thousand callers. */
+  providerLimit?: ProviderLimit
   /** Each call of the provider. Default: they are collected. */
   onCall?(call: StagedCall): void
 }
+
+const unheard = new Events()
 
 /** The real quote route, between clients and a provider that the test plays. */
 export class QuoteStage {
@@ -94,8 +99,8 @@ export class QuoteStage {
 
   constructor(options: StageOptions) {
     this.#options = options
-    const { clock, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
-    const events = new Events(options.listener === undefined ? [] : [options.listener])
+    const { clock, listener, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
+    const events = listener === undefined ? unheard : new Events([listener])
     const quotes = {
       ...{ keyHeaders: ['app-name'], partition: { mode: 'none', placeHeaders: [] }, obeyCacheControl: false },
       ...{ cacheEntries: 100, cacheBytes: 67_108_864, maxBytes: 16_384, minValidityMs: 0, refreshAheadMs: 0 },
@@ -103,7 +108,7 @@ export class QuoteStage {
     }
     const parts = {
       config: { quotes, client: { ipHeader: 'forwarded' }, upstream: { totalTimeoutMs } },
-      ...{ clock, events },
+      ...{ clock, events, clockDifference: { note() {} } },
     }
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
@@ -111,7 +116,8 @@ export class QuoteStage {
       clients: { identify: ({ client }) => client ?? noClient },
       partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
       supplied: new Map(),
-      sharedStore: undefined,
+      // Stages that share a store have the same keys.
+      sharedStore: { salt: '' },
       upstream: {
         name: 'swap',
         call: (request, receiver) => {
@@ -123,7 +129,7 @@ export class QuoteStage {
       },
       cache: this.cache,
       notes: { note() {}, async noteUnreadable() {}, noteFound() {}, wasUsed: () => false, ...options.notes },
-      providerLimit: new ProviderLimit(parts),
+      providerLimit: options.providerLimit ?? new ProviderLimit(parts),
       rateLimit: undefined,
       sharedQuotes,
     })

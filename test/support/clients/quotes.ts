@@ -126,17 +126,6 @@ export async function untilCounted(
   }
 }
 
-/** Fails the test on any unhandled rejection: such a one would end the process. */
-export function watchForUnhandled(): unknown[] {
-  const unhandled: unknown[] = []
-  const note = (reason: unknown) => unhandled.push(reason)
-  process.on('unhandledRejection', note)
-  onTestFinished(() => {
-    process.off('unhandledRejection', note)
-  })
-  return unhandled
-}
-
 /** A wall clock that stands still until the test moves it. */
 export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
   let nowMs = startMs

@@ -80,6 +80,30 @@ export class RawConnection {
   }
 }
 
+export interface RawAnswer {
+  text: string
+  /** How the connection ended: by the other side, or by us after waiting. */
+  closed: boolean
+  reset: boolean
+}
+
+/** Sends bytes as they are and gathers what comes back until the other side closes, or `waitMs` of silence. */
+export async function sendRaw(
+  url: string,
+  bytes: string | Buffer | readonly (string | Buffer)[],
+  { waitMs = 500 } = {},
+): Promise<RawAnswer> {
+  const connection = new RawConnection(url)
+  for (const part of [bytes].flat()) connection.write(part)
+  for (let before = -1; !connection.ended && connection.received.length !== before; ) {
+    before = connection.received.length
+    await Promise.race([connection.closed(), new Promise((resolve) => setTimeout(resolve, waitMs))])
+  }
+  connection.socket.destroy()
+  const { ended, error, received } = connection
+  return { text: received.toString('latin1'), closed: ended, reset: error !== undefined }
+}
+
 /** One request on a connection of its own. */
 export async function rawExchange(url: string, request: string | Buffer): Promise<ParsedAnswer> {
   const bytes = typeof request === 'string' ? Buffer.from(request, 'latin1') : request
@@ -90,7 +114,8 @@ export async function rawExchange(url: string, request: string | Buffer): Promis
   return answer
 }
 
-function parseAnswer(
+/** The next answer in these bytes, and how many of them it took. Undefined: it is not whole yet. */
+export function parseAnswer(
   bytes: Buffer,
   options: { toHead: boolean; ended: boolean },
 ): { answer: ParsedAnswer; length: number } | undefined {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { SettingValue } from '../../../src/config/problems.ts'
+import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { VirtualTime } from '../machine/virtual-time.ts'
 import { type RawUpstream, startRawUpstream } from '../upstreams/raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
@@ -24,30 +25,36 @@ export async function rawUpstream(
   return upstream
 }
 
-/** A gateway with one upstream for everything. */
-export async function gatewayTo(
-  upstreamUrl: string,
-  settings: Record<string, SettingValue | undefined> = {},
+type Settings = Record<string, SettingValue | undefined>
+
+export async function gatewayWith(
+  settings: Settings = {},
+  overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const gateway = await startGateway({
-    SWAP_BASE_URL: upstreamUrl,
-    PAYMENTS_BASE_URL: upstreamUrl,
-    ...settings,
-  })
+  const gateway = await startGateway(settings, overrides)
   onTestFinished(() => gateway.close())
   return gateway
 }
 
+/** A gateway with one upstream for everything. */
+export function gatewayTo(upstreamUrl: string, settings: Settings = {}, overrides: GatewayOverrides = {}) {
+  const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl }
+  return gatewayWith({ ...urls, ...settings }, overrides)
+}
+
+/** A gateway in front of an upstream that answers so, or `ok`. */
+export async function recordedGateway(
+  settings: Settings = {},
+  answer?: Parameters<typeof startRecordingUpstream>[0],
+) {
+  const upstream = await recordingUpstream(answer)
+  return { upstream, gateway: await gatewayTo(upstream.url, settings) }
+}
+
 /** A gateway whose deadlines and breakers go by a time that stands still until the test lets it pass. */
-export async function gatewayInVirtualTime(
-  upstreamUrl: string,
-  settings: Record<string, SettingValue | undefined> = {},
-): Promise<{ gateway: RunningGateway; timers: VirtualTime }> {
+export async function gatewayInVirtualTime(upstreamUrl: string, settings: Settings = {}) {
   const timers = new VirtualTime()
-  const own = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, ...settings }
-  const gateway = await startGateway(own, { clock: { ...systemClock, timers } })
-  onTestFinished(() => gateway.close())
-  return { gateway, timers }
+  return { gateway: await gatewayTo(upstreamUrl, settings, { clock: { ...systemClock, timers } }), timers }
 }
 
 /** Waits for something that has no event of its own. */

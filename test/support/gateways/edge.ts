@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { Events } from '../../../src/events.ts'
 import { hasBody } from '../../../src/http/answer.ts'
@@ -9,6 +8,7 @@ import type { RequestKind } from '../../../src/upstream/breakers.ts'
 import { relay } from '../../../src/upstream/relay.ts'
 import { RequestBody } from '../../../src/upstream/request-body.ts'
 import { Upstream, type UpstreamLimits, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
+import { listening } from '../machine/listening.ts'
 
 export interface Edge {
   url: string
@@ -85,12 +85,6 @@ export async function edgeTo(
       response.end(problemBody(problem, 'id'))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-    await upstream.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return Object.assign(edge, { url: `http://127.0.0.1:${port}`, upstream })
+  onTestFinished(() => upstream.close())
+  return Object.assign(edge, { url: (await listening(server)).url, upstream })
 }

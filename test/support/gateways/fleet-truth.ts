@@ -1,6 +1,6 @@
 import type { AnsweredOrder, FleetClients, HeldQuote } from '../clients/fleet-clients.ts'
 import type { MovingPrices } from '../upstreams/moving-prices.ts'
-import type { BusyMachine, Fleet, Replica } from './fleet.ts'
+import type { Replica } from './fleet.ts'
 
 interface Timeline {
   /** No replica is cautious any more because it has just started. */
@@ -9,9 +9,15 @@ interface Timeline {
   readonly mendedAtMs: number
 }
 
-/** Each list says what happened. */
-export type Judgement = ReturnType<typeof judge>
+interface Witnesses {
+  clients: FleetClients
+  provider: MovingPrices
+  timeline: Timeline
+  /** It alone had no store while the fault lasted. */
+  alone: Replica | undefined
+}
 
+/** Within 5 s of the end of a fault all is as before it. */
 const backWithinMs = 5_000
 /** After its start a replica refuses by what it knows at once by an id, and by everything so much later. */
 const startsWithinMs = 3_000
@@ -21,39 +27,20 @@ const toldWithinMs = 200
 /** It finds its store again within a second. */
 const foundAgainWithinMs = 1_000
 
-interface Witnesses {
-  fleet: Fleet
-  clients: FleetClients
-  provider: MovingPrices
-  machine: BusyMachine
-  timeline: Timeline
-  /** It alone had no store while the fault lasted. */
-  alone: Replica | undefined
-}
-
-/** Holds every answer against what the provider and the clients know. */
-export function judge(witnesses: Witnesses) {
-  const { clients, provider, machine, timeline, alone } = witnesses
+/** What was wrong, by what the provider and the clients know. Each list says what happened. */
+export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
   const { calmAtMs, brokenAtMs, mendedAtMs } = timeline
   const { asks, orders } = clients
   const exchanged = [...asks, ...orders]
-  const excused = { late: [] as string[], usedServed: [] as string[], overASecond: [] as string[] }
 
   const isJudged = ({ sentAtMs, receivedAtMs }: { sentAtMs: number; receivedAtMs: number }) =>
     (sentAtMs > calmAtMs && receivedAtMs < brokenAtMs) || sentAtMs > mendedAtMs + backWithinMs
   const told = (quote: HeldQuote) => wasTold(quote, timeline)
   const say = (order: AnsweredOrder) => sayOrder(order, timeline)
-  const isUntold = ({ quote: { giver, receivedAtMs }, sentAtMs }: AnsweredOrder) => {
-    const isCutOff =
-      receivedAtMs > brokenAtMs - toldWithinMs && receivedAtMs < mendedAtMs + foundAgainWithinMs
-    if (giver === alone && isCutOff) return true
-    return sentAtMs < receivedAtMs + foundAgainWithinMs && machine.wasBusyBefore(receivedAtMs)
-  }
-  const unlessExcused = (list: keyof typeof excused, { text, instants }: Found) => {
-    if (!instants.some((atMs) => machine.wasBusyBefore(atMs))) return [text]
-    excused[list].push(text)
-    return []
-  }
+  const isUntold = ({ quote: { giver, receivedAtMs } }: AnsweredOrder) =>
+    giver === alone &&
+    receivedAtMs > brokenAtMs - toldWithinMs &&
+    receivedAtMs < mendedAtMs + foundAgainWithinMs
 
   const answered = orders.filter(({ status }) => status === 201 || status === 409)
   const refused = answered.filter(({ problem, quote }) => problem !== undefined && told(quote))
@@ -64,22 +51,19 @@ export function judge(witnesses: Witnesses) {
   const late = answered.filter(
     ({ quote, sentAtMs }) => (quote.lateFromMs ?? Number.NaN) < sentAtMs && told(quote),
   )
-  const lateAndJudged = late.filter((order) => isJudged(order) && hasBegun(order.replica, order))
-  const passed = late.filter(hasPassed)
-  const used = usedQuotes(witnesses)
+  // In 20 s there are hundreds. With few, nothing has been shown.
+  if (answered.length < 150) throw new Error(`only ${answered.length} orders were answered`)
 
-  const judged = {
-    requests: exchanged.length,
-    orders: answered.length,
+  const overASecond = exchanged.filter((exchange) => durationOf(exchange) > 1_000)
+  const untold = [...liveRefused, ...unreadableRefused].filter(isUntold)
+  return {
     liveRefused: liveRefused.filter((order) => !isUntold(order)).map(say),
-    /** Late orders that were not refused as expired: while the fault lasted, and until 5 s later. */
-    lateMeanwhile: passed.filter((order) => order.sentAtMs > brokenAtMs && !isJudged(order)).map(say),
-    /** At any other time. */
-    late: lateAndJudged.filter(hasPassed).flatMap((order) => {
-      // However busy the machine is, by an id, or as unknown, only a quote passes that was lost.
-      if (order.problem !== undefined || order.style === 'id') return [say(order)]
-      return unlessExcused('late', { text: say(order), instants: [order.sentAtMs] })
-    }),
+    unreadableRefused: unreadableRefused.filter((order) => !isUntold(order)).map(say),
+    /** Late orders that were not refused as expired, neither while the fault lasted nor until 5 s later. */
+    late: late
+      .filter((order) => isJudged(order) && hasBegun(order.replica, order))
+      .filter(({ problem }) => problem !== 'quote-expired')
+      .map(say),
     expiredServed: asks
       .filter(({ quote, sentAtMs }) => (quote?.expiresAtMs ?? Number.NaN) <= sentAtMs)
       .map(({ quote, replica, sentAtMs }) => {
@@ -92,58 +76,28 @@ export function judge(witnesses: Witnesses) {
         return (provider.arrived.get(reference) ?? 0) > maxArrivals
       })
       .map(say),
-    usedServed: servedAgain(witnesses, used).flatMap((found) => unlessExcused('usedServed', found)),
-    unreadableRefused: unreadableRefused.filter((order) => !isUntold(order)).map(say),
-    /**
-     * Live and unreadable ones that one replica alone knew: it was cut off alone, or the machine too busy for it to tell
-     * them within the store's timeout.
-     */
-    refusedUntold: [...liveRefused, ...unreadableRefused].filter(isUntold).map(say),
+    usedServed: usedServed(clients, timeline),
     failed: exchanged
       .filter(
         ({ status, replica }) => ![200, 201, 409].includes(status) && !(status === 0 && replica.killedAtMs),
       )
       .map(({ status, replica, sentAtMs }) => `${status} at ${replica.name}, ${when(sentAtMs, timeline)}`),
-    overASecond: exchanged.flatMap((exchange) => {
-      const { replica, sentAtMs, receivedAtMs } = exchange
-      if (durationOf(exchange) <= 1_000) return []
-      const kind = 'reference' in exchange ? 'order' : 'quote'
-      const text = `${durationOf(exchange)} ms for the ${kind} at ${replica.name}, ${when(sentAtMs, timeline)}`
-      return unlessExcused('overASecond', { text, instants: [receivedAtMs] })
-    }),
-    slowestMs: Math.max(...exchanged.map(durationOf)),
-    /** From the end of the fault to the last late order that was sent. */
-    backAfterMs: Math.max(
-      0,
-      ...passed
-        .filter(({ replica, sentAtMs }) => replica.readyAtMs < mendedAtMs && !machine.wasBusyBefore(sentAtMs))
-        .map(({ sentAtMs }) => sentAtMs - mendedAtMs),
-    ),
-  }
-  const busy = exchanged.filter(({ sentAtMs }) => machine.tells && machine.wasBusyBefore(sentAtMs))
-  return {
-    ...judged,
-    /** What would be in another list, if the machine had not been too busy for the store's timeouts. */
-    excused: Object.entries(excused).flatMap(([list, texts]) => texts.map((text) => `${list}: ${text}`)),
-    /** What share of the late orders, and of the used quotes, had to be excused; and for what share of the time one had to. */
-    excusedShare: Math.max(
-      excused.late.length / Math.max(1, lateAndJudged.length),
-      excused.usedServed.length / Math.max(1, used.size),
-    ),
-    busyShare: busy.length / exchanged.length,
+    // In three seconds a replica gives some ten quotes, and each that cannot be read is ordered at both others.
+    refusedUntold: untold.length > maxRefusedUntold ? untold.map(say) : [],
+    // No request waits for the store for long, or hardly any.
+    overASecond:
+      overASecond.length > exchanged.length / 20
+        ? overASecond.map(
+            (one) => `${durationOf(one)} ms at ${one.replica.name}, ${when(one.sentAtMs, timeline)}`,
+          )
+        : [],
   }
 }
 
-/** What happened, and when the machine must not have been busy for it to be a fault. */
-interface Found {
-  readonly text: string
-  readonly instants: readonly number[]
-}
+const maxRefusedUntold = 15
 
-const hasPassed = ({ problem }: AnsweredOrder) => problem !== 'quote-expired'
-
-/** The first order for each, of those that were accepted while the store was well. */
-function usedQuotes({ clients: { orders }, timeline }: Witnesses): ReadonlyMap<string, AnsweredOrder> {
+/** Quotes that were served more than 200 ms after an order for them was accepted, while the store was well. */
+function usedServed({ asks, orders }: FleetClients, timeline: Timeline): string[] {
   const { calmAtMs, brokenAtMs, mendedAtMs } = timeline
   const used = new Map<string, AnsweredOrder>()
   for (const order of orders) {
@@ -152,21 +106,11 @@ function usedQuotes({ clients: { orders }, timeline }: Witnesses): ReadonlyMap<s
     if (problem === undefined && receivedAtMs > calmAtMs && isCertain && !used.has(quote.id))
       used.set(quote.id, order)
   }
-  return used
-}
-
-/** Quotes that were served more than 200 ms after their order. */
-function servedAgain(
-  { clients: { asks }, timeline }: Witnesses,
-  used: ReadonlyMap<string, AnsweredOrder>,
-): Found[] {
   return asks.flatMap(({ quote, replica, sentAtMs }) => {
     const order = used.get(quote?.id ?? '')
     const afterMs = sentAtMs - (order?.receivedAtMs ?? Number.POSITIVE_INFINITY)
     if (order === undefined || afterMs < usedWithinMs) return []
-    const text = `${replica.name} serves ${quote?.id} ${afterMs} ms after its order: ${sayOrder(order, timeline)}`
-    // On a busy machine the quote may not have been known where the order came, or the word of it was late.
-    return [{ text, instants: [order.sentAtMs, sentAtMs] }]
+    return [`${replica.name} serves ${quote?.id} ${afterMs} ms after its order: ${sayOrder(order, timeline)}`]
   })
 }
 

@@ -12,6 +12,9 @@ export interface RunningGateway extends Gateway {
 /** As many as the kernel lets wait: more are warned of, and a test that reads the log expects what it provoked. */
 const connections = { CLIENT_CONNECTIONS: Math.min(10_000, maxListenBacklog() ?? 10_000) }
 
+/** That of the default has its slots from the start, which was half of the time that a gateway takes to start. */
+const cache = { QUOTE_CACHE_ENTRIES: 1_000 }
+
 /** A test that provokes failures on end must not have them answered by the breaker, whose own tests set it. */
 const noBreaker = { breakerFailures: 1_000_000 }
 
@@ -20,7 +23,7 @@ export async function startGateway(
   given: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const all = { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...given }
+  const all = { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...cache, ...given }
   const { settings, limits } = withoutLimits(all)
   const gateway = await createGateway(settings, { limits, ...overrides })
   const { trafficUrl, operationsUrl } = await gateway.listen()

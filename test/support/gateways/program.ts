@@ -39,6 +39,24 @@ export function startProgram(
   )
 }
 
+export interface ListeningProgram extends RunningProgram {
+  url: string
+  operationsUrl: string
+}
+
+/** The same on free ports, once it listens, with a log in JSON. */
+export async function startListening(
+  settings: Record<string, string> = {},
+  options?: { descriptors?: number },
+): Promise<ListeningProgram> {
+  const own = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' }
+  const program = startProgram([], { ...own, ...settings }, options)
+  const [, url = '', operationsUrl = ''] = await program.says(
+    /"trafficUrl":"(.+?)","operationsUrl":"(.+?)".*\n/,
+  )
+  return { ...program, url, operationsUrl }
+}
+
 /** Gathers what a program says, and makes sure that it does not outlive its test. */
 export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProgram {
   running.add(child)

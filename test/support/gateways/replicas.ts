@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http'
-import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { type Answered, counted } from '../clients/quotes.ts'
 import { type ValkeyServer, valkey } from '../stores/valkey.ts'
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts'
-import { pause, recordingUpstream } from './between.ts'
-import { type RunningGateway, startGateway } from './gateway.ts'
+import { gatewayWith, pause, recordingUpstream } from './between.ts'
+import type { RunningGateway } from './gateway.ts'
 
 export interface ReplicaStage {
   store: ValkeyServer
@@ -45,8 +44,7 @@ export async function replicaStage(
   const replicas: RunningGateway[] = []
   for (let index = 0; index < count; index += 1) {
     const all = { ...replicaSettings(store, upstream), ...settings }
-    const gateway = await startGateway(all, overrides(index))
-    onTestFinished(() => gateway.close())
+    const gateway = await gatewayWith(all, overrides(index))
     replicas.push(gateway)
   }
   for (const gateway of replicas) await untilSharing(gateway)

@@ -7,8 +7,8 @@ import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { type GivenQuote, type Post, post } from '../clients/orders.ts'
 import { ask, createTestClock, giveQuote, quoteBody } from '../clients/quotes.ts'
 import { type ParsedAnswer, rawExchange } from '../clients/raw-connection.ts'
-import { pause, recordingUpstream } from './between.ts'
-import { type RunningGateway, startGateway } from './gateway.ts'
+import { gatewayWith, pause, recordingUpstream } from './between.ts'
+import type { RunningGateway } from './gateway.ts'
 
 export interface StartedGateway extends RunningGateway {
   quote(amount?: string): Promise<GivenQuote>
@@ -28,7 +28,6 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
     offsetMs: 0,
     lifeMs: 30_000,
     quote: {} as Record<string, unknown>,
-    datesOrders: true,
   }
   const nowMs = () => clock.nowMs() + provider.offsetMs
   const upstream = await recordingUpstream((request, response) => {
@@ -38,20 +37,15 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
       return
     }
     response.sendDate = false
-    response.writeHead(201, {
-      'Content-Type': 'application/json',
-      ...(provider.datesOrders && { Date: date }),
-    })
-    response.end('{"id":"order-1"}')
+    response.writeHead(201, { 'Content-Type': 'application/json', Date: date }).end('{"id":"order-1"}')
   })
   let folder = newFolder()
 
   async function start(overrides: Partial<GatewayOverrides> = {}, more: Record<string, SettingValue> = {}) {
-    const gateway = await startGateway(
+    const gateway = await gatewayWith(
       { SWAP_BASE_URL: upstream.url, STATE_DIRECTORY: folder, ...settings, ...more },
       { clock, ...overrides },
     )
-    onTestFinished(() => gateway.close())
     const state = async () => {
       const status = await fetch(`${gateway.operationsUrl}/status`)
       return ((await status.json()) as { journal: { disk: Record<string, number> } }).journal.disk

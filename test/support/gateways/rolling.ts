@@ -2,31 +2,14 @@ import { Agent, request } from 'node:http'
 import { giveQuote, quotePath } from '../clients/quotes.ts'
 import { environment } from '../machine/environment.ts'
 import { recordingUpstream } from './between.ts'
-import { type RunningProgram, startProgram } from './program.ts'
+import { startListening } from './program.ts'
 
 /** How many instances are replaced under load: three in the ordinary suite, twenty in `npm run check:long`. */
 export const restarts = Number(environment().ROLLING_RESTARTS ?? 3)
 
-export interface Instance {
-  program: RunningProgram
-  url: string
-  operationsUrl: string
-}
-
-export async function startInstance(
-  upstreamUrl: string,
-  settings: { DRAIN_DELAY_MS: string; PORT?: string },
-): Promise<Instance> {
-  const program = startProgram([], {
-    PORT: '0',
-    ADMIN_PORT: '0',
-    LOG_FORMAT: 'json',
-    SWAP_BASE_URL: upstreamUrl,
-    PAYMENTS_BASE_URL: upstreamUrl,
-    ...settings,
-  })
-  const [, url = '', operationsUrl = ''] = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
-  return { program, url, operationsUrl }
+export function startInstance(upstreamUrl: string, settings: { DRAIN_DELAY_MS: string; PORT?: string }) {
+  const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl }
+  return startListening({ ...urls, ...settings })
 }
 
 /** A provider and a payments API in one, which takes its time with payments. */

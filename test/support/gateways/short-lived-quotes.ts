@@ -1,10 +1,8 @@
 import type { ServerResponse } from 'node:http'
-import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import { ask, giveQuote, quoteBody } from '../clients/quotes.ts'
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts'
-import { recordingUpstream } from './between.ts'
-import { startGateway } from './gateway.ts'
+import { gatewayWith, recordingUpstream } from './between.ts'
 
 export interface ShortLivedQuotes {
   url: string
@@ -34,8 +32,7 @@ export async function quotesThatExpireWaiting(
     giveQuote(response, quoteBody({ expiry: nowMs + lifeMs }), ['Date', 'none'])
   }
   const upstream = await recordingUpstream(({ target }, response) => give(target, response))
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, ...settings }, { clock })
-  onTestFinished(() => gateway.close())
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, ...settings }, { clock })
   const lives: number[] = []
   for (let lifeMs = 5; lifeMs < 400; lifeMs += 10) {
     const { status } = await ask(gateway.url, { path: `/v3/pairs/ETH_USDC/quotes?amount=${lifeMs}` })

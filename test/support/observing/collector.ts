@@ -1,44 +1,39 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
 import { until } from '../gateways/between.ts'
-import { type ReceivedBatch, type ReceivedSpan, readJson, readProtobuf } from './otlp.ts'
+import { listening } from '../machine/listening.ts'
+import { type ReceivedBatch, type ReceivedSpan, readJson } from './otlp.ts'
 
 export interface Collector {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string
-  readonly requests: readonly { path: string; headers: IncomingHttpHeaders }[]
+  readonly requests: readonly { path: string; headers: IncomingHttpHeaders; body: Buffer }[]
   readonly batches: readonly ReceivedBatch[]
   spans(): ReceivedSpan[]
   /** Waits until so many spans came. */
   received(count: number): Promise<ReceivedSpan[]>
 }
 
-/** Speaks OTLP over HTTP, and ends with its test. Without `answer` it takes everything. */
+/** Speaks OTLP over HTTP and reads it in JSON; it ends with its test. Without `answer` it takes everything. */
 export async function startCollector(
   answer: (response: ServerResponse) => void = (response) => response.end(),
 ): Promise<Collector> {
   const batches: ReceivedBatch[] = []
-  const requests: { path: string; headers: IncomingHttpHeaders }[] = []
+  const requests: { path: string; headers: IncomingHttpHeaders; body: Buffer }[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const { headers, url = '' } = request
-      requests.push({ path: url, headers })
-      const read = headers['content-type'] === 'application/json' ? readJson : readProtobuf
-      batches.push(...read(Buffer.concat(chunks)))
+      const body = Buffer.concat(chunks)
+      requests.push({ path: url, headers, body })
+      if (headers['content-type'] === 'application/json') batches.push(...readJson(body))
       answer(response)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   const spans = () => batches.flatMap((batch) => batch.spans)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: (await listening(server)).url,
     requests,
     batches,
     spans,
@@ -52,7 +47,10 @@ export async function startCollector(
 /** Settings under which everything is traced; it is sent soon. */
 export function tracedTo({ url }: Pick<Collector, 'url'>): Record<string, string | number> {
   inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '20' })
-  return { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_TRACES_SAMPLER: 'always_on' }
+  return {
+    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+    OTEL_TRACES_SAMPLER: 'always_on',
+  }
 }
 
 /** What OpenTelemetry reads itself, until the end of the test. */

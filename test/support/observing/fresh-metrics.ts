@@ -11,7 +11,7 @@ export function freshMetrics(
 ): Metrics & { events: Events } {
   const metrics = createMetrics({ version: 'test', pairs })
   metrics.watch({ ...restingParts, ...parts })
-  return { ...metrics, events: new Events(metrics.listeners) }
+  return { ...metrics, events: new Events([metrics.listener]) }
 }
 
 const restingParts: Watched = {
@@ -21,8 +21,7 @@ const restingParts: Watched = {
   journals: { disk: undefined, stream: undefined },
   sharedStore: undefined,
   cache: { entries: 0, bytes: 0 },
-  ledger: { size: 0 },
-  reach: { ms: 0 },
+  ledger: { size: 0, reachMs: 0 },
   clockDifference: { newestMs: 0, saysNoTime: false },
   providerLimit: { list: () => [] },
 }

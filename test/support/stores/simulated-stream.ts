@@ -22,26 +22,32 @@ export class SimulatedStream {
   isFull = false
   readonly links = new Set<SimulatedLink>()
 
-  append(text: string): string {
+  refuseIfFull(): void {
     if (this.isFull) throw replyError("OOM command not allowed when used memory > 'maxmemory'")
+  }
+
+  append(text: string): string {
+    this.refuseIfFull()
     const lastId = this.#lastId
     const nowMs = Date.now() - this.#behindMs
     const isOfLast = nowMs <= instantOf(lastId)
-    const id = isOfLast ? `${instantOf(lastId)}-${Number(lastId.split('-')[1]) + 1}` : `${nowMs}-0`
+    const id = isOfLast ? `${instantOf(lastId)}-${countOf(lastId) + 1}` : `${nowMs}-0`
     this.entries.push({ id, text })
     this.#ids.push(id)
     return id
   }
 
-  info(): Pick<StreamPart, 'lastId' | 'oldestId' | 'added' | 'length'> {
+  info(): Pick<StreamPart, 'oldestId' | 'added' | 'length'> {
     const oldestId = this.entries[0]?.id ?? firstId
-    return { lastId: this.#lastId, oldestId, added: this.#ids.length, length: this.entries.length }
+    return { oldestId, added: this.#ids.length, length: this.entries.length }
   }
 
-  /** With the entry of that id itself, if `from` is just before it. */
-  after(from: string): StreamEntry[] {
-    const at = this.entries.findLastIndex(({ id }) => !isLater(id, from)) + 1
-    return this.entries.slice(at, at + partEntries)
+  /** With the entry of that id itself. */
+  read(fromId: string): StreamPart {
+    this.refuseIfFull()
+    const at = this.entries.findIndex(({ id }) => !isLater(fromId, id))
+    const entries = at === -1 ? [] : this.entries.slice(at, at + partEntries)
+    return { ...this.info(), entries, storeNowMs: Date.now() }
   }
 
   get #lastId(): string {
@@ -74,10 +80,11 @@ export class SimulatedStream {
 }
 
 function isLater(id: string, other: string): boolean {
-  const [ms = 0, count = 0] = id.split('-').map(Number)
-  const [otherMs = 0, otherCount = 0] = other.split('-').map(Number)
-  return ms > otherMs || (ms === otherMs && count > otherCount)
+  const [ms, otherMs] = [instantOf(id), instantOf(other)]
+  return ms > otherMs || (ms === otherMs && countOf(id) > countOf(other))
 }
+
+const countOf = (id: string) => Number(id.slice(id.indexOf('-') + 1))
 
 function replyError(message: string): Error {
   const error = new Error(message)
@@ -142,7 +149,7 @@ export class SimulatedLink implements StreamStore {
     })
     this.#availability = new Availability({
       client: client as unknown as ValkeyClient,
-      greet: () => this.#send([() => this.#refuseIfFull()]),
+      greet: () => this.#send(() => this.#stream.refuseIfFull()),
       ...{ timeoutMs, log: silentLogger(), timers: fakedClock.timers },
     })
     stream.links.add(this)
@@ -161,32 +168,23 @@ export class SimulatedLink implements StreamStore {
   }
 
   async appendEntry(_key: string, { text }: { text: string }): Promise<string> {
-    const [id] = await this.#sendJournal([() => this.#stream.append(text)])
-    return String(id)
+    return String(await this.#sendJournal(() => this.#stream.append(text)))
   }
 
-  async readEntries(_key: string, { id, withTime }: { id: string; withTime: boolean }): Promise<StreamPart> {
-    const read = [
-      () => this.#stream.info(),
-      () => this.#stream.after(id),
-      () => this.#refuseIfFull(),
-      () => Date.now(),
-    ]
-    const [info, entries, , now] = await this.#sendJournal(read)
-    const part = { ...(info as ReturnType<SimulatedStream['info']>), entries: entries as StreamEntry[] }
-    return { ...part, storeNowMs: withTime ? Number(now) : undefined }
+  async readEntries(_key: string, fromId: string): Promise<StreamPart> {
+    return (await this.#sendJournal(() => this.#stream.read(fromId))) as StreamPart
   }
 
-  async #sendJournal(commands: readonly (() => unknown)[]): Promise<unknown[]> {
+  async #sendJournal(command: () => unknown): Promise<unknown> {
     try {
-      return await this.#send(commands)
+      return await this.#send(command)
     } catch (error) {
       if (error instanceof Error && error.name === 'ReplyError') this.#availability.refused(error)
       throw error
     }
   }
 
-  #send(commands: readonly (() => unknown)[]): Promise<unknown[]> {
+  #send(run: () => unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const command = { sentAtMs: performance.now(), giveUp: reject }
       const connection = this.#connection
@@ -201,17 +199,16 @@ export class SimulatedLink implements StreamStore {
         reject(error)
       }
       connection.unanswered.add(fail)
-      const answers: unknown[] = []
-      for (const run of commands)
-        this.#request(connection, run, (answer) => {
-          if (!connection.unanswered.has(fail)) return
-          if (answer instanceof Error) fail(answer)
-          else if (answers.push(answer) === commands.length) {
-            connection.unanswered.delete(fail)
-            this.#availability.answered(command)
-            resolve(answers)
-          }
-        })
+      this.#request(connection, run, (answer) => {
+        if (!connection.unanswered.has(fail)) return
+        if (answer instanceof Error) {
+          fail(answer)
+          return
+        }
+        connection.unanswered.delete(fail)
+        this.#availability.answered(command)
+        resolve(answer)
+      })
     })
   }
 
@@ -222,10 +219,6 @@ export class SimulatedLink implements StreamStore {
       connection.toReplica.send(this.#tripMs() + this.slowByMs, () => answered(answer), this.move)
     }
     connection.toStore.send(this.#tripMs() + this.slowByMs, arrives, this.move)
-  }
-
-  #refuseIfFull(): void {
-    if (this.#stream.isFull) throw replyError("OOM command not allowed when used memory > 'maxmemory'")
   }
 
   /** What is due arrives. */

@@ -1,5 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { connect, createServer, type Socket } from 'node:net'
+import { listening } from '../machine/listening.ts'
 
 export interface ConnectProxy {
   url: string
@@ -16,12 +16,10 @@ export interface ConnectProxy {
 export async function connectProxy(authorization?: string): Promise<ConnectProxy> {
   const heads: string[] = []
   const tunnels: ConnectProxy['tunnels'] = new Set()
-  const sockets = new Set<Socket>()
   let current: Parameters<ConnectProxy['answer']>[0] = (_socket, open) => open()
 
   const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    socket.on('error', () => {})
     let head = ''
     socket.on('data', function read(bytes: Buffer) {
       head += bytes.toString('latin1')
@@ -31,7 +29,6 @@ export async function connectProxy(authorization?: string): Promise<ConnectProxy
       const [, port] = /^CONNECT \S+:(\d+) HTTP\/1\.1\r\n/.exec(head) ?? []
       current(socket, (answer = 'HTTP/1.1 200 Connection established\r\n\r\n') => {
         const upstream = connect(Number(port), '127.0.0.1')
-        sockets.add(upstream)
         const tunnel = { client: socket, upstream }
         upstream.on('connect', () => {
           tunnels.add(tunnel)
@@ -49,14 +46,9 @@ export async function connectProxy(authorization?: string): Promise<ConnectProxy
       })
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const { port, url } = await listening(server)
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     address: { host: '127.0.0.1', port, authorization },
     heads,
     tunnels,

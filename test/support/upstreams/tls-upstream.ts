@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import type { TLSSocket, TlsOptions } from 'node:tls'
-import { onTestFinished } from 'vitest'
+import { listening } from '../machine/listening.ts'
 import { privateCertificate } from '../stores/valkey.ts'
 
 /** Paths of PEM files, and their texts. The certificate vouches for itself. */
@@ -50,16 +49,10 @@ export async function tlsUpstream(identity: Identity, options: TlsOptions = {}):
       response.end(body)
     })
   })
-  const upstream = { port: 0, requests, connections: 0 }
+  server.on('tlsClientError', () => {})
+  const upstream = { port: (await listening(server)).port, requests, connections: 0 }
   server.on('secureConnection', () => {
     upstream.connections += 1
   })
-  server.on('tlsClientError', () => {})
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  upstream.port = (server.address() as AddressInfo).port
   return upstream
 }

@@ -5,13 +5,13 @@ import { mayBeVersioned } from '../http/fold-path.ts'
 import { ownRequestId } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
-import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from '../server/swap-headers.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { type Exchange, UpstreamTimes } from './exchange.ts'
+import { type RateLimit, rateLimitFields } from './rate-limit.ts'
+import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
   clock: Clock
@@ -51,12 +51,18 @@ export class PassThroughRoute {
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
     const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
+    const ownHeaders = (answered: readonly string[]) => [
+      ...(isOrder ? ownRequestId(answered, exchange.id) : []),
+      ...rateLimitFields(exchange, answered),
+    ]
+    const hasOwnBody = begun === null && hasBody(request)
+    const trace = traceOf(exchange, isOrder)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
-      if (body === null && hasBody(request)) {
+      if (hasOwnBody) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
@@ -74,9 +80,9 @@ export class PassThroughRoute {
         body,
         connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
-        ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
+        ownHeaders: isSwap ? ownHeaders : undefined,
         times,
-        trace: traceOf(exchange, isOrder),
+        trace,
       })
     } catch (error) {
       // No client is left to be answered.
@@ -110,8 +116,4 @@ function drop(unsent: SentBody | null, { request }: Exchange): void {
   if (!(unsent instanceof RequestBody)) return
   unsent.destroy()
   request.resume()
-}
-
-function ownHeaders(exchange: Exchange, isOrder: boolean, answered: readonly string[]): readonly string[] {
-  return [...(isOrder ? ownRequestId(answered, exchange.id) : []), ...rateLimitFields(exchange, answered)]
 }

@@ -1,28 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { headerLines } from './headers.ts'
 
-/** The two hex digits of every byte. */
-const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-
-/**
- * Creates ids in the form of UUIDs that no other process creates: a random prefix, and eight digits that differ for
- * each id and do not tell how many ids came before. A random UUID for every request costs ten times as much. The digits
- * come from a table, because V8 caches the text of every number it formats, and each cached text outlived its request.
- */
-export function createRequestIds(): () => string {
-  let idPrefix = ''
-  let issued = 0
-  return () => {
-    if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)
-    issued += 1
-    // Multiplied by an odd factor, all numbers below 2 ** 32 stay different.
-    const mixed = Math.imul(issued, 0x9e3779b1)
-    const upper = `${digitsOf[mixed >>> 24]}${digitsOf[(mixed >>> 16) & 0xff]}`
-    const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
-    return `${idPrefix}${upper}${lower}`
-  }
-}
-
 /** Whose trace a request belongs to, as its caller says. */
 interface TraceParent {
   readonly traceId: string
@@ -58,14 +36,7 @@ export function formatTraceparent({ traceId, spanId, sampled }: TraceParent): st
   return `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
 }
 
-function eightDigits(): string {
-  return Math.floor(Math.random() * 2 ** 32)
-    .toString(16)
-    .padStart(8, '0')
-}
-
-/** Sixteen hexadecimal digits, not all of them 0. */
+/** Sixteen hexadecimal digits, not all of them 0: this half of a random UUID begins with 8, 9, a or b. */
 export function newSpanId(): string {
-  const id = eightDigits() + eightDigits()
-  return id === '0000000000000000' ? '0000000000000001' : id
+  return randomUUID().slice(19).replace('-', '')
 }

@@ -1,106 +1,14 @@
-import { lookup as systemLookup } from 'node:dns'
-import type { LookupFunction, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createSecureContext, type SecureContextOptions } from 'node:tls'
-import { buildConnector, Client, errors } from 'undici'
+import { type buildConnector, Client, errors } from 'undici'
 import type { Timers } from '../clock.ts'
 
 /** A proxy that opens a tunnel to a server by CONNECT. */
-interface EgressProxy {
+export interface EgressProxy {
   readonly host: string
   readonly port: number
   /** The value of Proxy-Authorization. */
   readonly authorization: string | undefined
-}
-
-export interface ConnectionOptions {
-  origin: string
-  /** How old a connection may get before a new one replaces it. */
-  maxAgeMs: number
-  connectTimeoutMs: number
-  lookup: LookupFunction | undefined
-  /** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
-  tls?: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> | undefined
-  /** Through which an https origin is reached; an http origin is connected to directly. */
-  proxy?: EgressProxy | undefined
-  timers: Timers
-  /** In place of sockets. */
-  connect?: buildConnector.connector | undefined
-  client: Client.Options
-}
-
-/**
- * A name may have several addresses. By default Node gives up each address but the last after 250 ms, whatever the
- * connect timeout is, so a distant provider whose last address is dead could never be reached. Each address gets a
- * quarter of the connect timeout, which leaves time for the addresses after it.
- */
-const addressTimeShare = 1 / 4
-const minAddressMs = 250
-
-export function createConnector(options: ConnectionOptions): buildConnector.connector {
-  const { origin, proxy, connectTimeoutMs } = options
-  const network = {
-    autoSelectFamilyAttemptTimeout: Math.max(minAddressMs, connectTimeoutMs * addressTimeShare),
-    lookup: sharedLookup(options.lookup),
-  }
-  // Made once: OpenSSL would parse the files again for each connection.
-  const secureContext = options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
-  // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
-  const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
-  if (proxy === undefined || !origin.startsWith('https:')) {
-    return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
-  }
-  return createTunnelConnector(proxy, options, {
-    toProxy: buildConnector({ timeout: 0, noDelay: true, ...network }),
-    // The tunnel's own timeout covers the handshake too.
-    startTls: buildConnector({ timeout: 0, ...tls }),
-  })
-}
-
-/**
- * After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
- * crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
- */
-export function resetIsAnError(error: NodeJS.ErrnoException): void {
-  if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
-}
-
-/**
- * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
- * that client would wait without end, even with a correct certificate. So the error gets another code.
- */
-export function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
-  if (error.code === 'ERR_TLS_CERT_ALTNAME_INVALID') error.code = 'CERT_ALTNAME_INVALID'
-  return error
-}
-
-/**
- * RFC 6066 section 3: the name in a TLS handshake has no final dot, and some servers close a handshake that has one.
- * Base URLs such as `https://host.` are in use, because the dot skips a resolver's search list, as in Kubernetes.
- */
-function tlsServerName(origin: string): { servername?: string } {
-  const { hostname } = new URL(origin)
-  return hostname.endsWith('.') ? { servername: hostname.slice(0, -1) } : {}
-}
-
-type LookupCallback = Parameters<LookupFunction>[2]
-
-/**
- * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
- * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
- * dead name would leave no thread for the names of the other upstreams.
- */
-function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
-  let waiting: LookupCallback[] = []
-  return (name, options, callback) => {
-    waiting.push(callback)
-    if (waiting.length > 1) return
-    lookup(name, options, (...answer) => {
-      const callbacks = waiting
-      waiting = []
-      for (const answered of callbacks) answered(...answer)
-    })
-  }
 }
 
 /** The proxy opened no tunnel: nothing was sent to the upstream. */
@@ -142,9 +50,9 @@ const maxHeaderSize = 16_384
  * Connects to an https origin through a proxy (RFC 9110 9.3.6). The CONNECT is that of undici (7.30.2), which takes an
  * interim answer for the final one, or for an error: a proxy that sends one opens no tunnel.
  */
-function createTunnelConnector(
+export function createTunnelConnector(
   { host, port, authorization }: EgressProxy,
-  { origin, connectTimeoutMs, timers }: Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs' | 'timers'>,
+  { origin, connectTimeoutMs, timers }: { origin: string; connectTimeoutMs: number; timers: Timers },
   { toProxy, startTls }: Readonly<Record<'toProxy' | 'startTls', buildConnector.connector>>,
 ): buildConnector.connector {
   const { hostname, port: upstreamPort } = new URL(origin)

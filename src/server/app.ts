@@ -6,23 +6,23 @@ import {
   destroyUnlessRead,
   hasBegun,
   isAnsweredWithProblem,
-  isSent,
   TrafficResponse,
 } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
-import type { PlainOrderRoute } from '../orders/plain.ts'
-import type { FloatOrderRoute } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
-import type { QuoteRoute } from '../quotes/route.ts'
-import { Exchange, type ExchangeMaker, hasLeft } from '../server/exchange.ts'
-import type { PassThroughRoute } from './passthrough.ts'
+import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
+import type { MessageClasses } from './traffic-server.ts'
+
+/** What tells the whole way of a request, from the exchange to its answer. */
+interface Route {
+  answer(exchange: Exchange): void | Promise<void>
+}
 
 interface Routes {
-  quotes: QuoteRoute
-  floatOrders: FloatOrderRoute
-  plainOrders: PlainOrderRoute
-  passThrough: PassThroughRoute
+  readonly quotes: Route
+  readonly orders: Readonly<Record<'answerFloat' | 'answerPlain', Route['answer']>>
+  readonly passThrough: Route
 }
 
 /** The exchanges of one gateway, from their beginning to their end. */
@@ -48,10 +48,10 @@ export class Exchanges {
     return new Exchange(request, response, this.#maker)
   }
 
-  /** Says when the exchange ends. Must be called in the same tick as `begin`. */
-  follow(exchange: Exchange): void {
+  /** Says when the exchange ends. Must be called in the same tick as `begin`. `isDone`: its route has nothing left to do. */
+  follow(exchange: Exchange, isDone: boolean): void {
     const { response } = exchange
-    if (isSent(response)) this.#end(exchange, response.statusCode)
+    if (isDone && isSent(response)) this.#end(exchange, response.statusCode)
     else response.on('close', () => this.#end(exchange, isSent(response) ? response.statusCode : 0))
   }
 
@@ -77,6 +77,11 @@ export class Exchanges {
   }
 }
 
+/** Whether the whole answer was sent. A response that closes before that was cut off. */
+function isSent(response: ServerResponse): boolean {
+  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+}
+
 export interface App {
   listener: RequestListener
   /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
@@ -93,28 +98,29 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
 
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
-    const { area, reading, request } = exchange
-    const { method } = request
+    const { area } = exchange
+    const { method } = exchange.request
     if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
-    const isPlain = 'target' in reading && area !== 'quote' && plainMethods.has(method ?? '')
-    if (!isPlain && answeredByPolicy(exchange)) return
-    if (method === 'POST' && area === 'float-order') return routes.floatOrders.answer(exchange)
-    if (method === 'POST' && area === 'order') return routes.plainOrders.answer(exchange)
+    if (answeredByPolicy(exchange)) return
+    if (method === 'POST' && area === 'float-order') return routes.orders.answerFloat(exchange)
+    if (method === 'POST' && area === 'order') return routes.orders.answerPlain(exchange)
     return routes.passThrough.answer(exchange)
   }
 
   app.use((request: Request, response: Response) => {
     const exchange = exchanges.begin(request, response)
     if (exchange === undefined) return
+    let isDone = true
     try {
       const answered = exchange.isTracing
         ? inSpan(exchange.span, () => dispatch(exchange))
         : dispatch(exchange)
+      isDone = answered === undefined
       answered?.catch((error) => exchanges.fail(exchange, error))
     } catch (error) {
       exchanges.fail(exchange, error)
     }
-    exchanges.follow(exchange)
+    exchanges.follow(exchange, isDone)
   })
 
   return {
@@ -125,17 +131,12 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
         // Express gave up before it called the function above: its own answer would be a page of HTML.
         const exchange = exchanges.begin(request, response)
         if (exchange === undefined) return
-        exchanges.follow(exchange)
+        exchanges.follow(exchange, false)
         const detail = 'The request target cannot be read.'
         exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
       })
     },
   }
-}
-
-interface MessageClasses {
-  IncomingMessage: typeof IncomingMessage
-  ServerResponse: typeof TrafficResponse
 }
 
 // The methods that Express gives a response stay there, below those of TrafficResponse.
@@ -185,9 +186,6 @@ function keepRepeatedFields(response: ServerResponse): void {
 }
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-/** Requests with these methods need no decision before the route, unless their target is bad or a quote's. */
-const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /**
  * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests

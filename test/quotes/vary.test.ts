@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { headerValues, withVary } from '../../src/http/headers.ts'
+import { headerValues } from '../../src/http/headers.ts'
+import { withVary } from '../../src/quotes/answer.ts'
 
 test('every name and every received member is in the one Vary, once, and no other header is touched', () => {
   const name = fc.mixedCase(fc.constantFrom('app-name', 'origin', 'accept', 'forwarded', 'x-a'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRequestIds } from '../../src/http/ids.ts'
+import { createRequestIds } from '../../src/server/exchange.ts'
 
 test('creates unique ids in the form of UUIDs, in an order that does not reveal their number', () => {
   const nextId = createRequestIds()

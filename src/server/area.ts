@@ -1,8 +1,8 @@
-import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
+import { isZero, parseDecimal } from '../http/decimal.ts'
+import { foldPath, mayBeVersioned, percentDecode } from '../http/fold-path.ts'
 import { memoize } from '../http/headers.ts'
-import type { Area, QuotePath, TargetReading } from '../http/target.ts'
+import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
-import { readAmount, readQuotePath } from '../quotes/target.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
@@ -12,16 +12,7 @@ const guardedRoutes: { readonly [Each in Area]?: string } = {
 
 /** Undefined: no upstream has such paths. */
 function upstreamOf(area: Area): UpstreamName | undefined {
-  switch (area) {
-    case 'none':
-      return undefined
-    case 'quote':
-    case 'float-order':
-    case 'order':
-      return 'swap'
-    default:
-      return area
-  }
+  return area in guardedRoutes ? 'swap' : upstreamNames.find((name) => name === area)
 }
 
 const unsafePathByte = /[^\x21-\x7e]|\\/
@@ -144,4 +135,64 @@ function swapArea(path: string): Area | QuotePath {
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'
   return 'swap'
+}
+
+const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
+
+/** Reads a path that upstream routers may take for a quote's; undefined if none does. */
+function readQuotePath(path: string): QuotePath | undefined {
+  for (const reading of foldPath(path)) {
+    const pair = foldedPath.exec(reading)?.[1]
+    if (pair === undefined) continue
+    return path === `/v3/pairs/${pair}/quotes` ? { pair } : { pair, spelledPath: path }
+  }
+  return undefined
+}
+
+/** Reads the amount out of a query (without its "?"), percent-decoded once. */
+export function readAmount(query: string): AmountReading | AmountProblem {
+  let amount: string | undefined
+  let otherParameters = ''
+  for (const part of query.split('&')) {
+    // An empty part is not a parameter (WHATWG URL 5.1).
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const name = percentDecode(equals === -1 ? part : part.slice(0, equals))
+    if (name === 'amount') {
+      if (amount !== undefined) return refuse('must be given once')
+      amount = equals === -1 ? '' : percentDecode(part.slice(equals + 1))
+      // Some upstreams read a plus as a blank, and perhaps "1e 21" as 1. So a spelling with a plus has its own key.
+      if (part.includes('+')) otherParameters = append(otherParameters, part)
+    } else if (isArrayForm(name)) {
+      return refuse('must be given once, not as a list')
+    } else {
+      otherParameters = append(otherParameters, part)
+    }
+  }
+  if (amount === undefined) return refuse('is missing')
+
+  const canonical = parseDecimal(amount)
+  if (canonical === undefined) return refuse(reasonAgainst(amount))
+  if (isZero(canonical)) return refuse('must be greater than zero')
+  return { canonical, otherParameters }
+}
+
+/** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */
+function isArrayForm(name: string): boolean {
+  return name.startsWith('amount[') || name.startsWith('[amount]')
+}
+
+function reasonAgainst(amount: string): string {
+  if (amount === '') return 'is empty'
+  if (amount.startsWith('-') && parseDecimal(amount.slice(1)) !== undefined)
+    return 'must be greater than zero'
+  return 'must be a decimal number such as 0.1 or 1e-7, with at most 80 digits and three digits of exponent'
+}
+
+function refuse(reason: string): AmountProblem {
+  return { problem: `The query parameter "amount" ${reason}.` }
+}
+
+function append(parameters: string, part: string): string {
+  return parameters === '' ? part : `${parameters}&${part}`
 }

@@ -1,0 +1,271 @@
+import { type Events, keyResults, type Listener, notKeptReasons, storeOperations } from '../events.ts'
+import { ownProblems, problemSlugs } from '../http/problem.ts'
+import { type Area, areas } from '../http/target.ts'
+import { upstreamNames } from '../http/upstreams.ts'
+import {
+  ageBounds,
+  callBounds,
+  decisions,
+  driftBounds,
+  durationBounds,
+  lifeBounds,
+  limitedAreas,
+  methods,
+  otherPair,
+  outcomes,
+  refusals,
+  rules,
+  statusClasses,
+  storeBounds,
+  storeOutcomes,
+} from './labels.ts'
+import { by, cross, type MetricSet, type Tally } from './series.ts'
+
+/** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
+const hitMs = 25
+const missOverheadMs = 50
+
+type Exchange = Parameters<Events['requestEnded']>[0]
+
+function countRequests(set: MetricSet) {
+  const byRoute = by('route', areas)
+  const requests = set.counters(
+    'http_requests_total',
+    cross(cross(byRoute, by('method', methods)), by('status_class', Object.values(statusClasses))),
+  )`
+    Requests answered or broken off, by part of the service`
+  const durations = set.histograms('http_request_duration_seconds', durationBounds, byRoute)`
+    Time from the head of a request to the end of its answer, or to where it broke off`
+  const answered = set.counters('problems_total', by('type', problemSlugs))`
+    Answers made by the gateway itself, by problem type`
+  const limited: Partial<Record<Area, Tally>> = set.counters('rate_limited_total', by('route', limitedAreas))`
+    Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service`
+  const serverErrors = set.counters('server_errors_total', by('source', ['provider', 'gateway']))`
+    Answers with a 5xx, by who is to blame: the provider, or the gateway itself`
+  const addressNotes = set.counters(
+    'client_address_headers_ignored_total',
+    by('reason', ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header']),
+  )`
+    Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private
+    peer outside TRUST_PROXY`
+  const latencies = set.counters(
+    'quote_latency_total',
+    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
+  )`
+    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  const bodiesRefused = set.counter('request_bodies_refused_total')`
+    Orders that were refused because they came slowly while too much was held of unfinished bodies`
+  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  const countLatency = ({ outcome, times }: Exchange, durationMs: number) => {
+    if (outcome?.how === 'hit') {
+      count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
+      return
+    }
+    const { sentAtMs, beganAtMs, settledAtMs } = times ?? {}
+    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined) return
+    const allowedMs = settledAtMs - sentAtMs + missOverheadMs
+    count(latencies[durationMs <= allowedMs ? 'miss met' : 'miss missed'])
+  }
+
+  // By the first digit of the status. Keys of three parts would take three times as long.
+  const tallies = new Map<string, Readonly<Record<number, Tally>>>()
+  for (const area of areas)
+    for (const method of methods) {
+      const ofStatus = Object.entries(statusClasses).map(([digit, name]) => [
+        digit,
+        requests[`${area} ${method} ${name}`],
+      ])
+      tallies.set(area + method, Object.fromEntries(ofStatus))
+    }
+  const tallyOf = (area: Area, method: string, status: number): Tally | undefined => {
+    const byStatus = tallies.get(area + method) ?? tallies.get(`${area}other`)
+    // A status that HTTP does not have counts against us.
+    return byStatus?.[Math.floor(status / 100)] ?? byStatus?.[5]
+  }
+
+  const listener: Listener = {
+    requestEnded(exchange, status, durationMs) {
+      const { area, request } = exchange
+      if (status >= 500) {
+        const { problem } = exchange
+        const isOwn = problem !== undefined && ownProblems.has(problem)
+        count(serverErrors[isOwn ? 'gateway' : 'provider'])
+      } else if (area === 'quote' && status === 200) countLatency(exchange, durationMs)
+      count(tallyOf(area, request.method ?? '', status))
+      durations[area].observe(durationMs / 1_000)
+    },
+    problemAnswered: ({ slug }) => count(answered[slug]),
+    addressNoted({ note }) {
+      if (note !== undefined) count(addressNotes[note])
+    },
+    rateLimited: (area) => count(limited[area]),
+    bodyRefused: () => count(bodiesRefused),
+  }
+  const counts = () => ({
+    requests: Object.values<Tally>(requests).reduce((sum, { value }) => sum + value, 0),
+    /** Client-address headers of private peers outside TRUST_PROXY. */
+    untrustedHeaders: addressNotes['untrusted-header'].value,
+    otherHeaders: addressNotes['other-header'].value,
+  })
+  return { listener, counts }
+}
+
+function countQuotes(set: MetricSet, pairs: readonly string[]) {
+  const named = new Set(pairs)
+  const ofPair = <Series>(byPair: Readonly<Record<string, Series>>, pair: string): Series =>
+    byPair[named.has(pair) ? pair : otherPair] as Series
+  const notKept = set.counters('quotes_uncacheable_total', by('reason', notKeptReasons))`
+    Answers to quote calls that were relayed and not kept, by reason`
+  const lifetime = set.histogram('quote_lifetime_seconds', lifeBounds)`
+    Time that a quote had left when it was stored`
+  const remaining = set.histogram('quote_remaining_seconds', lifeBounds)`
+    Time that a quote had left when it was served`
+  const served = set.counters('quotes_served_total', by('pair', pairs))`
+    Quotes that clients were given, cached or fresh`
+  const calls = set.counters('quote_calls_total', by('pair', pairs))`Quotes that the provider was asked for`
+  const drift = set.histograms(
+    'quote_drift_ratio',
+    driftBounds,
+    cross(by('pair', pairs), by('direction', ['up', 'down'])),
+  )`
+    How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives
+    as much or more`
+  const lookups = set.counters(
+    'cache_lookups_total',
+    by('result', ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass']),
+  )`
+    Quote requests, by what the cache made of them`
+  const evictions = set.counters('cache_evictions_total', by('reason', ['capacity', 'order', 'elsewhere']))`
+    Quotes dropped from memory before they were replaced, by reason`
+  const refreshes = set.counters('quote_refreshes_total', by('outcome', ['stored', 'found', 'failed']))`
+    Quotes fetched ahead of their expiry, by outcome`
+  const sharing = set.counters(
+    'quote_sharing_total',
+    by('outcome', ['found', 'awaited', 'fetched', 'alone', 'failed']),
+  )`
+    Quotes that were looked for in the shared store, by what came of it`
+  const coolDowns = set.counter('quote_cool_downs_total')`
+    Times that the provider answered a quote with 429, so that it was not asked for a while`
+  const listener: Listener = {
+    quoteLookedUp: (result) => count(lookups[result]),
+    quoteNotKept: (reason) => count(notKept[reason]),
+    quoteRefreshed: (outcome) => count(refreshes[outcome]),
+    quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
+    quoteShared: (outcome) => count(sharing[outcome]),
+    quoteCalled: (pair) => count(ofPair(calls, pair)),
+    quoteServed(pair, leftMs, found) {
+      if (found !== undefined) count(lookups[found])
+      count(ofPair(served, pair))
+      remaining.observe(leftMs / 1_000)
+    },
+    quoteKept(leftMs, pair, moved) {
+      lifetime.observe(leftMs / 1_000)
+      if (moved === undefined || !Number.isFinite(moved)) return
+      const label = named.has(pair) ? pair : otherPair
+      drift[`${label} ${moved < 0 ? 'down' : 'up'}`]?.observe(Math.abs(moved))
+    },
+    coolDownBegan: () => count(coolDowns),
+  }
+  return { listener, lookups }
+}
+
+function countOrders(set: MetricSet) {
+  const quoteAge = set.histogram('float_order_quote_age_seconds', ageBounds)`
+    Age of the quote that a float order was matched with`
+  const orders = set.counters('float_orders_total', decisions)`Float orders by what was decided and why`
+  const matches: Readonly<Record<string, Tally>> = set.counters(
+    'float_order_matches_total',
+    Object.assign(
+      {},
+      ...Object.entries(rules).map(([state, found]) => cross(by('decision', [state]), by('rule', found))),
+    ),
+  )`
+    Float orders by the state of their quote and the rule that found it`
+  const repeated = set.counter('float_orders_repeated_total')`
+    Float orders that were sent for a quote that an order of the same client had used already`
+  const keyed = set.counters('order_keys_total', by('result', keyResults))`
+    Orders with an Idempotency-Key, and keys that made room, by what came of them`
+  const listener: Listener = {
+    orderRepeated: () => count(repeated),
+    orderKeyed: (result) => count(keyed[result]),
+    orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
+      count(orders[decision])
+      count(matches[`${state} ${rule}`])
+      if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
+    },
+  }
+  /** Orders that were not judged, because the shared store could not be asked. */
+  const withoutStore = matches['unknown store-away']
+  return { listener, orders, withoutStore }
+}
+
+function countUpstreams(set: MetricSet): Listener {
+  const byUpstream = by('upstream', upstreamNames)
+  const requests = set.counters('upstream_requests_total', cross(byUpstream, by('outcome', outcomes)))`
+    Requests meant for an upstream, by how they ended`
+  const durations = set.histograms('upstream_request_duration_seconds', callBounds, byUpstream)`
+    Time from a request that was sent to the end of the answer of its upstream, retries included`
+  const retries = set.counters('upstream_retries_total', byUpstream)`Requests that were sent again`
+  return {
+    callRefused: (upstream, _traffic, outcome) => count(requests[`${upstream} ${outcome}`]),
+    callEnded({ upstream }, outcome, durationMs) {
+      count(requests[`${upstream} ${outcome}`])
+      if (!refusals.includes(outcome)) durations[upstream].observe(durationMs / 1_000)
+    },
+    callRetried: (upstream) => count(retries[upstream]),
+  }
+}
+
+function countStore(set: MetricSet): Listener {
+  const operations = set.counters(
+    'store_operations_total',
+    cross(by('op', storeOperations), by('outcome', storeOutcomes)),
+  )`
+    Calls of the shared store`
+  const duration = set.histogram('store_operation_duration_seconds', storeBounds)`
+    Time that a call of the shared store took, also one that failed`
+  return {
+    storeAsked(operation, outcome, durationMs) {
+      count(operations[`${operation} ${outcome}`])
+      if (outcome !== 'skipped') duration.observe(durationMs / 1_000)
+    },
+  }
+}
+
+/**
+ * Counts what happens, and says what was counted so far, for the console. `pairs`: those with series of their own, and
+ * `other`.
+ */
+export function countEvents(set: MetricSet, pairs: readonly string[]) {
+  const requests = countRequests(set)
+  const quotes = countQuotes(set, pairs)
+  const orders = countOrders(set)
+  const spansDropped = set.counter('trace_spans_dropped_total')`
+    Spans that were not exported: too many waited, or the collector did not take them`
+  return {
+    listener: {
+      ...requests.listener,
+      ...quotes.listener,
+      ...orders.listener,
+      ...countUpstreams(set),
+      ...countStore(set),
+      spansDropped: (spans) => count(spansDropped, spans),
+    } satisfies Listener,
+    requestCounts: requests.counts,
+    quoteCounts: () => ({
+      lookups: valuesOf(quotes.lookups),
+      orders: valuesOf(orders.orders),
+      ordersWithoutStore: orders.withoutStore?.value ?? 0,
+    }),
+  }
+}
+
+/** Undefined: what happened has no series. */
+function count(tally: Tally | undefined, times = 1): void {
+  if (tally !== undefined) tally.value += times
+}
+
+function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {
+  const entries = Object.entries<Tally>(tallies)
+  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<Name, number>
+}

@@ -1,0 +1,217 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupFunction, Socket } from 'node:net'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { buildConnector, Client, type Dispatcher } from 'undici'
+import type { Timers } from '../clock.ts'
+import { createTunnelConnector, type EgressProxy } from './tunnel.ts'
+
+export interface ConnectionOptions {
+  origin: string
+  /** How old a connection may get before a new one replaces it. */
+  maxAgeMs: number
+  connectTimeoutMs: number
+  lookup?: LookupFunction | undefined
+  /** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
+  tls?: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> | undefined
+  /** Through which an https origin is reached; an http origin is connected to directly. */
+  proxy?: EgressProxy | undefined
+  timers: Timers
+  /** In place of sockets. */
+  connect?: buildConnector.connector | undefined
+  client: Client.Options
+}
+
+/** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
+export class Connection {
+  readonly #options: ConnectionOptions
+  readonly #connector: buildConnector.connector
+  #client: Client
+  #socket: Socket | undefined
+  #retiresAtMs = Number.POSITIVE_INFINITY
+  /** How many bytes of the answer have come; undefined once its version was seen. */
+  #answerBytes: number | undefined
+  /** Whether the last answer came in HTTP/1.0. */
+  answersInHttp10 = false
+  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
+  wasReset = false
+  /** Of the answer that is under way. */
+  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
+
+  constructor(options: ConnectionOptions, connector: buildConnector.connector) {
+    this.#options = options
+    this.#connector = connector
+    this.#client = this.#newClient()
+  }
+
+  get isOpen(): boolean {
+    return this.#socket?.destroyed === false
+  }
+
+  get bytesRead(): number {
+    return this.#socket?.bytesRead ?? 0
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    this.#client.dispatch(request, handler)
+  }
+
+  /** Has a new connection made for the next request. */
+  retire(): void {
+    this.#retiresAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  /** Not while a request is under way. */
+  closeIfRetired(): void {
+    if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
+    void this.#client.destroy()
+    this.#client = this.#newClient()
+    this.#socket = undefined
+  }
+
+  /** A request is about to be sent. */
+  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
+    this.#control = control
+    this.#answerBytes = 0
+    this.answersInHttp10 = false
+  }
+
+  /** A free connection would keep the last request and its body in memory. */
+  answerEnded(): void {
+    this.#control = undefined
+  }
+
+  close(error: Error): Promise<void> {
+    return this.#client.destroy(error)
+  }
+
+  #newClient(): Client {
+    return new Client(this.#options.origin, {
+      ...this.#options.client,
+      pipelining: 1,
+      connect: (target, callback) => {
+        this.#connector(target, (...[error, socket]) => {
+          if (error) return callback(withoutAltNameCode(error), null)
+          this.#begin(socket)
+          callback(null, socket)
+        })
+      },
+    })
+  }
+
+  /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
+  #begin(socket: Socket): void {
+    this.#socket = socket
+    this.wasReset = false
+    this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
+    // Unlike on(), this does not make the socket flow: undici reads it.
+    socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      resetIsAnError(error)
+      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
+      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
+      // lost.
+      socket.destroy()
+    })
+    socket.on('end', () => {
+      // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
+      // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
+      this.#control?.resume()
+      // A reset right after the last bytes is reported as an end. The next write fails with the reset.
+      socket.write('')
+      this.wasReset = socket.errored !== null
+    })
+  }
+
+  /** undici does not say in which version an answer came. */
+  #readVersion(bytes: Buffer): void {
+    if (this.#answerBytes === undefined) return
+    const minor = bytes[minorVersionAt - this.#answerBytes]
+    this.#answerBytes += bytes.length
+    if (minor === undefined) return
+    this.#answerBytes = undefined
+    this.answersInHttp10 = minor === zero
+  }
+}
+
+/** Of `HTTP/1.0`. */
+const minorVersionAt = 7
+const zero = '0'.charCodeAt(0)
+
+/** Connections that were made together are not all renewed in one instant. */
+export function lifeMs(maxAgeMs: number, random = Math.random()): number {
+  return maxAgeMs * (1 - random / 4)
+}
+
+/**
+ * A name may have several addresses. By default Node gives up each address but the last after 250 ms, whatever the
+ * connect timeout is, so a distant provider whose last address is dead could never be reached. Each address gets a
+ * quarter of the connect timeout, which leaves time for the addresses after it.
+ */
+const addressTimeShare = 1 / 4
+const minAddressMs = 250
+
+export function createConnector(options: ConnectionOptions): buildConnector.connector {
+  const { origin, proxy, connectTimeoutMs } = options
+  const network = {
+    autoSelectFamilyAttemptTimeout: Math.max(minAddressMs, connectTimeoutMs * addressTimeShare),
+    lookup: sharedLookup(options.lookup),
+  }
+  // Made once: OpenSSL would parse the files again for each connection.
+  const secureContext = options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
+  // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
+  const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
+  if (proxy === undefined || !origin.startsWith('https:')) {
+    return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
+  }
+  return createTunnelConnector(proxy, options, {
+    toProxy: buildConnector({ timeout: 0, noDelay: true, ...network }),
+    // The tunnel's own timeout covers the handshake too.
+    startTls: buildConnector({ timeout: 0, ...tls }),
+  })
+}
+
+/**
+ * After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
+ * crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
+ */
+function resetIsAnError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
+}
+
+/**
+ * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
+ * that client would wait without end, even with a correct certificate. So the error gets another code.
+ */
+function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'ERR_TLS_CERT_ALTNAME_INVALID') error.code = 'CERT_ALTNAME_INVALID'
+  return error
+}
+
+/**
+ * RFC 6066 section 3: the name in a TLS handshake has no final dot, and some servers close a handshake that has one.
+ * Base URLs such as `https://host.` are in use, because the dot skips a resolver's search list, as in Kubernetes.
+ */
+function tlsServerName(origin: string): { servername?: string } {
+  const { hostname } = new URL(origin)
+  return hostname.endsWith('.') ? { servername: hostname.slice(0, -1) } : {}
+}
+
+type LookupCallback = Parameters<LookupFunction>[2]
+
+/**
+ * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
+ * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
+ * dead name would leave no thread for the names of the other upstreams.
+ */
+function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
+  let waiting: LookupCallback[] = []
+  return (name, options, callback) => {
+    waiting.push(callback)
+    if (waiting.length > 1) return
+    lookup(name, options, (...answer) => {
+      const callbacks = waiting
+      waiting = []
+      for (const answered of callbacks) answered(...answer)
+    })
+  }
+}

@@ -1,0 +1,130 @@
+import type { Span } from '../process/span.ts'
+import type { RequestKind } from './breakers.ts'
+import type { SentBody } from './request-body.ts'
+
+export interface UpstreamRequest {
+  kind: RequestKind
+  method: string
+  /** The request target as received. The base URL's path is put before it. */
+  target: string
+  headers: string[]
+  body: SentBody | null
+  /**
+   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
+   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
+   */
+  connectByMs?: number | undefined
+  /**
+   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
+   * sent any more; else says in how many milliseconds to ask again while it waits.
+   */
+  decide?(): number
+  /** Undefined: it is not sampled. */
+  trace?: RequestTrace | undefined
+  /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
+  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
+}
+
+/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+export interface Receiver {
+  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  sent?(): void
+  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  head(status: number, rawHeaders: string[], reason: string): void
+  /** False: nothing more is read until the call resumes. */
+  data(chunk: Buffer): boolean
+  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  ended(error?: Error): void
+}
+
+/** The trace that a request is sent in. */
+export interface RequestTrace {
+  readonly span: Span
+  /** Whether the upstream is sent the `traceparent` of its own span. */
+  readonly isCarried: boolean
+  /** What may be shown of the target. */
+  readonly shownTarget: string
+}
+
+/** Where requests go, as their spans say it. */
+export interface TracedUpstream {
+  readonly url: URL
+  /** The path of its base URL, which goes before every target. */
+  readonly basePath: string
+}
+
+const noHeaders: readonly string[] = []
+
+/** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
+export class TryTrace {
+  readonly #trace: RequestTrace
+  readonly #method: string
+  readonly #upstream: TracedUpstream
+  readonly #resends: number
+  #wait: Span | undefined
+  #connecting: Span | undefined
+  /** Undefined while it is in the queue. */
+  #call: Span | undefined
+  #hasEnded = false
+  #status = 0
+
+  constructor(trace: RequestTrace, method: string, upstream: TracedUpstream, resends: number) {
+    this.#trace = trace
+    this.#method = method
+    this.#upstream = upstream
+    this.#resends = resends
+  }
+
+  /** To send along, once it has started. */
+  get headers(): readonly string[] {
+    if (!this.#trace.isCarried || this.#call === undefined) return noHeaders
+    return ['traceparent', this.#call.traceparent]
+  }
+
+  /** No connection is free. */
+  waits(): void {
+    this.#wait = this.#trace.span.child('wait for connection', 'internal')
+  }
+
+  /** It is out of the queue. `isOpen`: no connection has to be made for it. */
+  starts(isOpen: boolean): void {
+    const { span, shownTarget } = this.#trace
+    this.#wait?.end()
+    if (!isOpen) this.#connecting = span.child('connect', 'internal')
+    const { url, basePath } = this.#upstream
+    const { hostname, port, protocol, origin } = url
+    this.#call = span.child(this.#method, 'client')
+    this.#call.set('http.request.method', this.#method)
+    this.#call.set('server.address', hostname)
+    this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
+    this.#call.set('url.full', origin + basePath + shownTarget)
+    if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
+  }
+
+  connected(): void {
+    this.#connecting?.end()
+    this.#connecting = undefined
+  }
+
+  answered(status: number): void {
+    if (status >= 200) this.#status = status
+  }
+
+  /** It had its connection and was not sent, so nothing was called. */
+  unsent(): void {
+    this.#hasEnded = true
+  }
+
+  /** `error`: why the answer is not whole. */
+  ends(error?: string): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    if (this.#call === undefined) {
+      this.#wait?.end(error)
+      return
+    }
+    this.#connecting?.end(error)
+    if (this.#status !== 0) this.#call.set('http.response.status_code', this.#status)
+    this.#call.end(error ?? (this.#status >= 400 ? String(this.#status) : undefined))
+  }
+}
