@@ -3,7 +3,7 @@ import {
   factsOf,
   fixedDefault,
   type SettingName,
-  secretSettings,
+  secretsInFiles,
   settingGroups,
 } from '../src/config/settings.ts'
 
@@ -18,7 +18,9 @@ function pageRow(name: SettingName): string {
 
 /** The text of docs/settings.md. */
 export function settingsPage(): string {
-  const inFiles = secretSettings.map((name) => `\`${name}\``).join(', ')
+  const inFiles = Object.values(secretsInFiles)
+    .map((name) => `\`${name}\``)
+    .join(', ')
   const head = ['| name | default | meaning |', '|---|---|---|']
   const sections = settingGroups.map(({ title, names }) =>
     [`## ${title}`, '', ...head, ...names.map(pageRow)].join('\n'),

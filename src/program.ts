@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
 import { type LoadedConfig, loadConfig } from './config/load.ts'
-import { isWithinEdits } from './config/names.ts'
 import { SettingsError } from './config/problems.ts'
 import { buildGateway } from './gateway/gateway.ts'
 import type { Gateway } from './gateway/types.ts'
@@ -9,6 +8,7 @@ import { createLogger } from './process/logger.ts'
 import { setV8Flags } from './process/memory.ts'
 import { version } from './process/package-info.ts'
 import { ignoreClosedOutput, shutDownOnSignalOrError } from './process/signals.ts'
+import { isWithinEdits } from './process/text.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },

@@ -2,27 +2,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { inspect } from 'node:util'
 import { productionPackages } from '../production-packages.ts'
 import * as run from './docker.ts'
 import { checkout, order, quoteOf, traffic } from './traffic.ts'
 
 const { becomesReady, docker, isOk, stateOf, until } = run
-let passed = 0
-let failed = 0
-const print = (text: string) => process.stdout.write(`${text}\n`)
-
-async function check(name: string, body: () => unknown): Promise<void> {
-  try {
-    await body()
-    passed += 1
-    print(`ok: ${name}`)
-  } catch (error) {
-    failed += 1
-    print(`FAILED: ${name}\n${inspect(error)}`)
-  }
-}
 
 const inImage = (entrypoint: string, ...command: string[]) =>
   docker('run', '--rm', ...run.restricted, '--entrypoint', entrypoint, 'quotegate', ...command)
@@ -32,7 +18,7 @@ const url = `http://${one}:8080`
 
 /** The image as it is to be run. */
 async function checkImage(): Promise<void> {
-  await check('the image runs on its Node, not as root, with the program, SBOM and licences alone', () => {
+  await test('the image runs on its Node, not as root, with the program, SBOM and licences alone', () => {
     assert.match(inImage('sh', '-c', 'node -v; id -u'), /^v26\.\d+\.\d+\n1000$/)
     const files = inImage('find', '.', '-type', 'f').split('\n')
     const ofTheProgram = /^\.\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/
@@ -42,7 +28,7 @@ async function checkImage(): Promise<void> {
     const { components } = JSON.parse(inImage('cat', 'sbom.cdx.json')) as { components: unknown[] }
     assert.equal(components.length, productionPackages().length)
   })
-  await check('it shows the stack of a defect by the lines of the sources', () => {
+  await test('it shows the stack of a defect by the lines of the sources', () => {
     // What reads package.json at a start fails.
     const broken = `const { parse } = JSON
       JSON.parse = (text) => { if (/"quotegate"/.test(text)) throw new Error('a defect'); return parse(text) }`
@@ -52,7 +38,7 @@ async function checkImage(): Promise<void> {
       /src\/process\/package-info\.ts:\d+/,
     )
   })
-  await check('after kill -9 the next one refuses an order for an expired quote', async () => {
+  await test('after kill -9 the next one refuses an order for an expired quote', async () => {
     const start = async () => {
       const folder = '/var/lib/quotegate'
       run.gateway('gateway', one, `--volume=ledger:${folder}`, `--env=STATE_DIRECTORY=${folder}`)
@@ -68,7 +54,7 @@ async function checkImage(): Promise<void> {
     await assert.rejects(order(url, quote), /409 .*quote-expired/)
   })
   docker('rm', '--force', 'gateway')
-  await check('on half a core and 128 MiB it serves, writes nothing, and drains on SIGTERM', async () => {
+  await test('on half a core and 128 MiB it serves, writes nothing, and drains on SIGTERM', async () => {
     run.gateway('gateway', one, '--memory=128m', '--memory-swap=128m', '--cpus=0.5')
     await becomesReady(one)
     await order(url, await quoteOf(url))
@@ -108,7 +94,7 @@ async function checkRollingRestart(): Promise<void> {
     run.gateway(name, address, '--memory=256m', '--env=VALKEY_URL=redis://valkey:6379')
   writeFileSync('/run/haproxy.cfg', haproxy)
   const proxy = spawn('haproxy', ['-db', '-f', '/run/haproxy.cfg'], { stdio: 'ignore' })
-  await check('a rolling restart of two replicas behind haproxy: no request fails', async () => {
+  await test('a rolling restart of two replicas behind haproxy: no request fails', async () => {
     for (const address of Object.values(replicas)) await becomesReady(address)
     await until('haproxy serves', () => isOk('http://127.0.0.1:8000/v3/pairs'))
     // Until it has seen both.
@@ -135,7 +121,7 @@ async function checkRollingRestart(): Promise<void> {
 /** The image under memory limits, with many times more quotes than it can hold, and POSTs between them. */
 async function checkLimits(): Promise<void> {
   for (const memory of ['128m', '256m']) {
-    await check(`${memory}: it lives`, async () => {
+    await test(`${memory}: it lives`, async () => {
       run.gateway('gateway', one, '--memory', memory, '--memory-swap', memory)
       await becomesReady(one)
       const failures = await traffic(url, 32, 0, (quotes) => quotes < 50_000)
@@ -152,38 +138,33 @@ function compose(...parameters: string[]): string {
 
 /** compose.yaml as it is committed, from the images that were built; without Grafana, which has none here. */
 async function checkCompose(): Promise<void> {
-  await check('docker compose up: all become healthy', () => {
+  await test('docker compose up: all become healthy', () => {
     try {
       compose('up', '--detach', '--no-build', '--wait', '--wait-timeout', '180', 'quotegate', 'prometheus')
-    } catch (error) {
-      print(`${compose('ps', '--all')}\n${compose('logs', '--tail', '10')}`)
-      throw error
+    } catch (cause) {
+      throw new Error(`${compose('ps', '--all')}\n${compose('logs', '--tail', '10')}`, { cause })
     }
   })
-  await check(
-    'a quote, an order, a checkout; the store, the console, the faults of the sandbox',
-    async () => {
-      const published = 'http://127.0.0.1:8080'
-      await order(published, await quoteOf(published))
-      await checkout(published)
-      const metrics = await (await fetch('http://127.0.0.1:8081/metrics')).text()
-      assert.match(metrics, /^quotegate_store_up 1$/m)
-      assert.ok(await isOk('http://127.0.0.1:8081/'))
-      assert.ok(await isOk('http://127.0.0.1:8082/sandbox/faults'))
-    },
-  )
+  await test('a quote, an order, a checkout; the store, the console, the faults of the sandbox', async () => {
+    const published = 'http://127.0.0.1:8080'
+    await order(published, await quoteOf(published))
+    await checkout(published)
+    const metrics = await (await fetch('http://127.0.0.1:8081/metrics')).text()
+    assert.match(metrics, /^quotegate_store_up 1$/m)
+    assert.ok(await isOk('http://127.0.0.1:8081/'))
+    assert.ok(await isOk('http://127.0.0.1:8082/sandbox/faults'))
+  })
   const healthsOf = async (path: string): Promise<string[]> => {
     const answer = await fetch(`http://127.0.0.1:9090/api/v1/${path}`)
     return (await answer.text()).match(/"health":"\w+"/g) ?? []
   }
-  await check('Prometheus reads the metrics, and can evaluate every rule', () =>
+  await test('Prometheus reads the metrics, and can evaluate every rule', () =>
     until('its target is up and all rules are good', async () => {
       const [targets, rules] = [await healthsOf('targets'), await healthsOf('rules')]
       assert.deepEqual([...new Set([...targets, ...rules])], ['"health":"up"', '"health":"ok"'])
       return rules.length > 20
-    }),
-  )
-  await check('docker compose stop ends the gateway with code 0', () => {
+    }))
+  await test('docker compose stop ends the gateway with code 0', () => {
     compose('stop', 'quotegate')
     assert.match(stateOf('quotegate-quotegate-1'), /^exited 0 /)
   })
@@ -196,5 +177,3 @@ else {
   if (which !== 'quick') for (const part of [checkImage, checkRollingRestart]) await run.withSandbox(part)
   await checkCompose()
 }
-print(` Tests  ${passed} passed | ${failed} failed`)
-process.exitCode = failed === 0 ? 0 : 1

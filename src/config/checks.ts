@@ -2,7 +2,7 @@ import { blocksHold, namedBlocks, parseAddressBlock } from '../http/ip-address.t
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { prose } from '../process/text.ts'
-import { bytesOfEntries, type CompleteValues, fittedNames, pathsOf } from './config.ts'
+import { bytesOfEntries, type CompleteValues, type Config, fittedNames, pathsOf } from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
 import { fixedDefault, type SettingName, settingNames } from './settings.ts'
@@ -38,11 +38,7 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
   return tables.flatMap((table) => table(values, given))
 }
 
-interface Listener {
-  name: 'PORT' | 'ADMIN_PORT'
-  host: string
-  port: number
-}
+type Listener = Config['traffic']
 
 /** As written, and by localhost and loopback. Where a name leads here otherwise, requests are answered 508 `loop`. */
 function reaches(text: string, listener: Listener): boolean {
@@ -66,10 +62,10 @@ function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
   const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
   // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
-  const portOf = (name: Listener['name'], by: SettingName) =>
-    isWrong(name) || isWrong(by) ? 0 : values[name]
-  const traffic: Listener = { name: 'PORT', host, port: portOf('PORT', 'HOST') }
-  const admin: Listener = { name: 'ADMIN_PORT', host: adminHost, port: portOf('ADMIN_PORT', hostOfAdmin) }
+  const listener = (name: 'PORT' | 'ADMIN_PORT', by: 'HOST' | 'ADMIN_HOST') => {
+    return { name, host: values[by], port: isWrong(name) || isWrong(by) ? 0 : values[name] }
+  }
+  const [traffic, admin] = [listener('PORT', 'HOST'), listener('ADMIN_PORT', hostOfAdmin)]
   const [wrong, other] = texts.has('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
   const origin = texts.has(other.name) ? '' : ", that setting's default"
   const baseUrls = upstreamNames.map((name) => upstreamTable[name].baseUrl.setting)
@@ -77,9 +73,9 @@ function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
     refuse(wrong.name, shareAddress(traffic, admin))`
       a port that differs from ${other.name} (${other.port}${origin})`,
     ...([...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT', 'UPSTREAM_PROXY'] as const).map((name) => {
-      const listener = [traffic, admin].find((one) => reaches(texts.get(name) ?? '', one))
-      return refuse(name, listener !== undefined)`
-        the URL of another service; this is quotegate's own listener (${listener?.name})`
+      const reached = [traffic, admin].find((one) => reaches(texts.get(name) ?? '', one))
+      return refuse(name, reached !== undefined)`
+        the URL of another service; this is quotegate's own listener (${reached?.name})`
     }),
     warn(values.SWAP_AUTHORIZATION !== undefined && !isLoopback(host))`
       HOST=${host} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches that port uses your

@@ -1,5 +1,5 @@
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type MemoryLimits, mebibytes } from '../process/memory.ts'
+import { mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
 
@@ -20,11 +20,7 @@ export function bytesOfEntries(entriesOf: (name: Fitted) => number): number {
 /** With the defaults that depend on other settings or on the memory in place of what is not given. */
 export type CompleteValues = SettingValues & { ADMIN_HOST: string; DRAIN_DELAY_MS: number }
 
-export function withDefaults(
-  values: SettingValues,
-  isGiven: (name: string) => boolean,
-  { heapBytes }: MemoryLimits,
-): { values: CompleteValues; sources: ReadonlyMap<string, string> } {
+export function withDefaults(values: SettingValues, isGiven: (name: string) => boolean, heapBytes: number) {
   const room = (heapBytes - programBytes) * defaultShare
   // The same for all where they fit; else each is smaller by one factor, whether the other one is set or not.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
@@ -44,7 +40,7 @@ export function withDefaults(
   const defaults = Object.fromEntries(unset.map(([name, value]) => [name, value]))
   return {
     values: { ...values, ...defaults } as CompleteValues,
-    sources: new Map(unset.map(([name, , source]) => [name, source])),
+    sources: new Map<string, string>(unset.map(([name, , source]) => [name, source])),
   }
 }
 
@@ -54,6 +50,7 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
 
 export function toConfig(values: CompleteValues, limits: Limits) {
+  const { cacheBytes, quoteBytes, lockWaitMs, headTimeoutMs, bodyIdleTimeoutMs, ...upstreamLimits } = limits
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -83,15 +80,11 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     },
     client: { trustProxy: values.TRUST_PROXY, ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
-      connectTimeoutMs: limits.connectTimeoutMs,
+      ...upstreamLimits,
       headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
-      bodyTimeoutMs: limits.bodyTimeoutMs,
       connections: values.UPSTREAM_CONNECTIONS,
       totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
       queue: limits.queue ?? 8 * values.UPSTREAM_CONNECTIONS,
-      retries: limits.retries,
-      breakerFailures: limits.breakerFailures,
-      breakerOpenMs: limits.breakerOpenMs,
     },
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY,
@@ -99,8 +92,8 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
-      cacheBytes: limits.cacheBytes,
-      maxBytes: limits.quoteBytes,
+      cacheBytes,
+      maxBytes: quoteBytes,
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
     },
@@ -118,16 +111,12 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       address: values.VALKEY_URL,
       keyPrefix: values.VALKEY_KEY_PREFIX,
       timeoutMs: values.VALKEY_TIMEOUT_MS,
-      lockWaitMs: limits.lockWaitMs,
+      lockWaitMs,
     },
     /** Of 0 a minute: no limit. */
     rateLimit: { perMinute: values.RATE_LIMIT_PER_MINUTE, by: values.RATE_LIMIT_BY },
     metrics: { pairs: values.METRICS_PAIRS },
-    requests: {
-      connections: values.CLIENT_CONNECTIONS,
-      headTimeoutMs: limits.headTimeoutMs,
-      bodyIdleTimeoutMs: limits.bodyIdleTimeoutMs,
-    },
+    requests: { connections: values.CLIENT_CONNECTIONS, headTimeoutMs, bodyIdleTimeoutMs },
     drain: { delayMs: values.DRAIN_DELAY_MS, timeoutMs: values.DRAIN_TIMEOUT_MS },
     log: {
       level: values.LOG_LEVEL,

@@ -24,16 +24,13 @@ export function readText(path: string): string {
   }
 }
 
-const certificatePattern = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs
-
 /** Every certificate of a PEM file. Node takes text that it cannot parse for a list of no authorities. */
 export function readCertificates(path: string) {
   const text = readText(path)
-  const begun = text.split('-----BEGIN CERTIFICATE-----').length - 1
-  const blocks = text.match(certificatePattern) ?? []
+  const [, ...begun] = text.split('-----BEGIN CERTIFICATE-----')
   try {
-    const [first] = blocks.map((block) => new X509Certificate(block))
-    if (first !== undefined && begun === blocks.length) return { text, first }
+    const [first] = begun.map((rest) => new X509Certificate(`-----BEGIN CERTIFICATE-----${rest}`))
+    if (first !== undefined) return { text, first }
   } catch {
     // Said below.
   }

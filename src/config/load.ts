@@ -8,12 +8,11 @@ import { checkNames } from './names.ts'
 import { onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
 import {
   factsOf,
-  fileOf,
   isKnownName,
   isSettingName,
   type SettingName,
   type SettingValues,
-  secretSettings,
+  secretsInFiles,
   settingNames,
   settings,
 } from './settings.ts'
@@ -59,7 +58,7 @@ export function loadConfig(
   const fileOfSecret = readSecretFiles(texts, note)
   const isSet = (name: string) => texts.has(name)
   const read = readValues(texts, note)
-  const { values, sources } = withDefaults(read, (name) => isSet(name) && !isWrong(name), memory)
+  const { values, sources } = withDefaults(read, (name) => isSet(name) && !isWrong(name), memory.heapBytes)
   const limits = limitsOf(options.limits ?? {}, texts.get(testLimitsName))
   if (limits === undefined) note(testLimitsName, 'not set; it is for the tests of quotegate itself')
   const warnings: string[] = []
@@ -92,15 +91,7 @@ export function loadConfig(
     return { value: displaySetting(name, text), source }
   }
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
-  return {
-    config: deepFreeze(toConfig(values, limits)),
-    warnings,
-    sources: deepFreeze(shown as LoadedConfig['sources']),
-  }
-}
-
-function isScalar(value: unknown): boolean {
-  return ['string', 'number', 'boolean'].includes(typeof value)
+  return { config: deepFreeze(toConfig(values, limits)), warnings, sources: shown as LoadedConfig['sources'] }
 }
 
 /** The settings by name, trimmed; blank ones are left out. */
@@ -108,7 +99,7 @@ function readTexts(given: Record<string, unknown>, note: Note): Map<string, stri
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
     // An array becomes its items with commas between them, which is how a list setting is written.
-    const isReadable = [value ?? ''].flat().every(isScalar)
+    const isReadable = [value ?? ''].flat().every((one) => /^(string|number|boolean)$/.test(typeof one))
     const text = isReadable ? String(value ?? '').trim() : `(${typeof value})`
     if (text !== '') texts.set(name, text)
     if (!isReadable && isKnownName(name)) note(name, 'a string, a number, a boolean or an array of those')
@@ -122,8 +113,7 @@ function readTexts(given: Record<string, unknown>, note: Note): Map<string, stri
  */
 function readSecretFiles(texts: Map<string, string>, note: Note) {
   const fileOfSecret = new Map<string, string>()
-  for (const secret of secretSettings) {
-    const name = fileOf(secret)
+  for (const [name, secret] of Object.entries(secretsInFiles)) {
     const path = texts.get(name)
     if (path === undefined) continue
     const { data: text = '', error } = readBy(readText).safeParse(path)

@@ -1,12 +1,6 @@
+import { isWithinEdits } from '../process/text.ts'
 import { onOneLine, type SettingProblem } from './problems.ts'
-import {
-  fileOf,
-  isKnownName,
-  isSettingName,
-  type SettingName,
-  secretSettings,
-  settingNames,
-} from './settings.ts'
+import { isKnownName, isSettingName, type SettingName, secretsInFiles, settingNames } from './settings.ts'
 
 /** Settings of earlier versions, each with what stands in its place. */
 export const goneSettings: Readonly<Record<string, string>> = {
@@ -84,7 +78,7 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
   if (near !== undefined && !isOfOther) return didYouMean([near], true)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
-    return oneOf(secretSettings.map(fileOf), 'and', 'Only secrets may be in files:')
+    return oneOf(Object.keys(secretsInFiles), 'and', 'Only secrets may be in files:')
   // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
   const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
   const whole = settingNames.filter((own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written)
@@ -120,22 +114,6 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   const edits = ({ length }: string) => Number(length >= 7) + Number(length >= 10)
   const isNear = ([known]: [string, unknown]) => isWithinEdits(written, known, edits(known))
   return byBareName.get(written) ?? byOtherName.get(written) ?? [...byBareName].find(isNear)?.[1]
-}
-
-/** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
-export function isWithinEdits(left: string, right: string, edits: number): boolean {
-  if (left === right) return true
-  let same = 0
-  while (left[same] === right[same]) same++
-  const [one, other] = [left.slice(same), right.slice(same)]
-  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
-  const isSwap = one[0] === other[1] && one[1] === other[0]
-  return (
-    isWithinEdits(one.slice(1), other.slice(1), edits - 1) ||
-    isWithinEdits(one.slice(1), other, edits - 1) ||
-    isWithinEdits(one, other.slice(1), edits - 1) ||
-    (isSwap && isWithinEdits(one.slice(2), other.slice(2), edits - 1))
-  )
 }
 
 function settingsOf(beginning: string): readonly SettingName[] {

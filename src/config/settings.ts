@@ -26,14 +26,9 @@ interface SettingFacts {
   secret?: 'whole' | 'in-url' | 'unless-path'
 }
 
-const facts = z.registry<SettingFacts>()
-
 /** How a setting is read, with its default, and then what it means. */
 function row<Schema extends z.ZodType>(schema: Schema, more: Omit<SettingFacts, 'meaning'> = {}) {
-  return (...text: Parameters<typeof prose>): Schema => {
-    facts.add(schema, { ...more, meaning: prose(...text) })
-    return schema
-  }
+  return (...text: Parameters<typeof prose>) => schema.meta({ ...more, meaning: prose(...text) })
 }
 
 /** In the order of --help and docs/settings.md. */
@@ -65,7 +60,7 @@ const groups = {
       defaultText: 'sandbox; none in production, where it is required',
     })`
       The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.`,
-    PAYMENTS_BASE_URL: row(value.readBy((url) => readUpstream(url)).optional(), {
+    PAYMENTS_BASE_URL: row(value.readBy(readUpstream).optional(), {
       team: true,
       secret: 'in-url',
       defaultText: 'sandbox if SWAP_BASE_URL is the sandbox, else none',
@@ -75,10 +70,7 @@ const groups = {
       Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not /v3, another
       /v<number> (another version answers 404, and may not be listed) or /webhooks. Every other path answers 404, naming
       this setting.`,
-    WEBHOOKS_BASE_URL: row(value.readBy((url) => readHttpUrl(url)).optional(), {
-      team: true,
-      secret: 'in-url',
-    })`
+    WEBHOOKS_BASE_URL: row(value.readBy(readHttpUrl).optional(), { team: true, secret: 'in-url' })`
       If set, /webhooks and everything below it goes there: any method, byte for byte, the whole target appended to this
       URL.`,
     SWAP_APP_NAME: row(value.headerValue.optional(), { team: true })`
@@ -267,14 +259,13 @@ export const settingGroups = Object.entries(groups).map(([title, rows]) => {
   return { title, names: Object.keys(rows) as SettingName[] }
 })
 
-/** Each may also be in a file, which the setting of its name with _FILE behind it names. */
-export const secretSettings = ['ADMIN_TOKEN', 'SWAP_AUTHORIZATION', 'UPSTREAM_PROXY', 'VALKEY_URL'] as const
-
-export type SecretFileSetting = `${(typeof secretSettings)[number]}_FILE`
-
-export function fileOf(secret: (typeof secretSettings)[number]): SecretFileSetting {
-  return `${secret}_FILE`
-}
+/** The secrets that may also be in files, by the names that name the files. */
+export const secretsInFiles = {
+  ADMIN_TOKEN_FILE: 'ADMIN_TOKEN',
+  SWAP_AUTHORIZATION_FILE: 'SWAP_AUTHORIZATION',
+  UPSTREAM_PROXY_FILE: 'UPSTREAM_PROXY',
+  VALKEY_URL_FILE: 'VALKEY_URL',
+} as const satisfies Record<string, SettingName>
 
 export function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(settings.shape, name)
@@ -282,11 +273,11 @@ export function isSettingName(name: string): name is SettingName {
 
 /** Also the names of the files of secrets. */
 export function isKnownName(name: string): boolean {
-  return isSettingName(name) || secretSettings.some((secret) => fileOf(secret) === name)
+  return isSettingName(name) || Object.hasOwn(secretsInFiles, name)
 }
 
 export function factsOf(name: SettingName): SettingFacts {
-  return facts.get(settings.shape[name]) as SettingFacts
+  return settings.shape[name].meta() as unknown as SettingFacts
 }
 
 /** The default as written in the environment; undefined if there is none or it depends on other settings. */

@@ -3,7 +3,7 @@ import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { GatewayClock } from '../clock.ts'
 import type { Limits } from '../config/limits.ts'
 import type { SettingValue } from '../config/problems.ts'
-import type { SecretFileSetting, SettingName } from '../config/settings.ts'
+import type { SettingName, secretsInFiles } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { ConnectionOptions } from '../upstream/connection.ts'
@@ -35,7 +35,7 @@ export interface Gateway {
 
 /** By the names that they have in the environment. A list may also be an array. */
 export type GatewaySettings = {
-  readonly [Name in SettingName | SecretFileSetting]?: SettingValue | undefined
+  readonly [Name in SettingName | keyof typeof secretsInFiles]?: SettingValue | undefined
 }
 
 export interface GatewayOverrides {

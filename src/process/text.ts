@@ -30,3 +30,19 @@ export function cutText(text: string, maxLength: number): string {
 export function roundedMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000
 }
+
+/** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
+export function isWithinEdits(left: string, right: string, edits: number): boolean {
+  if (left === right) return true
+  let same = 0
+  while (left[same] === right[same]) same++
+  const [one, other] = [left.slice(same), right.slice(same)]
+  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
+  const isSwap = one[0] === other[1] && one[1] === other[0]
+  return (
+    isWithinEdits(one.slice(1), other.slice(1), edits - 1) ||
+    isWithinEdits(one.slice(1), other, edits - 1) ||
+    isWithinEdits(one, other.slice(1), edits - 1) ||
+    (isSwap && isWithinEdits(one.slice(2), other.slice(2), edits - 1))
+  )
+}
