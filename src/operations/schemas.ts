@@ -93,7 +93,6 @@ export const slots = z.object({
     unknown: column.describe('Of these, those forwarded as unknown.'),
     inFlight: column.describe('The most within the slot.'),
     p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
-    callP95Ms: column.describe('Of calls to the swap API, likewise.'),
   }),
 })
 
