@@ -8,33 +8,32 @@ import type { Outage } from './schemas.ts'
 
 type Outcome = Parameters<Events['callEnded']>[1]
 
-/**
- * What is wrong with one part now. `says`: what the event of its beginning says. `sinceMs`: when its first failure ended,
- * by `performance.now()`; undefined: since it was first seen.
- */
-export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
-  says: string
+/** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
+export type Trouble = Omit<
+  Outage,
+  'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
+> & {
   sinceMs?: number | undefined
 }
 
+type Kind = Outage['what'] | 'clock-unknown'
+
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
-const kinds: Readonly<Record<Outage['what'], { concerned: Outage['concerned']; section: string }>> = {
+const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> = {
   upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
   pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
   slow: { concerned: 'none', section: 'quotegateproviderslow' },
   store: { concerned: 'forwarded', section: 'quotegatestoredown' },
   clock: { concerned: 'none', section: 'quotegateclockoffset' },
+  'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
   'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
   'client-ip-header': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
   'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
 }
-const clockUnknownSection = 'quotegateclockunknown'
-
-export const runbookSections = [clockUnknownSection, ...Object.values(kinds).map(({ section }) => section)]
+export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
 /** A part that may be in trouble. */
 export interface Subject {
-  /** What an event calls it. */
   readonly name: string
   trouble(): Trouble | undefined
   /** How many requests it has concerned since the start; absent: it concerns none. */
@@ -125,11 +124,12 @@ export class Outages implements Listener {
       // One event has the number of now, so that many pairs which stop one after the other push no other events out.
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
     }
-    const { sinceMs = one.sinceMs, says: _isAnEvent, ...said } = trouble
+    const { sinceMs = one.sinceMs, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
       ...said,
       id: known?.id ?? this.#lastId,
+      name: one.name,
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
@@ -138,9 +138,9 @@ export class Outages implements Listener {
     }
   }
 
-  #say({ name }: Watched, trouble: Trouble, replaces?: number): number {
-    const tone = trouble.isSevere ? 'bad' : 'warn'
-    return this.#recent.addEvent(tone, `${name}: ${trouble.says}`, replaces)
+  #say({ name }: Watched, { isSevere, says, lastFailure }: Trouble, replaces?: number): number {
+    const failure = lastFailure === undefined ? '' : `, the last failure was ${lastFailure}`
+    return this.#recent.addEvent(isSevere ? 'bad' : 'warn', `${name}: ${says}${failure}`, replaces)
   }
 
   #end(one: Watched, outage: Outage, isWorse: boolean): void {
@@ -195,6 +195,6 @@ export function runbookPageOf(homepage: string | undefined): string {
 }
 
 export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
-  const isUnknown = what === 'clock' && offsetMs === undefined
-  return `${runbookPageOf(homepage)}#${isUnknown ? clockUnknownSection : kinds[what].section}`
+  const kind = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
+  return `${runbookPageOf(homepage)}#${kinds[kind].section}`
 }
