@@ -18,24 +18,23 @@ export class Refused extends Error {
   }
 }
 
-type AccessConfig = Pick<OperationsParts['config'], 'admin' | 'production'>
 export type Access = ReturnType<typeof createAccess>
 
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
-export function createAccess({ admin, production }: AccessConfig) {
+export function createAccess({ admin, production }: Pick<OperationsParts['config'], 'admin' | 'production'>) {
   const { token, allowedHosts } = admin
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
-  const isAllowed = (host: string) => isIP(host) !== 0 || names.has(host)
-
   const refuseHost: RequestHandler = ({ rawHeaders, url }, _response, next) => {
-    const hosts = headerValues(rawHeaders, 'host')
+    const [host = '', ...others] = headerValues(rawHeaders, 'host')
+    const name = hostName(host)
+    const isAllowed = isIP(name) !== 0 || names.has(name)
     // A target in absolute form would name a second host.
-    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return next()
+    if (others.length === 0 && url.startsWith('/') && isAllowed) return next()
     // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
     // page cannot change the name in Host.
     throw new Refused(

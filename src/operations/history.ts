@@ -52,7 +52,8 @@ export class History implements Listener {
     const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
-  readonly #p95s = forEachUpstream((): (number | null)[] => [])
+  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
+  readonly p95s = forEachUpstream((): (number | null)[] => [])
   /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
@@ -115,7 +116,7 @@ export class History implements Listener {
   }
 
   #endMinute(): void {
-    for (const [upstream, p95s] of Object.entries(this.#p95s)) {
+    for (const [upstream, p95s] of Object.entries(this.p95s)) {
       const calls = new Tally(this.#last)
       for (const recent of this.#calls[upstream as UpstreamName].values())
         calls.merge(recent.lately(this.#last, slicesOfTenMinutes))
@@ -207,11 +208,6 @@ export class History implements Listener {
       orders: this.total('orders'),
       ordersMatched: this.total('matched'),
     }
-  }
-
-  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
-  p95sOf(upstream: UpstreamName): readonly (number | null)[] {
-    return this.#p95s[upstream]
   }
 
   /** The slowest request of the last minute; null: none ended. */

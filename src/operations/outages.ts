@@ -6,7 +6,7 @@ import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 
-type Outcome = Parameters<Events['callEnded']>[1]
+type Failure = Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'> | number
 
 /** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
 export type Trouble = Omit<
@@ -64,7 +64,6 @@ export class Outages implements Listener {
   readonly #refusals = new Map<string, number>()
   /** Those that are over, the newest last. */
   readonly past: Outage[] = []
-  #lastId = 0
 
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>) {
     this.#clock = clock
@@ -116,19 +115,15 @@ export class Outages implements Listener {
     }
     const known = one.outage
     const { what, howMany, askedFor } = trouble
-    if (known === undefined) {
-      this.#lastId += 1
-      one.sinceMs = performance.now()
-      this.#say(one, trouble)
-    } else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor)) {
-      // One event has the number of now, so that many pairs which stop one after the other push no other events out.
+    if (known === undefined) one.sinceMs = performance.now()
+    // One event has the number of now, so that many pairs which stop one after the other push no other events out.
+    else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor))
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
-    }
     const { sinceMs = one.sinceMs, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
       ...said,
-      id: known?.id ?? this.#lastId,
+      id: known?.id ?? this.#say(one, trouble),
       name: one.name,
       since: this.#wallTime(one.sinceMs),
       until: null,
@@ -177,10 +172,7 @@ const failureWords: Readonly<Record<string, string>> = {
 }
 
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
-export function failureText(
-  failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
-  afterMs: number,
-): string {
+export function failureText(failure: Failure, afterMs: number): string {
   const plain = String(failure).replaceAll('_', ' ')
   const words = failureWords[failure] ?? plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
   return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words

@@ -77,7 +77,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   const ofSlowness = ({ name }: Upstream): Subject => ({
     name: `${name} slowness`,
     trouble() {
-      const found = slowness(history.p95sOf(name))
+      const found = slowness(history.p95s[name])
       if (found === undefined) return undefined
       const says = `p95 of 10 min is ${found.p95Ms} ms, usually ${found.usualP95Ms} ms`
       return { what: 'slow', says, isSevere: false, upstream: name, ...found }
@@ -174,9 +174,7 @@ function unknownOrders(history: History): Trouble | undefined {
  * What is usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
  * a twentieth of the day's.
  */
-export function slowness(
-  p95s: readonly (number | null)[],
-): { p95Ms: number; usualP95Ms: number } | undefined {
+export function slowness(p95s: readonly (number | null)[]) {
   const p95Ms = p95s.at(-1) ?? 0
   const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
   if (p95Ms < slow.moreMs || !isOldEnough) return undefined
