@@ -8,15 +8,11 @@ import type { Outage } from './schemas.ts'
 
 type Failure = Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'> | number
 
-/** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
-export type Trouble = Omit<
-  Outage,
-  'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
-> & {
-  sinceMs?: number | undefined
-}
-
 type Kind = Outage['what'] | 'clock-unknown'
+type Derived = 'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
+
+/** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
+export type Trouble = Omit<Outage, Derived> & { sinceMs?: number | undefined }
 
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
 const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> = {
