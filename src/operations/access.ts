@@ -18,24 +18,23 @@ export class Refused extends Error {
   }
 }
 
-type AccessConfig = Pick<OperationsParts['config'], 'admin' | 'production'>
 export type Access = ReturnType<typeof createAccess>
 
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
-export function createAccess({ admin, production }: AccessConfig) {
+export function createAccess({ admin, production }: Pick<OperationsParts['config'], 'admin' | 'production'>) {
   const { token, allowedHosts } = admin
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
-  const isAllowed = (host: string) => isIP(host) !== 0 || names.has(host)
-
   const refuseHost: RequestHandler = ({ rawHeaders, url }, _response, next) => {
-    const hosts = headerValues(rawHeaders, 'host')
+    const [host = '', ...others] = headerValues(rawHeaders, 'host')
+    const name = hostName(host)
+    const isAllowed = isIP(name) !== 0 || names.has(name)
     // A target in absolute form would name a second host.
-    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return next()
+    if (others.length === 0 && url.startsWith('/') && isAllowed) return next()
     // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
     // page cannot change the name in Host.
     throw new Refused(
@@ -64,10 +63,10 @@ export function createAccess({ admin, production }: AccessConfig) {
   }
 
   /** An action needs full rights, and to come from the console. */
-  const refuseAction: RequestHandler = (request, response, next) => {
+  const refuseAction: RequestHandler = (request, _response, next) => {
     if (request.headers[consoleHeader] === undefined)
       throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
-    if (levelOf(request) === 'full') return refuseForeignPage(request, response, next)
+    if (levelOf(request) === 'full') return next()
     throw expected === undefined
       ? new Refused(403, 'In production without ADMIN_TOKEN the console is read-only.')
       : new Refused(401, 'An action needs the ADMIN_TOKEN: Authorization: Bearer …')

@@ -12,7 +12,7 @@ const maxBody = '160kb'
 export function createActions(parts: OperationsParts, access: Access): Router {
   const { cache, config, notes, orders, recent, sandbox, trafficUrl } = parts
   const router = Router()
-  router.use(access.refuseAction)
+  router.use(access.refuseForeignPage, access.refuseAction)
   router.use(express.json({ limit: maxBody }))
   router.use(({ body }: Request, _response: Response, next: NextFunction) => {
     if (isPlainObject(body)) return next()

@@ -60,11 +60,8 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
       const isOpen = state === 'open'
       const cause = isOpen ? { ...members, failure } : members
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
-      summedLog.say({
-        level: 'warn',
-        cause,
-        message: `${which} is ${isOpen ? `open, ${why}` : 'closed again'}`,
-      })
+      const message = `${which} is ${isOpen ? `open, ${why}` : 'closed again'}`
+      summedLog.say({ level: 'warn', cause, message })
     },
 
     coolDownBegan(application, address, forMs) {

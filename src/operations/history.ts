@@ -9,20 +9,17 @@ import type { Health, Hello, Slots } from './schemas.ts'
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Calls = Health['upstreams'][number]['traffic'][number]
 type Column = keyof Slots['values']
-type Sum = Exclude<Column, 'inFlight' | 'p95Ms' | 'callP95Ms'>
+type Sum = Exclude<Column, 'inFlight' | 'p95Ms'>
 
 /** What was counted since the start, as the metrics have it, and how many requests are under way. */
 export type Counts = Readonly<Record<Sum | 'inFlight', number>>
 
 /** The counters as they stood at the end of a slice, or as they stand in the one that is running. */
-interface Row extends Counts {
-  readonly p95Ms: number | null
-  readonly callP95Ms: number | null
-}
+type Row = Counts & { readonly p95Ms: number | null }
 
 const beforeTheStart: Row = {
   ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
-  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0, p95Ms: null, callP95Ms: null },
+  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0, p95Ms: null },
 }
 const columns = Object.keys(beforeTheStart) as readonly Column[]
 
@@ -55,7 +52,8 @@ export class History implements Listener {
     const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
-  readonly #p95s = forEachUpstream((): (number | null)[] => [])
+  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
+  readonly p95s = forEachUpstream((): (number | null)[] => [])
   /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
@@ -106,31 +104,25 @@ export class History implements Listener {
       ...counts,
       inFlight: Math.max(running.inFlight, counts.inFlight),
       p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
-      callP95Ms: this.#callsOf('swap', slicesOfMinute).quantile(0.95),
     })
   }
 
   #begin(number: number): void {
     if (number > 0 && number % slicesOfMinute === 0) this.#endMinute()
     // Nothing is known of a slice that the process slept through.
-    const unknown = { inFlight: 0, p95Ms: null, callP95Ms: null }
-    this.#rows.push({ ...(this.#rows.at(-1) ?? beforeTheStart), ...unknown })
+    this.#rows.push({ ...(this.#rows.at(-1) ?? beforeTheStart), inFlight: 0, p95Ms: null })
     if (this.#rows.length > slicesOfDay + 1) this.#rows.shift()
     this.#last = number
   }
 
   #endMinute(): void {
-    for (const [upstream, p95s] of Object.entries(this.#p95s)) {
-      const calls = this.#callsOf(upstream as UpstreamName, slicesOfTenMinutes)
+    for (const [upstream, p95s] of Object.entries(this.p95s)) {
+      const calls = new Tally(this.#last)
+      for (const recent of this.#calls[upstream as UpstreamName].values())
+        calls.merge(recent.lately(this.#last, slicesOfTenMinutes))
       p95s.push(calls.count > minCallsOfTenMinutes ? calls.quantile(0.95) : null)
       if (p95s.length > minutesOfDay) p95s.shift()
     }
-  }
-
-  #callsOf(upstream: UpstreamName, slices: number): Tally {
-    const all = new Tally(this.#last)
-    for (const recent of this.#calls[upstream].values()) all.merge(recent.lately(this.#last, slices))
-    return all
   }
 
   /** A quarter of an hour by the slice, or the last few of these slots. */
@@ -155,7 +147,7 @@ export class History implements Listener {
   #valueOf(column: Column, number: number, slices: number): number | null {
     const before = number * slices - 1
     const end = Math.min(before + slices, this.#last)
-    if (column === 'p95Ms' || column === 'callP95Ms') return this.#at(end)[column]
+    if (column === 'p95Ms') return this.#at(end).p95Ms
     if (column !== 'inFlight') return this.#between(column, before, end)
     const inSlices = Array.from({ length: end - before }, (_, index) => this.#at(end - index).inFlight)
     return Math.max(...inSlices)
@@ -216,11 +208,6 @@ export class History implements Listener {
       orders: this.total('orders'),
       ordersMatched: this.total('matched'),
     }
-  }
-
-  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
-  p95sOf(upstream: UpstreamName): readonly (number | null)[] {
-    return this.#p95s[upstream]
   }
 
   /** The slowest request of the last minute; null: none ended. */

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { createAccess, type Level, Refused } from './access.ts'
@@ -12,16 +12,10 @@ import { createSharedPage } from './shared-page.ts'
 import { createShown } from './status.ts'
 import { troublesOf } from './troubles.ts'
 
-export interface OperationsApp {
-  listener: RequestListener
-  /** Settles once the files that it serves were read. It never rejects. */
-  filesRead: Promise<unknown>
-  /** Ends the live streams, which would otherwise keep the listener from closing. */
-  close(): void
-}
+export type OperationsApp = ReturnType<typeof createOperationsApp>
 
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
-export function createOperationsApp(parts: OperationsParts): OperationsApp {
+export function createOperationsApp(parts: OperationsParts) {
   const { config, metrics, outages, recent } = parts
   const access = createAccess(config)
   outages.watch(troublesOf(parts))
@@ -86,12 +80,14 @@ export function createOperationsApp(parts: OperationsParts): OperationsApp {
     else response.status(status).json(error instanceof Refused ? { error: error.message } : failed)
   })
   return {
-    listener(request, response) {
+    listener(request: IncomingMessage, response: ServerResponse) {
       // Express comes to this without running any handler above, if it cannot parse the target. Its own answer would
       // be an HTML page.
       app(request as Request, response as Response, () => answerJson(response, 400, unreadable))
     },
+    /** Settles once the files that it serves were read. It never rejects. */
     filesRead: consoleFile('').catch(() => {}),
+    /** Ends the live streams, which would otherwise keep the listener from closing. */
     close() {
       stopRecorder()
       live.close()

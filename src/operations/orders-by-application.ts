@@ -15,13 +15,8 @@ type ByApplication = Map<string | null, Sums>
 export class OrdersByApplication {
   readonly #minutes = new Map<number, ByApplication>()
 
-  /** `lateMs`: undefined if its quote was not expired. `steadyMs`: now, by the steady clock. */
-  count(
-    application: string,
-    decision: FloatOrderDecision,
-    lateMs: number | undefined,
-    steadyMs: number,
-  ): void {
+  /** `lateMs`: null if its quote was not expired. `steadyMs`: now, by the steady clock. */
+  count(application: string, decision: FloatOrderDecision, lateMs: number | null, steadyMs: number): void {
     const minute = Math.floor(steadyMs / msPerMinute)
     const sums: ByApplication = this.#minutes.get(minute) ?? new Map()
     this.#minutes.set(minute, sums)
@@ -31,7 +26,7 @@ export class OrdersByApplication {
       expired: Number(decision === 'refused-expired'),
       unknown: Number(decision === 'refused-unknown'),
       reported: Number(decision === 'reported-expired'),
-      ...{ leastLateMs: lateMs ?? null, mostLateMs: lateMs ?? null },
+      ...{ leastLateMs: lateMs, mostLateMs: lateMs },
     })
   }
 
@@ -58,10 +53,7 @@ export class OrdersByApplication {
 function add(to: ByApplication, application: string | null, one: Sums): void {
   const sum = to.get(application)
   if (sum === undefined) return void to.set(application, { ...one })
-  sum.orders += one.orders
-  sum.expired += one.expired
-  sum.unknown += one.unknown
-  sum.reported += one.reported
+  for (const name of ['orders', 'expired', 'unknown', 'reported'] as const) sum[name] += one[name]
   if (one.leastLateMs === null || one.mostLateMs === null) return
   sum.leastLateMs = Math.min(sum.leastLateMs ?? one.leastLateMs, one.leastLateMs)
   sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)

@@ -6,35 +6,30 @@ import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 
-type Outcome = Parameters<Events['callEnded']>[1]
+type Failure = Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'> | number
 
-/**
- * What is wrong with one part now. `says`: what the event of its beginning says. `sinceMs`: when its first failure ended,
- * by `performance.now()`; undefined: since it was first seen.
- */
-export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
-  says: string
-  sinceMs?: number | undefined
-}
+type Kind = Outage['what'] | 'clock-unknown'
+type Derived = 'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
+
+/** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
+export type Trouble = Omit<Outage, Derived> & { sinceMs?: number | undefined }
 
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
-const kinds: Readonly<Record<Outage['what'], { concerned: Outage['concerned']; section: string }>> = {
+const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> = {
   upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
   pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
   slow: { concerned: 'none', section: 'quotegateproviderslow' },
   store: { concerned: 'forwarded', section: 'quotegatestoredown' },
   clock: { concerned: 'none', section: 'quotegateclockoffset' },
+  'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
   'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
   'client-ip-header': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
   'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
 }
-const clockUnknownSection = 'quotegateclockunknown'
-
-export const runbookSections = [clockUnknownSection, ...Object.values(kinds).map(({ section }) => section)]
+export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
 /** A part that may be in trouble. */
 export interface Subject {
-  /** What an event calls it. */
   readonly name: string
   trouble(): Trouble | undefined
   /** How many requests it has concerned since the start; absent: it concerns none. */
@@ -65,7 +60,6 @@ export class Outages implements Listener {
   readonly #refusals = new Map<string, number>()
   /** Those that are over, the newest last. */
   readonly past: Outage[] = []
-  #lastId = 0
 
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>) {
     this.#clock = clock
@@ -117,19 +111,16 @@ export class Outages implements Listener {
     }
     const known = one.outage
     const { what, howMany, askedFor } = trouble
-    if (known === undefined) {
-      this.#lastId += 1
-      one.sinceMs = performance.now()
-      this.#say(one, trouble)
-    } else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor)) {
-      // One event has the number of now, so that many pairs which stop one after the other push no other events out.
+    if (known === undefined) one.sinceMs = performance.now()
+    // One event has the number of now, so that many pairs which stop one after the other push no other events out.
+    else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor))
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
-    }
-    const { sinceMs = one.sinceMs, says: _isAnEvent, ...said } = trouble
+    const { sinceMs = one.sinceMs, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
       ...said,
-      id: known?.id ?? this.#lastId,
+      id: known?.id ?? this.#say(one, trouble),
+      name: one.name,
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
@@ -138,9 +129,9 @@ export class Outages implements Listener {
     }
   }
 
-  #say({ name }: Watched, trouble: Trouble, replaces?: number): number {
-    const tone = trouble.isSevere ? 'bad' : 'warn'
-    return this.#recent.addEvent(tone, `${name}: ${trouble.says}`, replaces)
+  #say({ name }: Watched, { isSevere, says, lastFailure }: Trouble, replaces?: number): number {
+    const failure = lastFailure === undefined ? '' : `, the last failure was ${lastFailure}`
+    return this.#recent.addEvent(isSevere ? 'bad' : 'warn', `${name}: ${says}${failure}`, replaces)
   }
 
   #end(one: Watched, outage: Outage, isWorse: boolean): void {
@@ -177,10 +168,7 @@ const failureWords: Readonly<Record<string, string>> = {
 }
 
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
-export function failureText(
-  failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
-  afterMs: number,
-): string {
+export function failureText(failure: Failure, afterMs: number): string {
   const plain = String(failure).replaceAll('_', ' ')
   const words = failureWords[failure] ?? plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
   return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
@@ -195,6 +183,6 @@ export function runbookPageOf(homepage: string | undefined): string {
 }
 
 export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
-  const isUnknown = what === 'clock' && offsetMs === undefined
-  return `${runbookPageOf(homepage)}#${isUnknown ? clockUnknownSection : kinds[what].section}`
+  const kind = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
+  return `${runbookPageOf(homepage)}#${kinds[kind].section}`
 }

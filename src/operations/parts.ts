@@ -15,7 +15,7 @@ import type { AddressNotes } from './address-notes.ts'
 import type { History } from './history.ts'
 import type { Outages } from './outages.ts'
 import type { Recent } from './recent.ts'
-import type { Setting } from './schemas.ts'
+import type { Hello } from './schemas.ts'
 import type { TimedPage } from './shared-page.ts'
 
 type Counted<Name extends string> = Readonly<Record<Name, number>>
@@ -64,7 +64,7 @@ export interface OperationsParts {
     | undefined
   readonly sandbox: { faults(next?: object): object } | undefined
   /** The settings in effect, secrets masked. */
-  readonly settings: readonly Setting[]
+  readonly settings: Readonly<Hello['settings']>
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
   isReady(): boolean
   /** Where the traffic listener can be reached from this machine; undefined before it listens. */

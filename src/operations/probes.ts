@@ -12,10 +12,7 @@ export const answerStarting: RequestListener = ({ method = '', url = '' }, respo
   const path = ['GET', 'HEAD'].includes(method) ? url.split('?')[0] : undefined
   if (path === '/healthz') answerJson(response, 200, healthy)
   else if (path === '/readyz') answerJson(response, 503, readiness(false, true))
-  else
-    answerJson(response, 503, {
-      error: 'This gateway starts, and has no answer yet but /healthz and /readyz.',
-    })
+  else answerJson(response, 503, { error: 'This gateway starts: only /healthz and /readyz answer.' })
 }
 
 /** Where no Express app answers. */

@@ -10,6 +10,7 @@ import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './sch
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Exchange = Seen<'requestEnded'>[0]
+type Described = Omit<SeenRequest, 'number' | 'at'>
 
 const maxRequests = 200
 const maxFailures = 50
@@ -21,11 +22,7 @@ const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-/** A moment: how many requests had ended until then, and the number of what was kept last. */
-export interface Mark {
-  readonly ended: number
-  readonly number: number
-}
+export type Mark = Recent['mark']
 
 /**
  * What happened lately, for the console. Refused and reported orders, failed requests and events are always kept, because
@@ -86,13 +83,13 @@ export class Recent implements Listener {
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
     const { application, verdict } = order
-    const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined
+    const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null
     this.#byApplication.count(application, decision, lateMs, this.#clock.steadyMs())
     const sent = decision === 'reported-expired'
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    const reason = lateMs === undefined ? 'unknown' : 'expired'
+    const reason = lateMs === null ? 'unknown' : 'expired'
     const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
     putFirst(this.refusals, { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) }, maxRefusals)
   }
@@ -130,7 +127,8 @@ export class Recent implements Listener {
     return this.#byApplication.refused(this.#clock.steadyMs())
   }
 
-  get mark(): Mark {
+  /** This moment: how many requests had ended until then, and the number of what was kept last. */
+  get mark() {
     return { ended: this.#ended, number: this.#number }
   }
 
@@ -153,11 +151,7 @@ function putFirst<One>(list: One[], one: One, max: number): void {
 
 const isFailed = (status: number) => status >= 400 || status === 0
 
-function seenRequest(
-  exchange: Exchange,
-  status: number,
-  durationMs: number,
-): Omit<SeenRequest, 'number' | 'at'> {
+function seenRequest(exchange: Exchange, status: number, durationMs: number): Described {
   const { area, request, outcome, reading, problem, client } = exchange
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0

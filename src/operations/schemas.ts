@@ -42,6 +42,8 @@ export const outage = z.object({
     ...['upstream', 'pairs', 'slow', 'store', 'clock'],
     ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
   ] as const),
+  name: string('Such as `swap quotes`.'),
+  says: string('What is wrong with it, in words.'),
   isSevere: z.boolean(),
   since: number('Milliseconds since the epoch: when its first failure ended, or it was first seen.'),
   until: numberOrNull('Null: it goes on.'),
@@ -49,20 +51,13 @@ export const outage = z.object({
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
   runbook: string('The section of the runbook that says what to do.'),
   upstream: z.enum(upstreamNames).optional(),
-  traffic: oneOf(
-    'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
-    ['connections', 'orders', 'rest', 'quotes'],
-  ).optional(),
+  traffic: oneOf('What has stopped.', ['connections', 'orders', 'rest', 'quotes']).optional(),
   lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
   retryInMs: number('Until a request may try; absent: one is trying, or nothing is tried.').optional(),
   stillServed: list('What has succeeded since, and is not stopped.', z.string()).optional(),
   howMany: number('Pairs that fail, or peers whose client-address header is not read.').optional(),
   names: list('20 of them at most; none without the ADMIN_TOKEN.', z.string()).optional(),
-  headers: list('What these peers send in place of CLIENT_IP_HEADER.', z.string()).optional(),
-  clientIpHeader: z.string().optional(),
-  askedFor: number(
-    'Pairs that were asked for since the first failure, if no quote has succeeded.',
-  ).optional(),
+  askedFor: number('Pairs asked for since the first failure, if no quote has succeeded.').optional(),
   offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
   share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
   usualShare: number('The same over a day.').optional(),
@@ -93,7 +88,6 @@ export const slots = z.object({
     unknown: column.describe('Of these, those forwarded as unknown.'),
     inFlight: column.describe('The most within the slot.'),
     p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
-    callP95Ms: column.describe('Of calls to the swap API, likewise.'),
   }),
 })
 
@@ -113,10 +107,7 @@ export const history = object('What was kept since the start, whether a console 
 })
 
 const breaker = z.object({
-  name: oneOf(
-    'What it stops: with connections everything, else one kind. Only swap has kinds; `openPairs` are its quotes.',
-    ['connections', 'orders', 'rest'],
-  ),
+  name: oneOf('It stops, with connections, everything; else one kind.', ['connections', 'orders', 'rest']),
   state: z.enum(['closed', 'open', 'half-open']),
   retryAfterMs: number('How long until one request may try; 0 while the breaker is closed.'),
 })
@@ -183,10 +174,7 @@ export const seenRequest = z.object({
   ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application', 'why'),
   status: clientStatus,
   source: oneOf('Who caused the error.', ['provider', 'gateway', 'client']).nullable(),
-  notSent: oneOf('Why: a breaker was open, or no connection became free.', [
-    'breaker',
-    'saturated',
-  ]).nullable(),
+  notSent: oneOf('A breaker was open, or no connection was free.', ['breaker', 'saturated']).nullable(),
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
   queueMs: numberOrNull('It waited for a connection.'),
@@ -246,8 +234,7 @@ const access = oneOf('reading: read-only, and without request details.', ['full'
 const setting = z.object(each(z.string(), 'name', 'value', 'source'))
 const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
 const refusedByApplication = list(
-  'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others ' +
-    'in one sum whose application is null. Empty without full rights.',
+  'Of the last hour: at most 20 that had orders refused or reported, and the others in one. Empty without full rights.',
   ordersOfApplication,
 )
 
@@ -264,9 +251,7 @@ export const status = object('How the gateway is, for machines. Members may be a
   refusedByApplication,
   lastFailures: list('The last 50 failed requests, newest first. Empty without full rights.', seenRequest),
   untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
-  otherHeaderPeers: object('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.', {
-    ...{ count, peers: z.array(z.string()), headers: z.array(z.string()) },
-  }),
+  otherHeaderPeers: z.object({ count, peers: z.array(z.string()), headers: z.array(z.string()) }),
   settings: list('The settings in effect, secrets masked.', setting),
 })
 
@@ -301,11 +286,7 @@ export const hello = z.object({
   failures: status.shape.lastFailures,
   refusals: status.shape.lastRefusals,
   faults: z.record(z.string(), z.unknown()).nullable().describe('Of the sandbox.'),
-  traffic: z.object({
-    url: z.string().nullable(),
-    clientIpHeader: z.string(),
-    loopbackTrusted: z.boolean(),
-  }),
+  traffic: z.object({ url: z.string().nullable(), clientIpHeader: z.string(), loopbackTrusted: z.boolean() }),
 })
 
 /** Once a second from then on: what is new. */
@@ -328,6 +309,5 @@ export type OrdersOfApplication = z.infer<typeof ordersOfApplication>
 export type Health = z.infer<typeof health>
 export type Status = z.infer<typeof status>
 export type ShownHistory = z.infer<typeof history>
-export type Setting = Hello['settings'][number]
 export type Hello = z.infer<typeof hello>
 export type Tick = z.infer<typeof tick>

@@ -27,6 +27,7 @@ export function createShown(parts: OperationsParts) {
   function healthOf(level: Level): Health {
     const { newestMs, bounds, saysNoTime } = clockDifference
     const { slowest } = history
+    const coolDowns = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
     const baseUrls = Object.values(config.upstreams).map(({ baseUrl }) => baseUrl ?? 'sandbox')
     return {
       version,
@@ -42,7 +43,7 @@ export function createShown(parts: OperationsParts) {
       cache: { entries: cache.entries, bytes: cache.bytes },
       ledger: { entries: ledger.size },
       journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
-      coolDowns: coolDownsNow(),
+      coolDowns: { clients: coolDowns.length, longestLeftMs: Math.max(0, ...coolDowns) },
       inFlight: exchanges.inFlight,
       // A client may have chosen the id.
       slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
@@ -67,11 +68,6 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function coolDownsNow() {
-    const left = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
-    return { clients: left.length, longestLeftMs: Math.max(0, ...left) }
-  }
-
   function status(level: Level): Status {
     const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
     const isFull = level === 'full'
@@ -80,8 +76,9 @@ export function createShown(parts: OperationsParts) {
       ...{ count: peers.size, peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)) },
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
+    const health = healthOf(level)
     return {
-      ...healthOf(level),
+      ...health,
       access: level,
       outages: outagesOf(level),
       ordersRefused: recent.refusedTotal,
@@ -90,7 +87,7 @@ export function createShown(parts: OperationsParts) {
       refusedByApplication: ofRequests(level, recent.refusedByApplication),
       lastFailures: ofRequests(level, recent.failures),
       coolDowns: {
-        ...coolDownsNow(),
+        ...health.coolDowns,
         shown: coolDowns.map(({ application, address, leftMs }) => ({
           application: isFull ? application : '',
           address: isFull ? maskedAddress(address) : '',

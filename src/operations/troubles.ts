@@ -16,6 +16,7 @@ const maxClockOffsetMs = 2_000
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
   const { config, clockDifference, metrics, addressNotes, outages, history } = parts
+  const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
   /** Only what has succeeded since the first failure, and is not stopped. */
@@ -38,12 +39,10 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     trouble() {
       const { state, failingSinceMs, retryAfterMs } = breaker
       if (state === 'closed') return undefined
-      const lastFailure = lastFailureOf(upstream, name)
       return {
-        ...{ what: 'upstream', isSevere: true, upstream: upstream.name, traffic: name },
-        says: `stopped, the last failure was ${lastFailure}`,
+        ...{ what: 'upstream', says: 'stopped', isSevere: true, upstream: upstream.name, traffic: name },
         sinceMs: failingSinceMs,
-        lastFailure,
+        lastFailure: lastFailureOf(upstream, name),
         // Half-open without a request that tries: the client of the last one left.
         retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
         stillServed: stillServed(failingSinceMs ?? performance.now()),
@@ -60,14 +59,14 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       const { stopped, sinceMs, askedFor } = outage
       const names = stopped.map(({ pair }) => pair).sort()
       const howMany = stopped.length
-      const some = `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
-      const all = askedFor && `all that were asked for fail (${pairsText(howMany, askedFor)})`
-      const lastFailure = lastFailureOf(upstream, 'quotes')
+      const says = askedFor
+        ? `all that were asked for fail (${pairsText(howMany, askedFor)})`
+        : `${many(howMany, 'pair')} stopped`
       return {
-        ...{ what: 'pairs', isSevere: askedFor !== undefined, upstream: upstream.name, traffic: 'quotes' },
-        says: `${all ?? some}, the last failure was ${lastFailure}`,
+        ...{ what: 'pairs', says, isSevere: askedFor !== undefined },
+        ...{ upstream: upstream.name, traffic: 'quotes' },
         sinceMs,
-        lastFailure,
+        lastFailure: lastFailureOf(upstream, 'quotes'),
         retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
         ...{ names: names.slice(0, maxNames), howMany, askedFor },
@@ -78,14 +77,14 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   const ofSlowness = ({ name }: Upstream): Subject => ({
     name: `${name} slowness`,
     trouble() {
-      const found = slowness(history.p95sOf(name))
+      const found = slowness(history.p95s[name])
       if (found === undefined) return undefined
       const says = `p95 of 10 min is ${found.p95Ms} ms, usually ${found.usualP95Ms} ms`
       return { what: 'slow', says, isSevere: false, upstream: name, ...found }
     },
   })
 
-  const others: readonly Subject[] = [
+  const general: readonly Subject[] = [
     {
       name: 'shared store',
       count: () => metrics.quoteCounts().ordersWithoutStore,
@@ -94,7 +93,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         if (outage === undefined) return undefined
         const { sinceMs, reason: lastFailure } = outage
         const stillServed = ['everything, out of the memory of this replica alone']
-        const says = `down, ${lastFailure}`
+        const says = 'down and tried again every second, orders that it may know as expired are forwarded'
         return { what: 'store', says, isSevere: true, sinceMs, lastFailure, stillServed }
       },
     },
@@ -102,10 +101,12 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       name: "provider's clock",
       trouble() {
         const { saysNoTime, leastMs } = clockDifference
-        if (saysNoTime) return { what: 'clock', says: 'unknown', isSevere: false }
+        const unknown = 'unknown without a Date that can be read, so quotes expire by our own clock'
+        if (saysNoTime) return { what: 'clock', says: unknown, isSevere: false }
         const offMs = Math.abs(leastMs)
         if (offMs <= maxClockOffsetMs) return undefined
-        const says = `${durationText(offMs)} off`
+        const off = `${durationText(offMs)} ${leastMs > 0 ? 'ahead of' : 'behind'} ours`
+        const says = `${off}, and quotes expire by it, so check which of the two is wrong`
         return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
       },
     },
@@ -113,8 +114,9 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       name: 'TRUST_PROXY',
       count: () => metrics.requestCounts().untrustedHeaders,
       trouble() {
-        const peers = named(addressNotes.peers['untrusted-header'])
-        const says = 'a peer sent a client-address header and is not in TRUST_PROXY'
+        const peers = named(untrusted)
+        const sent = `${many(untrusted.size, 'peer')} outside it sent a client-address header`
+        const says = `${sent}: the provider sees all users behind each as one`
         return peers && { what: 'trust-proxy', says, isSevere: false, ...peers }
       },
     },
@@ -122,10 +124,10 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       name: 'CLIENT_IP_HEADER',
       count: () => metrics.requestCounts().otherHeaders,
       trouble() {
-        const peers = named(addressNotes.peers['other-header'])
-        const headers = { headers: addressNotes.otherHeaders, clientIpHeader: config.client.ipHeader }
-        const says = 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
-        return peers && { what: 'client-ip-header', says, isSevere: false, ...peers, ...headers }
+        const peers = named(others)
+        const sent = `${many(others.size, 'trusted peer')} sent ${addressNotes.otherHeaders.join(', ')}`
+        const says = `it is ${config.client.ipHeader}, but ${sent}: the provider sees these users as one`
+        return peers && { what: 'client-ip-header', says, isSevere: false, ...peers }
       },
     },
     {
@@ -139,13 +141,15 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     const breakers = Object.entries(upstream.breakers.states) as [BreakerName, Breaker][]
     return [...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)), ofPairs(upstream)]
   })
-  return [...ofUpstreams, ...upstreams.map(ofSlowness), ...others]
+  return [...ofUpstreams, ...upstreams.map(ofSlowness), ...general]
 }
 
 function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
   const last = lastFailures[what]
   return last && failureText(last.failure, last.afterMs)
 }
+
+const many = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
 
 /** Undefined: there are none. */
 function named(peers: ReadonlyMap<string, string>) {
@@ -160,7 +164,8 @@ function unknownOrders(history: History): Trouble | undefined {
   const usualShare = history.total('unknown') / history.total('orders')
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
-  const says = 'more orders than usual are forwarded as unknown'
+  const [now, usually] = [share, usualShare].map((one) => `${Math.round(one * 100)}%`)
+  const says = `${now} of the float orders of the last 30 min were forwarded as unknown, usually ${usually}`
   return { what: 'unknown-orders', says, isSevere: false, share, usualShare }
 }
 
@@ -169,9 +174,7 @@ function unknownOrders(history: History): Trouble | undefined {
  * What is usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
  * a twentieth of the day's.
  */
-export function slowness(
-  p95s: readonly (number | null)[],
-): { p95Ms: number; usualP95Ms: number } | undefined {
+export function slowness(p95s: readonly (number | null)[]) {
   const p95Ms = p95s.at(-1) ?? 0
   const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
   if (p95Ms < slow.moreMs || !isOldEnough) return undefined

@@ -40,11 +40,11 @@ describeInBrowser('the console in an outage', () => {
     await expect
       .poll(() => banner.textContent())
       .toMatch(
-        /^All quotes that were asked for fail \(4 of 4 pairs\), since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. What to do$/,
+        /^swap quotes: all that were asked for fail \(4 of 4 pairs\) \(.+\), since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. What to do$/,
       )
     expect(await banner.getAttribute('class')).toBe('outage bad')
     const chip = page.locator('[data-item="upstream-swap"]')
-    expect(await chip.textContent()).toContain('all quotes fail (4 of 4 pairs)')
+    expect(await chip.textContent()).toContain('quotes: all that were asked for fail (4 of 4 pairs)')
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
     const event = 'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
     await page.locator('#events li', { hasText: event }).waitFor()

@@ -109,6 +109,15 @@ describe('with an ADMIN_TOKEN', () => {
     }
   })
 
+  test('a page of another origin is refused as such, whatever token it sends', async () => {
+    const gateway = await gatewayWith({ ADMIN_TOKEN: token })
+    for (const Authorization of [undefined, 'Bearer wrong', `Bearer ${token}`]) {
+      const headers = { Origin: 'http://evil.example', ...(Authorization && { Authorization }) }
+      const { status, body } = await act(gateway, 'drop-all', {}, headers)
+      expect([status, body], Authorization).toEqual([403, expect.stringContaining('another origin')])
+    }
+  })
+
   // RFC 9110 15.5.2
   test('a request without it gets the name of the header to send', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })

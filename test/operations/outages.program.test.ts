@@ -282,19 +282,23 @@ describe('other things that can be wrong', () => {
     await get(gateway, quoteOf('ETH_USDC'))
     await expect.poll(() => outagesOf(gateway)).toMatchObject([{ what: 'clock', isSevere: true }])
     expect((await outagesOf(gateway))[0]?.offsetMs).toBeGreaterThan(50_000)
-    expect((await textsOf(gateway)).at(-1)).toMatch(/^provider's clock: \d+ s off$/)
+    expect((await textsOf(gateway)).at(-1)).toMatch(/^provider's clock: \d+ s ahead of ours, /)
   })
 
   test('a missing TRUST_PROXY, and more orders that are forwarded as unknown than usual', async () => {
     const gateway = await gatewayWith()
     const headers = { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' }
     for (const pair of ['P_1', 'P_2', 'P_3']) await fetch(gateway.url + quoteOf(pair), { headers })
-    const trustProxy = { what: 'trust-proxy', isSevere: false, names: ['127.0.0.1'], howMany: 1, requests: 3 }
+    const trustProxy = {
+      ...{ what: 'trust-proxy', isSevere: false, names: ['127.0.0.1'], howMany: 1, requests: 3 },
+      says: expect.stringMatching(/^1 peer outside it sent a client-address header: /),
+    }
     for (let order = 1; order <= 5; order += 1) await floatOrder(gateway, { amount: String(order) })
     await expect.poll(async () => (await statusOf(gateway)).savings.orders).toBe(5)
     expect(await outagesOf(gateway)).toMatchObject([trustProxy])
     await floatOrder(gateway, { amount: '6' })
-    const unknown = { what: 'unknown-orders', isSevere: false, share: 1, usualShare: 1 }
+    const says = '100% of the float orders of the last 30 min were forwarded as unknown, usually 100%'
+    const unknown = { what: 'unknown-orders', says, isSevere: false, share: 1, usualShare: 1 }
     await expect.poll(() => outagesOf(gateway)).toMatchObject([trustProxy, unknown])
   })
 })

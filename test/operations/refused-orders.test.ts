@@ -146,7 +146,7 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       const startMs = 1_700_000_000_000 - (1_700_000_000_000 % 60_000)
       const inOrder = orders.toSorted(([, , left], [, , right]) => left - right)
       for (const [application, { decision, lateMs }, afterMs] of inOrder)
-        sums.count(application, decision, lateMs, startMs + afterMs)
+        sums.count(application, decision, lateMs ?? null, startMs + afterMs)
       const lastMinute = 119
       const lastMs = startMs + lastMinute * 60_000
       const kept = inOrder.filter(

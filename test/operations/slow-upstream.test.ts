@@ -17,11 +17,11 @@ function livedThrough(...spans: { minutes: number; calls: number; durationMs: nu
       for (let call = 0; call < calls; call += 1) history.callEnded(ended, 'answered', durationMs)
       atMs += 60_000
       history.tick(nothingCounted)
-      if (slowness(history.p95sOf('swap')) !== undefined) minutesSlow += 1
+      if (slowness(history.p95s.swap) !== undefined) minutesSlow += 1
     }
   }
   /** In how many minutes it was slow, and in the last of them how slow. */
-  return { minutesSlow, now: slowness(history.p95sOf('swap')) }
+  return { minutesSlow, now: slowness(history.p95s.swap) }
 }
 
 describe('an upstream', () => {

@@ -65,12 +65,6 @@ export function many(number, what) {
   return `${count(number)} ${what}${number === 1 ? '' : 's'}`
 }
 
-/** `4 of 4 pairs`: of the pairs that all fail, those that have stopped. */
-export function pairsOf({ howMany, askedFor }) {
-  const pairs = `${count(howMany)} of ${many(askedFor, 'pair')}`
-  return howMany < askedFor ? `${pairs} stopped` : pairs
-}
-
 /** `last 4 s`, `last 12 min`, `last 24 h`. */
 export function reach(seconds) {
   if (seconds < 120) return `last ${Math.max(1, Math.round(seconds))} s`

@@ -106,7 +106,7 @@ function content() {
 
 function controls() {
   const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
-  const tone = { live: 'good', waiting: 'bad' }[state]
+  const tone = { live: 'good', waiting: 'bad error' }[state]
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
   return html`<span id="connection" class="connection dim flow ${tone}" role="status" data-state=${state}>
       ${tone && html`<span class="dot"></span>`}${shown}</span>

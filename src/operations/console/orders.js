@@ -82,7 +82,10 @@ function rowOf(order) {
 function details(order) {
   const ids = order.quoteIds.map((id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`)
   return facts([
-    ['Order', termsOf(order.amount, order.pair, order.toAmount)],
+    [
+      'Order',
+      [order.amount, order.pair, order.toAmount && `for ${order.toAmount}`].filter(Boolean).join(' '),
+    ],
     ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
     ['Client', order.client],
@@ -94,10 +97,6 @@ function details(order) {
     ['Quotes considered', quoteList(order)],
     ['Request id', copyableId(order.requestId, { what: 'request id' })],
   ])
-}
-
-function termsOf(amount, pair, toAmount) {
-  return [amount, pair, toAmount && `for ${toAmount}`].filter(Boolean).join(' ')
 }
 
 function lateText({ expiredForMs }) {

@@ -1,5 +1,5 @@
 import { copyableId, tailOf } from './controls.js'
-import { bytes, clockTime, count, many, milliseconds, pairsOf, percent, reach, span } from './format.js'
+import { bytes, clockTime, count, many, milliseconds, percent, reach, span } from './format.js'
 import { html, page } from './page.js'
 
 const clockOffMs = 2_000
@@ -41,8 +41,7 @@ function upstreamItem({ name, breakers, inFlight, sandbox, connectionsMost, queu
   const pairs = page.latest.outages.find(({ what, upstream }) => what === 'pairs' && upstream === name)
   const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
   if (name === 'swap' && coolDowns.clients > 0) troubles.push(coolDownText(coolDowns))
-  if (pairs?.isSevere) troubles.push(`all quotes fail (${pairsOf(pairs)})`)
-  else if (pairs !== undefined) troubles.push(`${many(pairs.howMany, 'pair')} stopped`)
+  if (pairs !== undefined) troubles.push(`quotes: ${pairs.says}`)
   // Red if anything but single pairs is stopped.
   const isStopped = breakers.some(({ state }) => state === 'open') || pairs?.isSevere
   const usual = `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`

@@ -35,7 +35,7 @@ function trafficRow({ traffic, callsPerSecond, failedShare, p50Ms, p95Ms, notSen
     <td class="number ${failedShare > 0 ? 'bad' : ''}">${failedShare === null ? '–' : percent(failedShare, 0)}</td>
     <td class="number">${milliseconds(p50Ms)}</td>
     <td class="number">${milliseconds(p95Ms)}</td>
-    <td class="error-text">${errors.join('; ')}</td>
+    <td><small>${errors.join('; ')}</small></td>
   </tr>`
 }
 
