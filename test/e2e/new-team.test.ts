@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { valuesOf } from '../support/clients/raw-connection.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
-import { closing, everyWay, setStage } from './support.ts'
+import { everyWay, setStage } from './support.ts'
 
 const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
 
 /** Story 8: a new team tries the gateway without a setting, then points its staging at it and forgets one. */
 describe.each(everyWay)('the new team, through %s,', (_way, open) => {
   test('gets a quote from a sandbox without any setting, changes its quotes and causes errors', async () => {
-    const gateway = closing(await startGateway())
+    const gateway = await gatewayWith()
     const ask = open(gateway)
     const { status, body, headers } = await ask('get', quoteTarget).set('App-Name', 'demo')
     expect([status, headers.sandbox]).toEqual([200, 'quotegate'])

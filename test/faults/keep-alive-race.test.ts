@@ -4,32 +4,45 @@ import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 import { racingUpstream } from '../support/upstreams/racing-upstream.ts'
 
-/** POSTs, so many at a time with a pause between; how many of them came back with which status. */
+/** So many clients, who POST all at once; how many of the POSTs came back with which status is added to `statuses`. */
+function clientsOf(gatewayUrl: string, atOnce: number) {
+  const clients = Array.from({ length: atOnce }, () => new RawConnection(gatewayUrl))
+  let bursts = 0
+  return async (statuses: Record<number, number> = {}): Promise<Record<number, number>> => {
+    bursts += 1
+    await Promise.all(
+      clients.map(async (client, index) => {
+        client.write(`POST /checkouts/${bursts}-${index} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
+        const { status } = await client.answer()
+        statuses[status] = (statuses[status] ?? 0) + 1
+      }),
+    )
+    return statuses
+  }
+}
+
+/** POSTs, so many at a time with a pause between. */
 async function postInBursts(
   gatewayUrl: string,
   options: { bursts: number; atOnce: number; pauseMs: () => number },
 ): Promise<Record<number, number>> {
   const statuses: Record<number, number> = {}
-  const clients = Array.from({ length: options.atOnce }, () => new RawConnection(gatewayUrl))
+  const post = clientsOf(gatewayUrl, options.atOnce)
   for (let burst = 0; burst < options.bursts; burst += 1) {
-    await Promise.all(
-      clients.map(async (client, index) => {
-        client.write(`POST /checkouts/${burst}-${index} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
-        const { status } = await client.answer()
-        statuses[status] = (statuses[status] ?? 0) + 1
-      }),
-    )
+    await post(statuses)
     await pause(options.pauseMs())
   }
   return statuses
 }
 
 const between = (least: number, most: number) => () => least + Math.random() * (most - least)
-const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
 
 describe('an upstream that closes idle connections just as the next POST goes out', () => {
-  test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async () => {
-    const [bursts, atOnce] = [6, 250]
+  test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async ({ skip }) => {
+    const atOnce = 250
+    const pausesMs = [0, 960, 1_960, 1_000, 1_985, 980]
+    /** After which of the pauses no burst has been judged. */
+    const unjudged = new Set(pausesMs)
     const delays = monitorEventLoopDelay()
     delays.enable()
     onTestFinished(() => void delays.disable())
@@ -41,24 +54,27 @@ describe('an upstream that closes idle connections just as the next POST goes ou
         announce: 'Keep-Alive: timeout=2\r\n',
       })
       const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
-      let burst = 0
-      const pauses = [960, 1_960, 1_000, 1_985, 980, 1_940, 1_020, 2_000]
-      delays.reset()
-      const statuses = await postInBursts(gateway.url, {
-        bursts,
-        atOnce,
-        pauseMs: () => pauses[burst++ % pauses.length] ?? 0,
-      })
-      const { seen, stoodStillMs } = await upstream.report()
-      const times = Object.values(seen)
-      expect(times.filter((count) => count > 1)).toEqual([])
-      // If the two stand still for most of that second, they are too late by that alone, which shows nothing.
-      return { statuses, seen: times, isLate: delays.max / 1e6 + stoodStillMs > 700 }
+      const post = clientsOf(gateway.url, atOnce)
+      let answeredAtMs = performance.now()
+      let stoodStillMs: { here: number; there: number }[] = []
+      for (const pauseMs of pausesMs) {
+        await pause(pauseMs - (performance.now() - answeredAtMs))
+        const statuses = await post()
+        answeredAtMs = performance.now()
+        const report = await upstream.report()
+        expect(Object.values(report.seen).filter((count) => count > 1)).toEqual([])
+        // Of this burst and the two before, since which a connection may be idle.
+        stoodStillMs = [...stoodStillMs.slice(-2), { here: delays.max / 1e6, there: report.stoodStillMs }]
+        delays.reset()
+        const longestMs = (where: 'here' | 'there') => Math.max(...stoodStillMs.map((ms) => ms[where]))
+        // If the two stand still for most of that second, they are too late by that alone, which shows nothing.
+        if (longestMs('here') + longestMs('there') > 700) continue
+        expect(statuses).toEqual({ 200: atOnce })
+        unjudged.delete(pauseMs)
+      }
     }
-    let { statuses, seen, isLate } = await race()
-    for (let attempt = 0; isLate && attempt < 4; attempt += 1) ({ statuses, seen, isLate } = await race())
-    expect(statuses).toEqual({ 200: bursts * atOnce })
-    expect([seen.length, sum(seen)]).toEqual([bursts * atOnce, bursts * atOnce])
+    for (let attempt = 1; attempt <= 5 && unjudged.size > 0; attempt += 1) await race()
+    skip(unjudged.size > 0, `one of the two stood still in each race, after ${[...unjudged]} ms`)
   })
 
   test('sees no POST twice if it closes unannounced: a request that met the close is a 502', async () => {

@@ -2,16 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 import { ask, giveQuote, lookups, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
-import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 
-it('a quote that expires each time before it can be written is asked for three times, and is never served', async () => {
-  const { lifeMs, upstream, url } = await quotesThatExpireWaiting()
-  const before = upstream.requests.length
-  const { status, body } = await ask(url, { path: `/v3/pairs/ETH_USDC/quotes?amount=${lifeMs}` })
-  expect([status, JSON.parse(body).type]).toEqual([504, 'urn:quotegate:problem:quote-expired-waiting'])
-  expect(upstream.requests.length - before).toBe(3)
-})
-
+// One that expires each time before it can be written: test/regression/quote-in-turn.test.ts.
 it('a quote that expires while its answers wait for their turn is fetched again for the late ones', async () => {
   // From the first answer on, every look at this clock costs a millisecond, as if each answer took that long to write.
   const time = { nowMs: Date.now(), tickMs: 0 }

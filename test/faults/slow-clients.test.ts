@@ -31,6 +31,7 @@ describe('bodyIdleTimeoutMs', () => {
   test.each([
     ['a payment', 'POST /checkouts'],
     ['a float order', 'POST /v3/orders/float'],
+    ['a fixed order', 'POST /v3/orders'],
     ['a swap request', 'PUT /v3/other'],
   ])('%s whose body stalls is answered with 408, and its connection is closed', async (_name, line) => {
     const { upstream, gateway } = await recordedGateway({ bodyIdleTimeoutMs: 200 })

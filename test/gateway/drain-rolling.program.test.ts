@@ -1,4 +1,4 @@
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause } from '../support/gateways/between.ts'
 import { startNginx } from '../support/gateways/nginx.ts'
@@ -19,7 +19,6 @@ test(
     const serving = [await start(), await start()]
     const all = [...serving]
     const balancer = await startBalancer(new Set(serving))
-    onTestFinished(balancer.close)
     const load = startLoad(balancer.url)
 
     await pause(500)

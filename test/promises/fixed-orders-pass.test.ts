@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { orderStage, post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
-import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
@@ -103,16 +103,5 @@ describe('POST /v3/orders that is not finished', () => {
     expect(upstream.requests.filter(({ complete }) => complete)).toHaveLength(0)
     expect(await counted(gateway, 'quotegate_problems_total{type="internal-error"}')).toBe(0)
     expect(escaped).toEqual([])
-  })
-
-  it('within bodyIdleTimeoutMs is given up with a 408 and closed', async () => {
-    const { arrived, gateway } = await orderStage({ bodyIdleTimeoutMs: 200 })
-    const client = new RawConnection(gateway.url)
-    client.write(unfinished())
-    const answer = await client.answer()
-    expectProblem(answer, 408, 'request-timeout')
-    expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
-    await client.closed()
-    expect(arrived()).toHaveLength(0)
   })
 })

@@ -108,15 +108,7 @@ describe('Upgrade is not offered: an upgrade', () => {
 // A client that waits for a 100 that never comes sends no body; one that is asked for a body which is then
 // refused has sent it for nothing.
 describe('Expect: 100-continue is answered here, any other expectation gets 417: an expectation', () => {
-  it('of 100-continue is met before the body is sent', async () => {
-    const headers = 'Expect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n'
-    const steps = [request('POST', '/checkouts/c', headers), untilAnswered, 'hello']
-    const { answers, informational } = await attack(gateway.url, steps)
-    expect([informational, answers.map((answer) => answer.status)]).toEqual([[100], [200]])
-    expect(gateway.received[0]?.body.toString()).toBe('hello')
-    expect(gateway.received[0]?.headers).not.toHaveProperty('expect')
-  })
-
+  // That one of 100-continue is met before the body is sent: short-bodies-before-connections.test.ts.
   it.each([
     ['anything else is 417', 'Expect: 100-continued\r\n', 417, 'expectation-failed'],
     ['a head that is refused is not met', 'Host: b\r\nExpect: 100-continue\r\n', 400, 'malformed-request'],

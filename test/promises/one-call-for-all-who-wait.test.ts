@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { type Answered, ask, counted, giveQuote, lookups, quoteBody } from '../support/clients/quotes.ts'
-import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
+import { pause } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
@@ -97,12 +97,4 @@ describe('a caller who leaves', () => {
     upstream.answer((_request, response) => giveQuote(response))
     expect(statusOf(await ask(gateway.url))).toContain('stored')
   })
-})
-
-it('an upstream that resets every connection costs each request its own 502, and the process nothing', async () => {
-  const unhandled = escapedErrors()
-  const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
-  const gateway = await gatewayTo(upstream.url)
-  for (let asked = 0; asked < 4; asked += 1) expect((await ask(gateway.url)).status).toBe(502)
-  expect(unhandled).toEqual([])
 })

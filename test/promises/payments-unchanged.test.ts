@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { closing, everyWay, setStage } from '../e2e/support.ts'
+import { everyWay, setStage } from '../e2e/support.ts'
 import { valuesOf } from '../support/clients/raw-connection.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
 
 const sign = (bytes: Buffer | string) => createHmac('sha256', 'whsec_test').update(bytes).digest('hex')
 
@@ -10,16 +10,14 @@ const sign = (bytes: Buffer | string) => createHmac('sha256', 'whsec_test').upda
 const signedBytes = '{ "amount":\t10.00,"b":1,"a":0.1000000000000000055, "b":2,"name":"Caf\\u00e9 é" }\r\n'
 
 /** An upstream that does what the payments API does: it refuses what is not signed over its exact bytes. */
-async function startVerifier(): Promise<RecordingUpstream> {
-  return closing(
-    await startRecordingUpstream((request, response) => {
-      const isGenuine = request.headers['x-signature'] === sign(request.body)
-      response.writeHead(isGenuine ? 201 : 401, 'Because I Say So', [
-        ...['X-Payments', 'one', 'Set-Cookie', 'a=1; Path=/', 'set-cookie', 'b=2', 'x-PAYMENTS', 'two'],
-      ])
-      response.end(isGenuine ? signedBytes : 'bad signature')
-    }),
-  )
+function startVerifier() {
+  return recordingUpstream((request, response) => {
+    const isGenuine = request.headers['x-signature'] === sign(request.body)
+    response.writeHead(isGenuine ? 201 : 401, 'Because I Say So', [
+      ...['X-Payments', 'one', 'Set-Cookie', 'a=1; Path=/', 'set-cookie', 'b=2', 'x-PAYMENTS', 'two'],
+    ])
+    response.end(isGenuine ? signedBytes : 'bad signature')
+  })
 }
 
 describe.each(everyWay)(

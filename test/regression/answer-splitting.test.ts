@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { attack, expectProblem, startAttackedGateway } from '../support/clients/attack.ts'
+import { attack, attackedGateway, expectProblem } from '../support/clients/attack.ts'
 import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
+
+const attacked = attackedGateway()
 
 const get = (target: string, headers = '') =>
   `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}Connection: close\r\n\r\n`
@@ -30,12 +32,10 @@ describe('an answer cannot be split', () => {
 
   // The one value of a request that is shown in answers is the request id.
   it('by a request id, which is replaced unless it is a plain word', async () => {
-    const attacked = await startAttackedGateway()
     for (const id of ['a b', 'a"b', 'a\x80b', 'a'.repeat(200), '<script>', 'a,b']) {
       const { answers } = await attack(attacked.url, get('/nope', `X-Request-Id: ${id}\r\n`))
       expectProblem(answers[0], 404, 'not-found')
       expect(answers[0]?.headers.get('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
     }
-    await attacked.close()
   })
 })

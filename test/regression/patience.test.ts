@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
-  type AttackedGateway,
   attack,
   attackedGateway,
   expectProblem,
   expectRefusal,
   type Step,
-  startAttackedGateway,
 } from '../support/clients/attack.ts'
 
 const headTimeoutMs = 1_000
@@ -56,11 +54,7 @@ describe.concurrent('a request head that trickles in', () => {
 // A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
 // keep it forever.
 describe.concurrent('the body of an answered request does not hold its connection forever', () => {
-  let patient: AttackedGateway
-  beforeAll(async () => {
-    patient = await startAttackedGateway()
-  })
-  afterAll(() => patient.close())
+  const patient = attackedGateway({}, { atOnce: true })
 
   it.each([
     ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { dateForms } from '../../src/quotes/ends.ts'
-import { expressionsIn, expressionsOf, sourceFiles } from '../support/expressions/collect.ts'
+import { expressionsIn, sourceFiles } from '../support/expressions/collect.ts'
 import { tooSlow } from '../support/expressions/cost.ts'
 
 // 15.8 kB of 0xA0 and an x in Content-Encoding cost 200 ms of processor: /^\s*(?:identity)?\s*$/i tried every end of the
@@ -35,13 +35,7 @@ describe('no regular expression that a request can reach takes more than ten tim
   })
 })
 
-test.each([
-  String.raw`/^\s*(?:identity)?\s*$/i`,
-  '/0+$/',
-  '/^a+b?a+$/',
-  '/^(?:a+)+$/',
-  String.raw`/^Bearer (?:\w+,?)+$/`,
-])('such an expression would be noticed: %s', (literal) => {
-  const [one] = expressionsOf('example.ts', `export const form = ${literal}`).found
-  expect(one && tooSlow(one.expression)).toBeDefined()
-})
+test.each([/^\s*(?:identity)?\s*$/i, /0+$/, /^a+b?a+$/, /^(?:a+)+$/, /^Bearer (?:\w+,?)+$/])(
+  'such an expression would be noticed: %s',
+  (expression) => expect(tooSlow(expression)).toBeDefined(),
+)

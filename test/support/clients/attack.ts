@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { pause } from '../gateways/between.ts'
-import { startGateway } from '../gateways/gateway.ts'
-import { type Recorded, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { parseAnswer } from './raw-connection.ts'
 
 export interface Answer {
@@ -101,55 +101,35 @@ export async function attack(
 /** Every byte the clients mean to smuggle asks for a path with this name. */
 export const smuggled = 'GET /checkouts/smuggled HTTP/1.1\r\nHost: gateway\r\n\r\n'
 
-export interface AttackedGateway {
-  url: string
-  received: Recorded[]
-  close(): Promise<void>
-}
-
-/** A gateway whose only upstream remembers what it was given and answers with the target that it saw. */
-export async function startAttackedGateway(
-  settings: Record<string, string | number> = {},
-): Promise<AttackedGateway> {
-  const upstream = await startRecordingUpstream((request, response) => {
-    const delayMs = Number(/delay=(\d+)/.exec(request.target)?.[1] ?? 0)
-    setTimeout(() => response.end(request.target), delayMs)
-  })
-  const gateway = await startGateway({
-    SWAP_BASE_URL: upstream.url,
-    PAYMENTS_BASE_URL: upstream.url,
-    ...settings,
-  })
-  return {
-    url: gateway.url,
-    received: upstream.requests,
-    async close() {
-      await gateway.close()
-      await upstream.close()
-    },
-  }
-}
-
-/** One for all tests of a file. What it received is forgotten before each of them, unless they run `atOnce`. */
-export function attackedGateway(
-  settings: Record<string, string | number> = {},
-  { atOnce = false } = {},
-): Pick<AttackedGateway, 'url' | 'received'> {
-  let gateway: AttackedGateway
+/**
+ * A gateway for all tests of a file, whose only upstream remembers what it was given and answers with the target that it
+ * saw. What it received is forgotten before each of them, unless they run `atOnce`.
+ */
+export function attackedGateway(settings: Record<string, string | number> = {}, { atOnce = false } = {}) {
+  let upstream: RecordingUpstream
+  let gateway: RunningGateway
   beforeAll(async () => {
-    gateway = await startAttackedGateway(settings)
+    upstream = await startRecordingUpstream((request, response) => {
+      const delayMs = Number(/delay=(\d+)/.exec(request.target)?.[1] ?? 0)
+      setTimeout(() => response.end(request.target), delayMs)
+    })
+    const urls = { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url }
+    gateway = await startGateway({ ...urls, ...settings })
   })
-  afterAll(() => gateway.close())
+  afterAll(async () => {
+    await gateway.close()
+    await upstream.close()
+  })
   if (!atOnce)
     beforeEach(() => {
-      gateway.received.length = 0
+      upstream.requests.length = 0
     })
   return {
     get url() {
       return gateway.url
     },
     get received() {
-      return gateway.received
+      return upstream.requests
     },
   }
 }

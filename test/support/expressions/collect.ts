@@ -20,10 +20,6 @@ export function sourceFiles(): string[] {
 /** The regular expressions that a file writes as literals, and the lines on which it builds others out of text. */
 export function expressionsIn(path: string): { found: FoundExpression[]; built: string[] } {
   const text = readFileSync(new URL(`../${path}`, sources), 'utf8')
-  return expressionsOf(path, text)
-}
-
-export function expressionsOf(path: string, text: string): { found: FoundExpression[]; built: string[] } {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
   const found: FoundExpression[] = []
   const built: string[] = []

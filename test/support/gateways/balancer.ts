@@ -1,24 +1,19 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
 import { pause } from './between.ts'
 
-export interface Backend {
+interface Backend {
   url: string
   operationsUrl: string
 }
 
-export interface Balancer {
-  url: string
-  /** New connections go to those of these that say that they are ready. */
-  backends: Set<Backend>
-  /** How many connections each backend was given. */
-  given: Map<Backend, number>
-  close(): void
-}
-
 const healthCheckEveryMs = 100
 
-/** A TCP load balancer like those in front of a deployment: it knows connections and health checks, nothing else. */
-export async function startBalancer(backends: Set<Backend>): Promise<Balancer> {
+/**
+ * A TCP load balancer like those in front of a deployment: it knows connections and health checks, nothing else. New
+ * connections go to those of `backends` that say that they are ready, and `given` is how many each was given.
+ */
+export async function startBalancer(backends: Set<Backend>) {
   const given = new Map<Backend, number>()
   const sockets = new Set<Socket>()
   let ready: Backend[] = []
@@ -55,22 +50,21 @@ export async function startBalancer(backends: Set<Backend>): Promise<Balancer> {
     }
   })
   await check()
-  const checking = (async () => {
+  void (async () => {
     while (!closed) {
       await pause(healthCheckEveryMs)
       await check()
     }
   })()
+  onTestFinished(() => {
+    closed = true
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     backends,
     given,
-    close() {
-      closed = true
-      void checking
-      server.close()
-      for (const socket of sockets) socket.destroy()
-    },
   }
 }

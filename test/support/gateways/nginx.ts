@@ -6,14 +6,8 @@ import { onTestFinished } from 'vitest'
 import { freePort } from '../machine/free-port.ts'
 import { until } from './between.ts'
 
-export interface Nginx {
-  url: string
-  /** What it could not get an answer to, and why: one line of its error log each. */
-  errors(): string[]
-}
-
 /** nginx in front of fixed ports, with connections that it keeps, and without health checks. */
-export async function startNginx(backendPorts: readonly number[]): Promise<Nginx> {
+export async function startNginx(backendPorts: readonly number[]) {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-nginx-'))
   const port = await freePort()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -63,6 +57,7 @@ http {
   await until(() => answers || child.exitCode !== null, 'nginx to listen')
   return {
     url,
+    /** What it could not get an answer to, and why: one line of its error log each. */
     errors: () =>
       readFileSync(errorLog, 'utf8')
         .split('\n')

@@ -1,9 +1,7 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
+import { asIfKilled, newFolder } from '../../journal/disk-support.ts'
 import { type GivenQuote, type Post, post } from '../clients/orders.ts'
 import { ask, createTestClock, giveQuote, quoteBody } from '../clients/quotes.ts'
 import { type ParsedAnswer, rawExchange } from '../clients/raw-connection.ts'
@@ -80,16 +78,7 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
     /** The next gateway finds the folder as kill -9 would leave it now. */
     async kill(gateway: StartedGateway): Promise<void> {
       await gateway.written()
-      const copy = newFolder()
-      // The lock is a socket of the process.
-      cpSync(folder, copy, { recursive: true, filter: (path) => !path.endsWith('/lock') })
-      folder = copy
+      folder = asIfKilled(folder)
     },
   }
-}
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-restart-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }

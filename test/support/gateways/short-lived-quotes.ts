@@ -1,25 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import { ask, giveQuote, quoteBody } from '../clients/quotes.ts'
-import type { RecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { gatewayWith, recordingUpstream } from './between.ts'
-
-export interface ShortLivedQuotes {
-  url: string
-  upstream: RecordingUpstream
-  /** How long a quote lives that is live when it arrives, and not when it is to be written. */
-  lifeMs: number
-  /** Gives the quote that the target asks for. */
-  give(target: string, response: ServerResponse): void
-}
 
 /**
  * Every look at this gateway's clock costs 10 ms. The `amount` that is asked for says how many milliseconds its quote
  * lives: shorter than all the looks, and it has expired on arrival, or later.
  */
-export async function quotesThatExpireWaiting(
-  settings: Record<string, SettingValue> = {},
-): Promise<ShortLivedQuotes> {
+export async function quotesThatExpireWaiting(settings: Record<string, SettingValue> = {}) {
   let nowMs = Date.now()
   const clock = {
     nowMs: () => {
@@ -27,6 +15,7 @@ export async function quotesThatExpireWaiting(
       return nowMs
     },
   }
+  /** Gives the quote that the target asks for. */
   const give = (target: string, response: ServerResponse) => {
     const lifeMs = Number(/amount=(\d+)/.exec(target)?.[1] ?? 0)
     giveQuote(response, quoteBody({ expiry: nowMs + lifeMs }), ['Date', 'none'])
@@ -38,6 +27,7 @@ export async function quotesThatExpireWaiting(
     const { status } = await ask(gateway.url, { path: `/v3/pairs/ETH_USDC/quotes?amount=${lifeMs}` })
     if (status === 504) lives.push(lifeMs)
   }
+  /** How long a quote lives that is live when it arrives, and not when it is to be written. */
   const lifeMs = lives[Math.floor(lives.length / 2)]
   if (lifeMs === undefined) throw new Error('no quote expired between its arrival and its answer')
   return { url: gateway.url, upstream, lifeMs, give }

@@ -26,7 +26,10 @@ const program = `
     })
   })
   server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
-  parentPort.on('message', () => parentPort.postMessage({ seen, stoodStillMs: delays.max / 1e6 }))
+  parentPort.on('message', () => {
+    parentPort.postMessage({ seen, stoodStillMs: delays.max / 1e6 })
+    delays.reset()
+  })
 `
 
 interface Report {
@@ -34,17 +37,8 @@ interface Report {
   stoodStillMs: number
 }
 
-export interface RacingUpstream {
-  url: string
-  /** How often each target was seen, and for how long its event loop stood still at most. */
-  report(): Promise<Report>
-}
-
 /** An upstream with an event loop of its own that closes connections which were idle for so long. */
-export async function racingUpstream(options: {
-  idleMs: [least: number, most: number]
-  announce: string
-}): Promise<RacingUpstream> {
+export async function racingUpstream(options: { idleMs: [least: number, most: number]; announce: string }) {
   const worker = new Worker(program, { eval: true, workerData: options })
   onTestFinished(async () => {
     await worker.terminate()
@@ -53,6 +47,7 @@ export async function racingUpstream(options: {
   const port = await told()
   return {
     url: `http://127.0.0.1:${port}`,
+    /** How often each target was seen, and for how long its event loop stood still at most since the last report. */
     async report() {
       const answer = told()
       worker.postMessage('seen?')
