@@ -18,13 +18,18 @@ export class Refused extends Error {
   }
 }
 
-export type Access = ReturnType<typeof createAccess>
+export interface Access extends Record<'refuseHost' | 'refuseForeignPage' | 'refuseAction', RequestHandler> {
+  levelOf(request: IncomingMessage): Level
+}
 
 /** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
-export function createAccess({ admin, production }: Pick<OperationsParts['config'], 'admin' | 'production'>) {
+export function createAccess({
+  admin,
+  production,
+}: Pick<OperationsParts['config'], 'admin' | 'production'>): Access {
   const { token, allowedHosts } = admin
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
