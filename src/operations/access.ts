@@ -26,11 +26,9 @@ export interface Access extends Record<'refuseHost' | 'refuseForeignPage' | 'ref
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
-export function createAccess({
-  admin,
-  production,
-}: Pick<OperationsParts['config'], 'admin' | 'production'>): Access {
-  const { token, allowedHosts } = admin
+export function createAccess(config: Pick<OperationsParts['config'], 'admin' | 'production'>): Access {
+  const { production } = config
+  const { token, allowedHosts } = config.admin
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
