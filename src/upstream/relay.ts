@@ -33,7 +33,7 @@ interface RelayOptions extends Omit<UpstreamRequest, 'method' | 'decide'> {
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
-  const { request, response, upstream } = options
+  const { body, connectByMs, headers, kind, request, response, target, times, trace, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
     if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
@@ -42,7 +42,8 @@ export function relay(options: RelayOptions): Promise<void> {
   // For example, the request's own body was malformed and the server answered with a problem.
   ;(response as Interruptible)[interrupted] = leave
   try {
-    answer.call = upstream.call({ ...options, method: request.method ?? 'GET' }, answer)
+    const method = request.method ?? 'GET'
+    answer.call = upstream.call({ kind, method, target, headers, body, connectByMs, times, trace }, answer)
   } catch (error) {
     answer.ended(error as Error)
   }
