@@ -1,4 +1,4 @@
-import { type Clock, type Now, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import type { Logger } from '../process/logger.ts'
 import { Entry, isUnreadable, lastToEnd, type Origin } from './entries.ts'
@@ -90,8 +90,7 @@ export class Ledger {
   }
 
   now(): Now {
-    const { clock } = this.#options
-    return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
+    return lookAt(this.#options.clock)
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */

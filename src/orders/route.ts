@@ -135,8 +135,8 @@ export class OrderRoutes {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
     // Where clients have partitions, the person at the console has none.
-    const nobody = { address: undefined, peerTrusted: false }
-    const order = await this.#judge(terms, nobody, appName === '' ? [] : ['App-Name', appName])
+    const noClient = { address: undefined, peerTrusted: false }
+    const order = await this.#judge(terms, noClient, appName === '' ? [] : ['App-Name', appName])
     return { order, decision: this.#decision(order) }
   }
 
