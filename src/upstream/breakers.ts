@@ -38,16 +38,59 @@ interface BreakerOptions {
   onChange(breaker: Breaker): void
 }
 
-/** Given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly once. */
-export interface Permit {
+/**
+ * Given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly once. Without
+ * closures, because each request has two, and what a Set has held is collected late.
+ */
+export class Permit {
   /** Whether this request finds out if the outage is over. */
   readonly isTrial: boolean
+  sentAtMs: number
+  readonly #breaker: Breaker
+  /** Those of the breaker when it was given, or when it ended the outage. */
+  #unanswered: Set<Permit>
+  /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
+  #tries: boolean
+
+  constructor(breaker: Breaker, isTrial: boolean, nowMs: number) {
+    this.isTrial = isTrial
+    this.sentAtMs = nowMs
+    this.#breaker = breaker
+    this.#unanswered = breaker.unanswered
+    this.#tries = isTrial
+    if (!isTrial) this.#unanswered.add(this)
+  }
+
+  get #isCurrent(): boolean {
+    return this.#unanswered === this.#breaker.unanswered
+  }
+
   /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
-  answerBegan(): void
-  succeeded(): void
-  failed(): void
+  answerBegan(): void {
+    this.#unanswered.delete(this)
+    if (!this.#tries || !this.#isCurrent) return
+    this.#breaker.close()
+    this.#tries = false
+    this.#unanswered = this.#breaker.unanswered
+    this.sentAtMs = this.#breaker.nowMs()
+  }
+
+  succeeded(): void {
+    this.#unanswered.delete(this)
+    if (this.#isCurrent && (this.#tries || this.#breaker.state === 'closed')) this.#breaker.close()
+  }
+
+  failed(): void {
+    this.#unanswered.delete(this)
+    if (this.#tries) this.#breaker.trialFailed(this)
+    else if (this.#isCurrent && this.#breaker.state === 'closed') this.#breaker.countFailure(this)
+  }
+
   /** The client left or the request was never sent, so its end says nothing about the upstream. */
-  abandoned(): void
+  abandoned(): void {
+    this.#unanswered.delete(this)
+    this.#breaker.trialAbandoned(this)
+  }
 }
 
 /** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
@@ -56,6 +99,7 @@ const patience = 2.5
 /** Stops sending to what fails: callers get their error at once, and the upstream has time to recover. */
 export class Breaker {
   readonly name: OpenBreaker
+  readonly nowMs: () => number
   readonly #options: BreakerOptions
   state: BreakerState = 'closed'
   #failuresInARow = 0
@@ -66,34 +110,35 @@ export class Breaker {
   /** The latest, if it has not ended. */
   #trial: Permit | undefined
   /**
-   * When each request was sent that has no answer yet, the oldest first. A new Map each time an outage ends: its requests
-   * may still time out, one after another, and no longer count.
+   * Of requests that have no answer yet, the oldest first. A new Set each time an outage ends: its requests may still time
+   * out, one after another, and no longer count.
    */
-  #unanswered = new Map<Permit, number>()
+  unanswered: Set<Permit> = new Set()
   /** When its last request came. */
   askedAtMs = 0
 
   constructor(name: OpenBreaker, options: BreakerOptions) {
     this.name = name
+    this.nowMs = options.nowMs
     this.#options = options
   }
 
   /** How long to wait before the next request can be let through; 0 while the breaker is closed. */
   get retryAfterMs(): number {
-    return this.state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.#options.nowMs()) : 0
+    return this.state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.nowMs()) : 0
   }
 
   /** Whether `admit` would give a permit now. */
   admits(): boolean {
-    return this.state === 'closed' || this.#options.nowMs() >= this.#nextTrialAtMs
+    return this.state === 'closed' || this.nowMs() >= this.#nextTrialAtMs
   }
 
   /** While half-open, one request at a time; but one that takes longer than `openMs` keeps the next waiting no longer. */
   admit(): Permit | undefined {
-    if (this.state === 'closed') return this.#permit(false)
+    if (this.state === 'closed') return new Permit(this, false, this.nowMs())
     if (!this.admits()) return undefined
-    this.#trial = this.#permit(true)
-    this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
+    this.#trial = new Permit(this, true, this.nowMs())
+    this.#nextTrialAtMs = this.nowMs() + this.#options.openMs
     this.#change('half-open')
     return this.#trial
   }
@@ -105,60 +150,34 @@ export class Breaker {
     this.#slowestFailureMs = 0
     if (this.state === 'closed') return
     this.#trial = undefined
-    this.#unanswered = new Map()
+    this.unanswered = new Set()
     this.#change('closed')
   }
 
-  #permit(isTrial: boolean): Permit {
-    let sentAtMs = this.#options.nowMs()
-    let unanswered = this.#unanswered
-    /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
-    let tries = isTrial
-    const isCurrent = () => unanswered === this.#unanswered
-    const permit: Permit = {
-      isTrial,
-      answerBegan: () => {
-        unanswered.delete(permit)
-        if (!tries || !isCurrent()) return
-        this.close()
-        tries = false
-        unanswered = this.#unanswered
-        sentAtMs = this.#options.nowMs()
-      },
-      succeeded: () => {
-        unanswered.delete(permit)
-        if (isCurrent() && (tries || this.state === 'closed')) this.close()
-      },
-      failed: () => {
-        unanswered.delete(permit)
-        if (tries && this.#trial === permit) this.#open()
-        else if (!tries && isCurrent() && this.state === 'closed') this.#countFailure(sentAtMs)
-      },
-      abandoned: () => {
-        unanswered.delete(permit)
-        if (this.#trial !== permit) return
-        this.#trial = undefined
-        this.#nextTrialAtMs = 0
-      },
-    }
-    if (!isTrial) unanswered.set(permit, sentAtMs)
-    return permit
-  }
-
-  #countFailure(sentAtMs: number): void {
-    const nowMs = this.#options.nowMs()
+  countFailure({ sentAtMs }: Permit): void {
+    const nowMs = this.nowMs()
     this.#failuresInARow += 1
     this.failingSinceMs ??= nowMs
     this.#slowestFailureMs = Math.max(this.#slowestFailureMs, nowMs - sentAtMs)
-    const [oldestMs = nowMs] = this.#unanswered.values()
-    const mayYetSucceed = nowMs - oldestMs > this.#slowestFailureMs
+    const [oldest] = this.unanswered
+    const mayYetSucceed = nowMs - (oldest?.sentAtMs ?? nowMs) > this.#slowestFailureMs
     const minMs = this.#options.minFailingMs * (mayYetSucceed ? patience : 1)
     if (this.#failuresInARow >= this.#options.failures && nowMs - this.failingSinceMs >= minMs) this.#open()
   }
 
+  trialFailed(trial: Permit): void {
+    if (this.#trial === trial) this.#open()
+  }
+
+  trialAbandoned(trial: Permit): void {
+    if (this.#trial !== trial) return
+    this.#trial = undefined
+    this.#nextTrialAtMs = 0
+  }
+
   #open(): void {
     this.#trial = undefined
-    this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
+    this.#nextTrialAtMs = this.nowMs() + this.#options.openMs
     this.#change('open')
   }
 

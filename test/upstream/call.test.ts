@@ -29,7 +29,7 @@ function permitInto(verdicts: string[], isTrial: boolean): Permit {
     succeeded: () => verdicts.push('succeeded'),
     failed: () => verdicts.push('failed'),
     abandoned: () => verdicts.push('abandoned'),
-  }
+  } as unknown as Permit
 }
 
 /** A call whose tries the test plays, as undici does, and everything that it reported. */
