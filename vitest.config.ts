@@ -8,7 +8,7 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  * These change their process in a way that cannot be undone (a mocked module, a flag of V8), or count all of its timers,
  * among which are those that an earlier file of the process has left.
  */
-const needOwnProcess = [
+export const needOwnProcess = [
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/process/logger-without-pretty.test.ts',
@@ -18,7 +18,7 @@ const needOwnProcess = [
 ]
 
 /** Each starts programs beside its own process: the built gateway, a store, a browser, a compiler. */
-const programs = 'test/**/*.program.test.ts'
+export const programs = 'test/**/*.program.test.ts'
 /** They go by the timeouts of a store, so they have the machine for themselves. */
 const fleets = 'test/faults/store-fleet*.program.test.ts'
 
