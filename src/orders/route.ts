@@ -65,7 +65,7 @@ interface OrderParts {
   passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
 }
 
-/** What is sent of an order. */
+/** What goes to the provider if the order is sent. Until then it is judged, and nothing has gone out. */
 interface SentOrder {
   readonly headers: string[]
   readonly body: SentBody
@@ -125,7 +125,7 @@ export class OrderRoutes {
     const { rawHeaders } = exchange.request
     const order = await this.#judge(terms, clients.identify(exchange), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
-    this.#refuseUnlessSent(order, exchange)
+    this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
     return this.#sendFloat(order, exchange, sent)
   }
@@ -171,7 +171,7 @@ export class OrderRoutes {
   }
 
   /** Throws why the order is not sent, by its verdict. */
-  #refuseUnlessSent(order: FloatOrder, exchange: Exchange): void {
+  #refuseByVerdict(order: FloatOrder, exchange: Exchange): void {
     const { terms, verdict } = order
     exchange.outcome = { how: 'order-sent', why: order.why }
     const decision = this.#decision(order)
@@ -189,7 +189,7 @@ export class OrderRoutes {
         kind: 'float-order',
         decide: () => {
           const askAgainInMs = order.judgeAgain()
-          this.#refuseUnlessSent(order, exchange)
+          this.#refuseByVerdict(order, exchange)
           return askAgainInMs
         },
         sent: () => {

@@ -112,7 +112,7 @@ export class QuoteRoute {
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
         if (underWay !== undefined && lookup !== undefined) events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
-        const flight = underWay ?? this.#call(entry, { exchange, ask, lookup })
+        const flight = underWay ?? this.#startFlight(entry, { exchange, ask, lookup })
         lookup = undefined
         const answer = await client.waitFor(flight).catch((error) => {
           this.#askAgainOrThrow(error, client, { exchange, ask, hasJoined: underWay !== undefined })
@@ -148,7 +148,7 @@ export class QuoteRoute {
     }
   }
 
-  /** Throws the failure of a call if it is the client's own end, too. */
+  /** Throws the failure of a call if it is the client's own end, too; else that client asks again. */
   #askAgainOrThrow(
     failure: Error,
     client: WaitingClient,
@@ -172,7 +172,7 @@ export class QuoteRoute {
     if (ask.key === undefined || providerLimit.leftMs(ask) > 0) return
     cache.refreshes(ask.key)
     try {
-      const flight = this.#call(ask.key, { exchange, ask, replaces })
+      const flight = this.#startFlight(ask.key, { exchange, ask, replaces })
       flight.join()
       const { found, notKept } = await flight.answer
       const outcome = found === undefined ? 'stored' : 'found'
@@ -183,7 +183,7 @@ export class QuoteRoute {
   }
 
   /** Between the look for a call under way and this no `await` may be, or two clients find none. */
-  #call(entry: string | undefined, cause: CallCause): Flight {
+  #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { ask: caller, exchange } = cause
     return new Flight(flights, { entry, caller, span: exchange.span }, (flight, signal) =>
