@@ -6,6 +6,7 @@ import type { Ask } from './ask.ts'
 import type { QuoteAnswer } from './quote.ts'
 
 const never: Promise<never> = new Promise(() => {})
+const nothing = (): void => {}
 
 /** One call and the clients who wait for it. */
 export class Flight {
@@ -17,28 +18,28 @@ export class Flight {
   waited = false
   /** Of the request that caused the call. */
   span: Span | undefined
+  /** Why it is given up: no client waits any more. */
+  left: ClientGone | undefined
+  /** Gives its call up, once there is one. No AbortSignal, because V8 promotes each to its old space (Node 20). */
+  onLeft = nothing
   readonly #table: Map<string, Flight>
   /** What the provider can tell its client from others by. */
   readonly #target: string
   readonly #address: string | undefined
-  /** Aborted when no client waits any more. */
-  #leaving: AbortController | undefined
   #waiting = 0
 
   constructor(
     table: Map<string, Flight>,
     { entry, caller, span }: { entry: string | undefined; caller: Ask; span: Span | undefined },
-    call: (flight: Flight, signal: AbortSignal) => Promise<QuoteAnswer>,
+    call: (flight: Flight) => Promise<QuoteAnswer>,
   ) {
     this.#table = table
     this.entry = entry
     this.#target = caller.target
     this.#address = caller.address
-    const leaving = new AbortController()
-    this.#leaving = leaving
     this.span = span
     if (entry !== undefined) table.set(entry, this)
-    this.answer = call(this, leaving.signal)
+    this.answer = call(this)
   }
 
   /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */
@@ -49,10 +50,15 @@ export class Flight {
   leave(): void {
     this.#waiting -= 1
     if (this.#waiting > 0) return
+    this.left = new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
+    const giveUp = this.onLeft
     // Out of the table first: a new client must not join a call that is being given up.
-    const leaving = this.#leaving
     this.land()
-    leaving?.abort(new ClientGone('every client that waited for this quote has left', { maybeSeen: false }))
+    giveUp()
+  }
+
+  throwIfLeft(): void {
+    if (this.left !== undefined) throw this.left
   }
 
   /**
@@ -64,7 +70,7 @@ export class Flight {
     const { entry } = this
     if (entry !== undefined && this.#table.get(entry) === this) this.#table.delete(entry)
     this.answer = never
-    this.#leaving = undefined
+    this.onLeft = nothing
     this.span = undefined
   }
 
@@ -97,7 +103,7 @@ export class WaitingClient {
   readonly #timers: Timers
   #timer: PatientTimer | undefined
   #failure: Error | undefined
-  #leave: (reason: Error) => void = () => {}
+  #leave: (reason: Error) => void = nothing
 
   /** `leftMs`: of its own time. */
   constructor(response: ServerResponse, leftMs: number, timers: Timers) {
@@ -116,7 +122,7 @@ export class WaitingClient {
     return new Promise((resolve, reject) => {
       flight.join()
       this.#leave = (reason) => {
-        this.#leave = () => {}
+        this.#leave = nothing
         flight.leave()
         reject(reason)
       }

@@ -23,8 +23,8 @@ export interface SharedQuotes {
 }
 
 export interface SharedLook {
-  /** Aborted when no client waits for it any more. */
-  readonly signal: AbortSignal
+  /** `left`: no client waits for it any more. */
+  readonly flight: { readonly left: Error | undefined }
   /** Whether a call that another replica makes is waited for. */
   readonly waits: boolean
   /** The quote that a refresh is to replace. */

@@ -186,13 +186,11 @@ export class QuoteRoute {
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { ask: caller, exchange } = cause
-    return new Flight(flights, { entry, caller, span: exchange.span }, (flight, signal) =>
-      this.#fetch(flight, signal, cause),
-    )
+    return new Flight(flights, { entry, caller, span: exchange.span }, (flight) => this.#fetch(flight, cause))
   }
 
   /** One call for all who wait for the flight. */
-  async #fetch(flight: Flight, signal: AbortSignal, cause: CallCause): Promise<QuoteAnswer> {
+  async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
     const { clock, events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
     const { exchange, ask, lookup, replaces } = cause
     const { entry } = flight
@@ -200,7 +198,7 @@ export class QuoteRoute {
     let held: QuoteOrLock | undefined
     try {
       if (sharedQuotes !== undefined && ask.key !== undefined && entry !== undefined) {
-        held = await sharedQuotes.quoteOrLock(ask.key, { signal, waits: entry === ask.key, known: replaces })
+        held = await sharedQuotes.quoteOrLock(ask.key, { flight, waits: entry === ask.key, known: replaces })
         flight.waited = held.waited
       }
       if (lookup !== undefined) events.quoteLookedUp(held?.quote === undefined ? lookup : 'shared')
@@ -211,15 +209,15 @@ export class QuoteRoute {
         return found
       }
 
-      signal.throwIfAborted()
+      flight.throwIfLeft()
       const times = new UpstreamTimes()
       if (!isRefresh) exchange.times = times
       providerLimit.check(ask)
       // The call is under way before it is counted, so that other clients wait for it instead of being counted
       // themselves: a crowd that needs one call would use up the limits of many.
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
-      signal.throwIfAborted()
-      const whole = await this.#callProvider(cause, signal, times)
+      flight.throwIfLeft()
+      const whole = await this.#callProvider(cause, flight, times)
       const at = lookAt(clock)
       const answer = this.#reader.read(whole, ask.canonicalAmount, at)
 
@@ -240,11 +238,7 @@ export class QuoteRoute {
     }
   }
 
-  #callProvider(
-    { exchange, ask }: CallCause,
-    signal: AbortSignal,
-    times: UpstreamTimes,
-  ): Promise<WholeAnswer> {
+  #callProvider({ exchange, ask }: CallCause, flight: Flight, times: UpstreamTimes): Promise<WholeAnswer> {
     const { clock, config, events, providerLimit, upstream } = this.#parts
     return fetchWhole({
       upstream,
@@ -258,7 +252,7 @@ export class QuoteRoute {
         body: null,
         trace: traceOf(exchange, true),
       },
-      signal,
+      leaving: flight,
       times,
       // Counted here, so that neither an open breaker nor a second try counts.
       sent() {

@@ -39,14 +39,14 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** Waits until there is a quote, or no other replica to wait for. */
-  async quoteOrLock(key: string, { signal, waits, known }: SharedLook): Promise<QuoteOrLock> {
+  async quoteOrLock(key: string, { flight, waits, known }: SharedLook): Promise<QuoteOrLock> {
     const { clock, events, lockWaitMs } = this.#parts
     const timers = clock.timers
     const copy = new QuoteCopy({ ...this.#parts, oneList: this.#oneList }, key)
     const startedAtMs = timers.steadyMs()
     let awaited: string | undefined
     let sharing: Sharing | undefined
-    for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+    for (let pauseMs = minPauseMs; flight.left === undefined; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
       if (!(await this.#look(copy, key, known))) sharing = 'failed'
       else if (copy.quote !== undefined) sharing = copy.waited ? 'awaited' : 'found'
       else if (copy.isLocked) sharing = copy.waited ? 'alone' : 'fetched'

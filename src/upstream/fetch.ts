@@ -30,8 +30,8 @@ interface FetchOptions extends Sender {
   totalTimeoutMs: number
   /** Since when that counts, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
-  /** Aborted when no client waits for the answer any more. */
-  signal?: AbortSignal | undefined
+  /** Its `onLeft` is called when no client waits for the answer any more. */
+  leaving?: { onLeft: () => void }
   /** When the first try was sent, its answer began, and all was over, by `performance.now()`. */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined>
 }
@@ -42,7 +42,7 @@ const noBytes = Buffer.alloc(0)
 
 /** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
-  const { clock, request, signal, times, totalTimeoutMs, upstream } = options
+  const { clock, leaving, request, times, totalTimeoutMs, upstream } = options
   const timers = clock.timers
   const { beganAtMs = timers.steadyMs() } = options
   const answer = new Answer(options, beganAtMs + totalTimeoutMs)
@@ -53,7 +53,7 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
     const call = upstream.call({ ...request, connectByMs, times }, answer)
     const leftMs = Math.max(0, answer.deadlineAtMs - timers.steadyMs())
     deadline = new PatientTimer(leftMs, () => call.giveUp(answer.tooLate()), timers)
-    signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
+    if (leaving !== undefined) leaving.onLeft = () => call.leave('no client waits any more')
     return await answer.whole
   } finally {
     deadline?.clear()

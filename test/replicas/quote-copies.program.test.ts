@@ -195,8 +195,11 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       sharedStore: { keyPrefix, up: true, run, insist: run },
       ...{ clock, minValidityMs: 0, lockWaitMs: 1_000, isUsed: () => false, events: new Events() },
     })
-    const { signal } = new AbortController()
-    const look = await shared.quoteOrLock('key', { signal, waits: true, known: undefined })
+    const look = await shared.quoteOrLock('key', {
+      flight: { left: undefined },
+      waits: true,
+      known: undefined,
+    })
     expect(look.quote).toBeUndefined()
   })
 
