@@ -46,7 +46,8 @@ export class QuotesOfAll implements SharedQuotes {
     const startedAtMs = timers.steadyMs()
     let awaited: string | undefined
     let sharing: Sharing | undefined
-    for (let pauseMs = minPauseMs; flight.left === undefined; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+    let pauseMs = minPauseMs
+    while (flight.left === undefined) {
       if (!(await this.#look(copy, key, known))) sharing = 'failed'
       else if (copy.quote !== undefined) sharing = copy.waited ? 'awaited' : 'found'
       else if (copy.isLocked) sharing = copy.waited ? 'alone' : 'fetched'
@@ -60,6 +61,7 @@ export class QuotesOfAll implements SharedQuotes {
       awaited = copy.lockHolder
       copy.waited = true
       await pause(pauseMs, timers)
+      pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)
     }
     return copy
   }
