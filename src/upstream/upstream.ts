@@ -111,13 +111,13 @@ export class Upstream implements CalledUpstream {
       },
     })
     const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.waiting > 0, timers)
+    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.lanes.waiting > 0, timers)
   }
 
   /** Throws why such a request would be refused now, which counts as a refusal. */
   mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): void {
     const breaker = this.breakers.refusal(kind)
-    const isFull = !this.connections.takes(laneOf(kind, bodyStreams))
+    const isFull = !this.connections.lanes.takes(laneOf(kind, bodyStreams))
     if (!isFull && breaker === undefined) return
     const failure =
       isFull || breaker === undefined

@@ -80,7 +80,7 @@ function call(options: Trial = {}) {
         connections: {
           take: (caller: Caller) =>
             caller.start(connection, permitInto(connecting, options.isConnectionTrial ?? false)),
-          withdraw: () => false,
+          lanes: { leave: () => false },
           giveBack() {},
         },
         breakers: { states: { connections } },

@@ -56,7 +56,7 @@ describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () =>
     const send = async () => expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
     for (let times = 0; times < 5; times += 1) await send()
     expect([proxy.heads.length, upstream.requests.length]).toEqual([1, 5])
-    expect(edge.upstream.connections).toMatchObject({ busy: 0, idle: 1, waiting: 0 })
+    expect(edge.upstream.connections).toMatchObject({ busy: 0, idle: 1, lanes: { waiting: 0 } })
     for (const { client } of proxy.tunnels) client.resetAndDestroy()
     await until(() => edge.upstream.connections.idle === 0, 'the reset to be seen')
     await send()
