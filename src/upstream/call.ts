@@ -15,7 +15,6 @@ import {
   isForClient,
   isLocalError,
   type Outcome,
-  outcomeOf,
   retryableFaults,
 } from './fault.ts'
 import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
@@ -226,7 +225,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
     if (mayMislead && headers['transfer-encoding'] !== undefined) this.#connection?.retire()
     this.status = status
-    this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
     if (this.#isTold) return
     const { times } = this.request
@@ -258,7 +256,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #complete(): void {
-    this.#traced?.ends()
+    this.#traced?.ends(this.status)
     if (failedStatuses.has(this.status)) {
       this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
@@ -275,12 +273,14 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       this.#complete()
       return
     }
-    const outcome = isCausedByClient(error) || error === this.#reason ? outcomeOf(error) : fault
-    this.#traced?.ends(outcome.replace('-', '_'))
+    const isGivenUp =
+      isCausedByClient(error) || (error === this.#reason && !(error instanceof UpstreamFailure))
+    const outcome = isGivenUp ? 'given-up' : fault
+    this.#traced?.ends(this.status, outcome.replace('-', '_'))
     this.#countHeldUp()
     // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
     const wasTried = this.#began || this.#connectPermit !== undefined
-    const isUpstreams = outcome !== 'given-up' && wasTried && !isLocalError(error)
+    const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
     if (isUpstreams && !answerBegan && this.#mayRepeat(fault)) {
       this.#retriesLeft -= 1
       this.#resends += 1

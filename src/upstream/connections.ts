@@ -143,7 +143,6 @@ export class Lanes<Request extends { readonly lane: Lane }> {
   readonly #orders = new Set<Request>()
   readonly #others = new Set<Request>()
   readonly #held: Record<Lane, number> = { 'float-order': 0, stream: 0, other: 0 }
-  #waitingStreams = 0
 
   constructor(options: LanesOptions) {
     this.#options = options
@@ -166,23 +165,22 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     const orders = this.#held['float-order'] + this.#orders.size
     const others = this.#held.stream + this.#held.other + this.#others.size
     if (lane === 'float-order') return orders < connections - Math.min(others, shared) + queue
-    const streams = this.#held.stream + this.#waitingStreams
-    if (lane === 'stream' && streams >= connectionsForStreams(connections) + Math.ceil(queue / 4))
-      return false
+    if (lane === 'stream') {
+      const waiting = [...this.#others].filter((other) => other.lane === 'stream').length
+      const most = connectionsForStreams(connections) + Math.ceil(queue / 4)
+      if (this.#held.stream + waiting >= most) return false
+    }
     return others + Math.max(0, orders - reserved) < shared + queue
   }
 
   wait(request: Request): void {
-    if (request.lane === 'stream') this.#waitingStreams += 1
-    if (request.lane === 'float-order') this.#orders.add(request)
-    else this.#others.add(request)
+    const waiting = request.lane === 'float-order' ? this.#orders : this.#others
+    waiting.add(request)
   }
 
   /** It waits no longer. False: it did not wait. */
   leave(request: Request): boolean {
-    const waited = this.#orders.delete(request) || this.#others.delete(request)
-    if (waited && request.lane === 'stream') this.#waitingStreams -= 1
-    return waited
+    return this.#orders.delete(request) || this.#others.delete(request)
   }
 
   leaveAll(): Request[] {
