@@ -211,16 +211,9 @@ export function answerProblem(
   response.sendDate = true
   // The reason phrase is given, because the response may still hold an upstream's phrase that Node refused to write.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
-  // The client may have asked for `Connection: close`, or a drain may have set it.
-  const staysOpen = !closes && response.shouldKeepAlive
-  if (staysOpen || isAllRead(request) || request.method === 'HEAD') {
-    response.end(body)
-    destroyUnlessRead(request)
-    return
-  }
-  response.write(body)
-  // The connection is closed only after the client has stopped sending.
-  readToEnd(request, () => response.end())
+  // The client may have asked for `Connection: close`, or a drain may have set it. A write to HEAD would send nothing.
+  const endsAtOnce = (!closes && response.shouldKeepAlive) || request.method === 'HEAD'
+  endAnswer(request, response, body, endsAtOnce)
 }
 
 export function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
@@ -241,17 +234,25 @@ const maxLingerMs = 15_000
 
 const noBytes = Buffer.alloc(0)
 
-/** Ends an answer, even if the request has not been received completely. */
-export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
+/**
+ * Ends an answer, even if the request has not been received completely: unless its connection stays open, that is only
+ * closed once the client has stopped sending.
+ */
+export function endAnswer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  lastBytes: Buffer = noBytes,
   // An HTTP/1.0 answer without a length closes its connection, whatever `shouldKeepAlive` says.
-  if (isAllRead(request) || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
+  endsAtOnce = response.shouldKeepAlive && request.httpVersionMinor === 1,
+): void {
+  if (isAllRead(request) || endsAtOnce) {
     // Node joins a latin1 string with the head into one write, but not a Buffer.
-    response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
+    response.end(lastBytes.toString('latin1'), 'latin1')
     destroyUnlessRead(request)
     return
   }
   // An empty write sends the head of an answer that has no body.
-  response.write(lastBytes ?? noBytes)
+  response.write(lastBytes)
   readToEnd(request, () => response.end())
 }
 

@@ -27,11 +27,7 @@ export const problemTypes = {
   'quote-expired': { status: 409, title: 'The quote of this order has expired' },
   'quote-unknown': { status: 409, title: 'The order matches no quote seen here' },
   'float-order-required': { status: 409, title: 'An order for a quote must be a float order' },
-  'order-in-progress': {
-    status: 409,
-    title: 'The order with this key is on its way',
-    retryable: true,
-  },
+  'order-in-progress': { status: 409, title: 'The order with this key is on its way', retryable: true },
   'order-outcome-unknown': { status: 409, title: 'The order with this key was sent, its outcome is unknown' },
   'order-answered': { status: 409, title: 'The order with this key was answered, the answer is not kept' },
   'idempotency-key-reused': { status: 422, title: 'Another order was sent with this key' },
@@ -70,11 +66,7 @@ export const problemTypes = {
     retryable: true,
   },
   'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
-  'quote-expired-waiting': {
-    status: 504,
-    title: 'No quote lived long enough to be sent',
-    retryable: true,
-  },
+  'quote-expired-waiting': { status: 504, title: 'No quote lived long enough to be sent', retryable: true },
   'loop-detected': { status: 508, title: 'The request has already passed through quotegate' },
 } as const satisfies Record<string, ProblemType>
 
@@ -104,7 +96,6 @@ export class Problem extends Error {
   readonly slug: ProblemSlug
   readonly detail: string
   readonly status: number
-  readonly title: string
   readonly closes: boolean
   readonly retryable: boolean
   readonly members: Readonly<Record<string, unknown>>
@@ -116,7 +107,6 @@ export class Problem extends Error {
     this.slug = slug
     this.detail = options.detail
     this.status = type.status
-    this.title = type.title
     this.closes = type.closes ?? false
     this.retryable = options.retryable ?? type.retryable ?? false
     this.members = options.members ?? {}
@@ -129,7 +119,7 @@ export class Problem extends Error {
 export function problemBody(problem: Problem, requestId: string): string {
   return JSON.stringify({
     type: `urn:quotegate:problem:${problem.slug}`,
-    title: problem.title,
+    title: problemTypes[problem.slug].title,
     status: problem.status,
     detail: problem.detail,
     // The occurrence itself; never the target, whose query may hold secrets.

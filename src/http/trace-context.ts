@@ -27,11 +27,6 @@ export function readTraceparent(rawHeaders: readonly string[]): TraceParent | un
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** The id of the trace that a request belongs to; undefined if it is in none. */
-export function traceIdOf(rawHeaders: readonly string[]): string | undefined {
-  return readTraceparent(rawHeaders)?.traceId
-}
-
 export function formatTraceparent({ traceId, spanId, sampled }: TraceParent): string {
   return `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
 }

@@ -7,11 +7,10 @@ export interface UpstreamFacts {
   readonly baseUrl: { readonly setting: string }
   /** The path prefixes that go there, or the setting that lists them. */
   readonly paths: readonly string[] | { readonly setting: string }
-  /** swap: Forwarded, Via and what SWAP_… supplies are added. untouched: nothing is, since clients sign their bytes. */
-  readonly headers: 'swap' | 'untouched'
   /**
-   * by-kind: orders have connections of their own, and each kind of request a breaker. alike: the one breaker counts
-   * failures to connect.
+   * by-kind: orders have connections of their own, and each kind of request a breaker; Forwarded, Via and what SWAP_…
+   * supplies are added. alike: the one breaker counts failures to connect; nothing is added, since clients sign their
+   * bytes.
    */
   readonly requests: 'by-kind' | 'alike'
   /** What its paths are answered while it has no base URL. */
@@ -24,7 +23,6 @@ export const upstreamTable = {
     title: 'Swap',
     baseUrl: { setting: 'SWAP_BASE_URL' },
     paths: ['/v3'],
-    headers: 'swap',
     requests: 'by-kind',
     missing: { slug: 'not-found', detail: 'Set SWAP_BASE_URL to the swap API.' },
   },
@@ -32,7 +30,6 @@ export const upstreamTable = {
     title: 'Payments',
     baseUrl: { setting: 'PAYMENTS_BASE_URL' },
     paths: { setting: 'PAYMENTS_PATHS' },
-    headers: 'untouched',
     requests: 'alike',
     missing: {
       slug: 'no-payments-upstream',
@@ -43,7 +40,6 @@ export const upstreamTable = {
     title: 'Webhooks',
     baseUrl: { setting: 'WEBHOOKS_BASE_URL' },
     paths: ['/webhooks'],
-    headers: 'untouched',
     requests: 'alike',
     missing: {
       slug: 'no-webhooks-upstream',

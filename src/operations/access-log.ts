@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Listener } from '../events.ts'
 import { shownTarget, type TargetReading } from '../http/target.ts'
-import { traceIdOf } from '../http/trace-context.ts'
+import { readTraceparent } from '../http/trace-context.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { cutText, roundedMs } from '../process/text.ts'
@@ -64,7 +64,7 @@ export function createAccessLog(options: LogOptions): Listener {
         {
           log: 'access',
           requestId,
-          traceId: traceIdOf(rawHeaders),
+          traceId: readTraceparent(rawHeaders)?.traceId,
           method: request?.method,
           path: loggedText(shownTarget(reading)),
           status: problem.status,

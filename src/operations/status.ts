@@ -51,7 +51,7 @@ export function createShown(parts: OperationsParts) {
   }
 
   function stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
-    const { busy, idle, waiting } = connections
+    const { busy, idle, lanes } = connections
     const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
       ...{ name, state, retryAfterMs: Math.round(retryAfterMs) },
     }))
@@ -61,7 +61,7 @@ export function createShown(parts: OperationsParts) {
       breakers: shown as UpstreamState['breakers'],
       openPairs: stoppedPairs(breakers).length,
       inFlight,
-      connections: { busy, idle, waiting },
+      connections: { busy, idle, waiting: lanes.waiting },
       traffic: history.trafficOf(name),
       connectionsMost: config.upstream.connections,
       queueMost: config.upstream.queue,

@@ -6,7 +6,7 @@ import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
-import { traceIdOf } from '../http/trace-context.ts'
+import { readTraceparent } from '../http/trace-context.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
 /** How a request ended: for logs and the console only. */
@@ -85,7 +85,7 @@ export class Exchange {
 
   /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */
   get traceId(): string | undefined {
-    return this.span?.traceId ?? this.#unsampledTraceId ?? traceIdOf(this.request.rawHeaders)
+    return this.span?.traceId ?? this.#unsampledTraceId ?? readTraceparent(this.request.rawHeaders)?.traceId
   }
 
   /** What the cache made of it, in one word. */

@@ -46,7 +46,7 @@ export class PassThroughRoute {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
     const upstream = this.#upstreamFor(reading.upstream, reading.path)
-    const isSwap = upstreamTable[upstream.name].headers === 'swap'
+    const isSwap = upstreamTable[upstream.name].requests === 'by-kind'
     const rateLimit = isSwap ? this.#parts.rateLimit : undefined
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
@@ -76,6 +76,7 @@ export class PassThroughRoute {
         response,
         target: reading.target,
         kind,
+        method: request.method ?? 'GET',
         headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
         connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,

@@ -11,7 +11,7 @@ import {
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
-import { formatTraceparent, newSpanId, traceIdOf } from '../http/trace-context.ts'
+import { formatTraceparent, newSpanId, readTraceparent } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
@@ -112,7 +112,7 @@ export function traceHeaders(exchange: Exchange): string[] {
     lines.push('traceparent', formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }))
   }
   // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
-  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined)
+  if (!exchange.isTracing || readTraceparent(rawHeaders) !== undefined)
     for (const value of headerValues(rawHeaders, 'tracestate')) lines.push('tracestate', value)
   return lines
 }

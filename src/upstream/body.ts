@@ -88,7 +88,7 @@ export class RequestBodies {
     if (isAnsweredWithProblem(response)) return never
     refuseAlreadyRead(request)
     if (isSurelyLong(request) && !isJudged) return { whole: undefined, body: new RequestBody(request, this) }
-    return new Reading(request, this, isJudged).begin(response)
+    return new Reading(request, response, { bodies: this, isJudged }).body
   }
 
   get heldBytes(): number {
@@ -135,11 +135,12 @@ const never: Promise<never> = new Promise(() => {})
 
 /** A body until it is whole, or streams. */
 class Reading {
+  readonly body: Promise<Body>
   readonly #request: IncomingMessage
   readonly #bodies: RequestBodies
   readonly #isJudged: boolean
-  #resolve: (body: Body) => void = () => {}
-  #reject: (error: Error) => void = () => {}
+  #resolve!: (body: Body) => void
+  #reject!: (error: Error) => void
   /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
   #bytes: Buffer = noBytes
   #length = 0
@@ -149,18 +150,18 @@ class Reading {
   #timer: PatientTimer | undefined
   #hasEnded = false
 
-  constructor(request: IncomingMessage, bodies: RequestBodies, isJudged: boolean) {
+  constructor(
+    request: IncomingMessage,
+    response: Interruptible,
+    { bodies, isJudged }: { bodies: RequestBodies; isJudged: boolean },
+  ) {
     this.#request = request
     this.#bodies = bodies
     this.#isJudged = isJudged
-  }
-
-  begin(response: Interruptible): Promise<Body> {
-    const body = new Promise<Body>((resolve, reject) => {
+    this.body = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    const request = this.#request
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)
@@ -171,7 +172,6 @@ class Reading {
     request.resume()
     // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
     request.read(0)
-    return body
   }
 
   /** It did not come with its head. */
@@ -260,9 +260,7 @@ class Reading {
     const bodies = this.#bodies
     bodies.hold(heldBytes, false)
     const begun = { bytes, release: () => bodies.hold(-heldBytes, false) }
-    const { idleTimeoutMs, timers } = bodies
-    const body = new RequestBody(this.#request, { idleTimeoutMs, begun, timers })
-    this.#resolve({ whole: undefined, body })
+    this.#resolve({ whole: undefined, body: new RequestBody(this.#request, bodies, begun) })
   }
 
   /** Nothing of it is held any longer. False: it has stopped already. */

@@ -16,8 +16,6 @@ export type RequestKind =
 export type Traffic = 'quotes' | 'orders' | 'rest'
 
 /** What a request counts as. */
-export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>
-export function trafficOf(kind: RequestKind): Traffic
 export function trafficOf(kind: RequestKind): Traffic {
   if (typeof kind === 'object') return 'quotes'
   return kind === 'other' ? 'rest' : 'orders'
@@ -35,7 +33,7 @@ interface BreakerOptions {
   /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
   nowMs: () => number
   /** Not of the breakers of single pairs. */
-  onChange(breaker: Breaker): void
+  onChange(breaker: Breaker, before: BreakerState): void
 }
 
 /**
@@ -182,9 +180,10 @@ export class Breaker {
   }
 
   #change(next: BreakerState): void {
-    if (this.state === next) return
+    const before = this.state
+    if (before === next) return
     this.state = next
-    if (this.name !== 'pair') this.#options.onChange(this)
+    if (this.name !== 'pair') this.#options.onChange(this, before)
   }
 }
 
@@ -201,7 +200,10 @@ const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']
 /** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
 export class Breakers {
   readonly #options: BreakerOptions
-  readonly states: Readonly<Partial<Record<BreakerName, Breaker>>> & { readonly connections: Breaker }
+  /** None of all quotes: each pair has its own. */
+  readonly states: Readonly<Partial<Record<BreakerName | Traffic, Breaker>>> & {
+    readonly connections: Breaker
+  }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
   /** A sentence about an outage names nothing as still served that has not succeeded since. */
   readonly #succeededAtMs: Partial<Record<Traffic, number>> = {}
@@ -246,17 +248,25 @@ export class Breakers {
 
   /** What has succeeded since then and is not stopped. */
   servedSince(sinceMs: number): readonly Traffic[] {
-    return allTraffic.filter((traffic) => this.#hasSucceeded(traffic, sinceMs) && !this.#isStopped(traffic))
+    const { states } = this
+    const isStopped = (breaker: Breaker | undefined) => breaker !== undefined && breaker.state !== 'closed'
+    if (isStopped(states.connections)) return []
+    return allTraffic.filter((traffic) => this.#hasSucceeded(traffic, sinceMs) && !isStopped(states[traffic]))
   }
 
-  /** The pairs whose quotes keep failing. */
-  quotesOutage(): QuotesOutage | undefined {
+  /**
+   * The pairs whose quotes keep failing, since when, and, if no quote has succeeded since then, how many pairs were asked
+   * for.
+   */
+  quotesOutage() {
     const stopped = stoppedPairs(this)
     if (stopped.length === 0) return undefined
     // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
     const sinceSuccess = stopped.filter(({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs))
-    if (sinceSuccess.length === 0) return { stopped, sinceMs: earliest(stopped), askedFor: undefined }
-    const sinceMs = earliest(sinceSuccess)
+    const allFail = sinceSuccess.length > 0
+    const failing = allFail ? sinceSuccess : stopped
+    const sinceMs = Math.min(...failing.map(({ failingSinceMs }) => failingSinceMs))
+    if (!allFail) return { stopped, sinceMs, askedFor: undefined }
     const asked = this.pairs.filter(([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed')
     return { stopped, sinceMs, askedFor: asked.length }
   }
@@ -264,27 +274,6 @@ export class Breakers {
   #hasSucceeded(traffic: Traffic, sinceMs: number): boolean {
     return (this.#succeededAtMs[traffic] ?? Number.NEGATIVE_INFINITY) >= sinceMs
   }
-
-  #isStopped(traffic: Traffic): boolean {
-    const own = traffic === 'quotes' ? undefined : this.states[traffic]
-    return this.states.connections.state !== 'closed' || (own !== undefined && own.state !== 'closed')
-  }
-}
-
-/** A pair whose breaker has opened, and that had no quote since. */
-interface StoppedPair {
-  readonly pair: string
-  /** When the first of its failures in a row ended. Monotonic. */
-  readonly failingSinceMs: number
-  readonly retryAfterMs: number
-}
-
-interface QuotesOutage {
-  readonly stopped: readonly StoppedPair[]
-  /** When the first failure ended. Monotonic. */
-  readonly sinceMs: number
-  /** No quote has succeeded since then: how many pairs were asked for. Undefined: some quotes have succeeded. */
-  readonly askedFor: number | undefined
 }
 
 /** The pairs whose quotes are refused now. */
@@ -292,12 +281,9 @@ export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
   return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
 }
 
-export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>): StoppedPair[] {
+/** The pairs whose breakers have opened, and that had no quote since. */
+export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>) {
   return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
     state === 'closed' || failingSinceMs === undefined ? [] : [{ pair, failingSinceMs, retryAfterMs }],
   )
-}
-
-function earliest(pairs: readonly StoppedPair[]): number {
-  return Math.min(...pairs.map(({ failingSinceMs }) => failingSinceMs))
 }

@@ -6,7 +6,7 @@ import { bodilessStatuses } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import { type Breaker, type Permit, type Traffic, trafficOf } from './breakers.ts'
 import type { Connection } from './connection.ts'
-import type { Caller, Connections, Lane } from './connections.ts'
+import type { Caller, Connections, Lane, Lanes } from './connections.ts'
 import {
   type CountedFailure,
   countedFaults,
@@ -15,7 +15,6 @@ import {
   isForClient,
   isLocalError,
   type Outcome,
-  outcomeOf,
   retryableFaults,
 } from './fault.ts'
 import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
@@ -25,7 +24,7 @@ import { RequestBody } from './request-body.ts'
 export interface CalledUpstream extends TracedUpstream {
   readonly name: UpstreamName
   readonly timers: Timers
-  readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
+  readonly connections: Pick<Connections, 'take' | 'giveBack'> & { lanes: Pick<Lanes<Caller>, 'leave'> }
   readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
   readonly retries: number
   /** How long a request without `connectByMs` may wait for a connection to be free. */
@@ -64,6 +63,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly #permit: Permit | undefined
   readonly #connectByMs: number
   #retriesLeft: number
+  #resends = 0
   /** Whether any try had to wait for a connection to be free. */
   #waited = false
   /** While it waits for its connection to be free, or to be made. */
@@ -86,8 +86,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   /** Its first byte was about to be written. */
   #began = false
   #traced: TryTrace | undefined
-  /** The try has ended. True: the request is to be sent again. */
-  #tried: (again: boolean) => void = () => {}
 
   constructor(
     request: UpstreamRequest,
@@ -104,30 +102,21 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.startedAtMs = upstream.timers.steadyMs()
     this.#connectByMs = request.connectByMs ?? this.startedAtMs + upstream.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
-    void this.#run()
+    this.#try()
   }
 
-  async #run(): Promise<void> {
-    for (let resends = 0; await this.#try(resends); resends += 1) {
-      if (this.#reason !== undefined) return this.#end(outcomeOf(this.#reason), 'abandoned')
-      this.#upstream.callRetried()
-    }
-  }
-
-  #try(resends: number): Promise<boolean> {
+  #try(): void {
     const { trace, method } = this.request
-    return new Promise((resolve) => {
-      this.#tried = resolve
-      this.#connection = undefined
-      this.#controller = undefined
-      this.#bytesReadBefore = undefined
-      this.#traced = trace && new TryTrace(trace, method, this.#upstream, resends)
-      this.#upstream.connections.take(this)
-      if (this.#connection !== undefined) return
-      this.#waited = true
-      this.#traced?.waits()
-      this.#watch()
-    })
+    this.#connection = undefined
+    this.#controller = undefined
+    this.#bytesReadBefore = undefined
+    this.#began = false
+    this.#traced = trace && new TryTrace(trace, method, this.#upstream, this.#resends)
+    this.#upstream.connections.take(this)
+    if (this.#connection !== undefined) return
+    this.#waited = true
+    this.#traced?.waits()
+    this.#watch()
   }
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
@@ -180,7 +169,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#reason = reason
     this.#tell(reason)
     if (this.#began) this.#controller?.abort(reason)
-    else if (this.#upstream.connections.withdraw(this)) this.#failed(reason)
+    else if (this.#upstream.connections.lanes.leave(this)) this.#failed(reason)
   }
 
   /** The same, because no client waits for the answer any more. */
@@ -236,7 +225,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
     if (mayMislead && headers['transfer-encoding'] !== undefined) this.#connection?.retire()
     this.status = status
-    this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
     if (this.#isTold) return
     const { times } = this.request
@@ -268,7 +256,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #complete(): void {
-    this.#traced?.ends()
+    this.#traced?.ends(this.status)
     if (failedStatuses.has(this.status)) {
       this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
@@ -285,19 +273,21 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       this.#complete()
       return
     }
-    const outcome = isCausedByClient(error) || error === this.#reason ? outcomeOf(error) : fault
-    this.#traced?.ends(outcome.replace('-', '_'))
+    const isGivenUp =
+      isCausedByClient(error) || (error === this.#reason && !(error instanceof UpstreamFailure))
+    const outcome = isGivenUp ? 'given-up' : fault
+    this.#traced?.ends(this.status, outcome.replace('-', '_'))
     this.#countHeldUp()
     // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
     const wasTried = this.#began || this.#connectPermit !== undefined
-    const isUpstreams = outcome !== 'given-up' && wasTried && !isLocalError(error)
+    const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
     if (isUpstreams && !answerBegan && this.#mayRepeat(fault)) {
       this.#retriesLeft -= 1
+      this.#resends += 1
       this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
-      // Of the next try, which may be given up before it begins.
-      this.#began = false
-      this.#tried(true)
+      this.#upstream.callRetried()
+      this.#try()
       return
     }
     const counts = isUpstreams && countedFaults.has(fault)
@@ -346,7 +336,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#permit?.[verdict]()
     this.#upstream.callEnded(outcome, this)
     this.#tell(error)
-    this.#tried(false)
   }
 
   #tell(error?: Error): void {

@@ -30,32 +30,22 @@ export class Connections {
   readonly #all: Connection[] = []
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
-  readonly #lanes: Lanes<Caller>
+  readonly lanes: Lanes<Caller>
   #breakerTimer: Timer | undefined
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
     this.#connector = options.connect ?? createConnector(options)
-    this.#lanes = new Lanes(options)
+    this.lanes = new Lanes(options)
   }
 
   get busy(): number {
-    return this.#lanes.held
+    return this.lanes.held
   }
 
   get idle(): number {
     return this.#free.filter((connection) => connection.isOpen).length
-  }
-
-  /** How many requests wait for a connection. */
-  get waiting(): number {
-    return this.#lanes.waiting
-  }
-
-  /** Whether one more request may come, to have a connection or to wait for one. */
-  takes(lane: Lane): boolean {
-    return this.#lanes.takes(lane)
   }
 
   /** Starts the caller as soon as there is a connection for it, which may be at once. */
@@ -65,33 +55,31 @@ export class Connections {
       process.nextTick(() => caller.refuse(closed))
       return
     }
-    this.#lanes.wait(caller)
+    this.lanes.wait(caller)
     this.serve()
-  }
-
-  /** Takes it out of the queue. False: it was not in the queue any more. */
-  withdraw(caller: Caller): boolean {
-    return this.#lanes.leave(caller)
   }
 
   /** Starts whatever waits and may be sent. Also called when the breaker has closed. */
   serve(): void {
-    for (let next = this.#lanes.next(); next !== undefined; next = this.#lanes.next()) {
+    for (let next = this.lanes.next(); next !== undefined; next = this.lanes.next()) {
       const permit = this.#options.breaker.admit()
       if (permit === undefined) {
         this.#serveWhenBreakerIsDue()
         return
       }
-      this.#lanes.hold(next)
-      const connection = this.#free.pop() ?? this.#newConnection()
-      connection.closeIfRetired()
+      this.lanes.hold(next)
+      let connection = this.#free.pop()
+      if (connection === undefined) {
+        connection = new Connection(this.#options, this.#connector)
+        this.#all.push(connection)
+      } else connection.closeIfRetired()
       next.start(connection, permit)
     }
   }
 
   /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
-    for (const caller of this.#lanes.leaveAll()) caller.refuse(error)
+    for (const caller of this.lanes.leaveAll()) caller.refuse(error)
   }
 
   giveBack(connection: Connection, caller: Caller): void {
@@ -109,12 +97,6 @@ export class Connections {
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
 
-  #newConnection(): Connection {
-    const connection = new Connection(this.#options, this.#connector)
-    this.#all.push(connection)
-    return connection
-  }
-
   #serveWhenBreakerIsDue(): void {
     const { breaker, timers } = this.#options
     const { retryAfterMs, state } = breaker
@@ -125,7 +107,7 @@ export class Connections {
   }
 
   readonly #release = (connection: Connection, caller: Caller): void => {
-    this.#lanes.release(caller)
+    this.lanes.release(caller)
     connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)
@@ -161,7 +143,6 @@ export class Lanes<Request extends { readonly lane: Lane }> {
   readonly #orders = new Set<Request>()
   readonly #others = new Set<Request>()
   readonly #held: Record<Lane, number> = { 'float-order': 0, stream: 0, other: 0 }
-  #waitingStreams = 0
 
   constructor(options: LanesOptions) {
     this.#options = options
@@ -172,34 +153,34 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return this.#held['float-order'] + this.#held.stream + this.#held.other
   }
 
+  /** How many wait for one. */
   get waiting(): number {
     return this.#orders.size + this.#others.size
   }
 
-  /** Whether one more may come. Others that wait do not keep a float order out while it has connections of its own. */
+  /** Whether one more may come, to have a connection or to wait for one. Others that wait do not keep a float order out while it has connections of its own. */
   takes(lane: Lane): boolean {
     const { connections, reserved, queue } = this.#options
     const shared = connections - reserved
     const orders = this.#held['float-order'] + this.#orders.size
     const others = this.#held.stream + this.#held.other + this.#others.size
     if (lane === 'float-order') return orders < connections - Math.min(others, shared) + queue
-    const streams = this.#held.stream + this.#waitingStreams
-    if (lane === 'stream' && streams >= connectionsForStreams(connections) + Math.ceil(queue / 4))
-      return false
+    if (lane === 'stream') {
+      const waiting = [...this.#others].filter((other) => other.lane === 'stream').length
+      const most = connectionsForStreams(connections) + Math.ceil(queue / 4)
+      if (this.#held.stream + waiting >= most) return false
+    }
     return others + Math.max(0, orders - reserved) < shared + queue
   }
 
   wait(request: Request): void {
-    if (request.lane === 'stream') this.#waitingStreams += 1
-    if (request.lane === 'float-order') this.#orders.add(request)
-    else this.#others.add(request)
+    const waiting = request.lane === 'float-order' ? this.#orders : this.#others
+    waiting.add(request)
   }
 
-  /** False: it did not wait. */
+  /** It waits no longer. False: it did not wait. */
   leave(request: Request): boolean {
-    const waited = this.#orders.delete(request) || this.#others.delete(request)
-    if (waited && request.lane === 'stream') this.#waitingStreams -= 1
-    return waited
+    return this.#orders.delete(request) || this.#others.delete(request)
   }
 
   leaveAll(): Request[] {

@@ -119,11 +119,6 @@ export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 /** What a breaker counted: a fault, or the status of an answer. */
 export type CountedFailure = UpstreamFault | number
 
-/** How a request ends that is given up for this reason. */
-export function outcomeOf(reason: Error): Outcome {
-  return reason instanceof UpstreamFailure ? reason.fault : 'given-up'
-}
-
 export function isForClient(error: Error): boolean {
   return error instanceof UpstreamFailure || error instanceof Problem || error instanceof ClientGone
 }

@@ -126,11 +126,8 @@ class Answer implements Receiver {
 
   /** Its time is over. */
   tooLate(): UpstreamFailure {
-    const what = `no whole answer in ${this.#options.totalTimeoutMs} ms`
-    return this.#failure(
-      this.#sentSteadyMs === undefined ? 'connection_timeout' : 'http_response_timeout',
-      what,
-    )
+    const fault = this.#sentSteadyMs === undefined ? 'connection_timeout' : 'http_response_timeout'
+    return this.#failure(fault, `no whole answer in ${this.#options.totalTimeoutMs} ms`)
   }
 
   #failure(fault: UpstreamFault, what: string): UpstreamFailure {

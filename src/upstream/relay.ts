@@ -18,7 +18,7 @@ import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 import type { Upstream } from './upstream.ts'
 
-interface RelayOptions extends Omit<UpstreamRequest, 'method' | 'decide'> {
+interface RelayOptions extends UpstreamRequest {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
@@ -33,7 +33,7 @@ interface RelayOptions extends Omit<UpstreamRequest, 'method' | 'decide'> {
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
-  const { body, connectByMs, headers, kind, request, response, target, times, trace, upstream } = options
+  const { response, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
     if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
@@ -42,8 +42,7 @@ export function relay(options: RelayOptions): Promise<void> {
   // For example, the request's own body was malformed and the server answered with a problem.
   ;(response as Interruptible)[interrupted] = leave
   try {
-    const method = request.method ?? 'GET'
-    answer.call = upstream.call({ kind, method, target, headers, body, connectByMs, times, trace }, answer)
+    answer.call = upstream.call(options, answer)
   } catch (error) {
     answer.ended(error as Error)
   }
@@ -52,8 +51,8 @@ export function relay(options: RelayOptions): Promise<void> {
 
 const noBytes = Buffer.alloc(0)
 
-/** 100 is the gateway's own answer to `Expect`, and 101 answers an `Upgrade` that is never passed on. */
-const ofThisHop: ReadonlySet<number> = new Set([100, 101])
+/** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade` that is never passed on; below 100 is invalid. */
+const lowestInterim = 102
 
 class Answer implements Receiver {
   readonly isWhole: Promise<void>
@@ -90,6 +89,7 @@ class Answer implements Receiver {
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
     this.#head = { status, reason, headers }
+    this.#options.response.sendDate = false
     if (bodilessStatuses.has(status)) {
       this.#end()
       return
@@ -106,7 +106,7 @@ class Answer implements Receiver {
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options
     const { socket } = response
-    if (ofThisHop.has(status) || request.httpVersionMinor === 0 || hasBegun(response)) return
+    if (status < lowestInterim || request.httpVersionMinor === 0 || hasBegun(response)) return
     if (!socket?.writable || socket.writableNeedDrain) return
     const lines = headLines(answerHeaders(status, rawHeaders))
     if (lines === undefined) return
@@ -130,18 +130,7 @@ class Answer implements Receiver {
 
   #writeHead(): void {
     const { response } = this.#options
-    if (this.#head === undefined || response.headersSent) return
-    response.sendDate = false
-    writeReceivedHead(response, this.#head)
-  }
-
-  /** Writes head and body in one write, if that is possible. False: neither was written. */
-  #writeWhole(): boolean {
-    const body = this.#wholeBody
-    if (this.#head === undefined || body === undefined) return false
-    const { response } = this.#options
-    response.sendDate = false
-    return answerInOneWrite(response, this.#head, body)
+    if (this.#head !== undefined && !response.headersSent) writeReceivedHead(response, this.#head)
   }
 
   data(chunk: Buffer): boolean {
@@ -175,28 +164,28 @@ class Answer implements Receiver {
   }
 
   #fail(error: Error): void {
-    this.isAnswered = true
     const { request, response } = this.#options
     // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
     const isCut = response.headersSent && request.httpVersionMinor === 0 && !(error instanceof ClientGone)
     if (isCut) request.socket.resetAndDestroy()
-    this.#dropBody()
+    this.#stop()
     this.#reject(error)
-  }
-
-  /** The rest of the request may still have to be read. Its RequestBody would keep it paused. */
-  #dropBody(): void {
-    const { body } = this.#options
-    if (body instanceof RequestBody) body.destroy()
   }
 
   #end(): void {
     const { request, response } = this.#options
-    const isWritten = this.#writeWhole()
+    const [head, body] = [this.#head, this.#wholeBody]
+    const isWritten = head !== undefined && body !== undefined && answerInOneWrite(response, head, body)
     if (!isWritten) this.#writeHead()
-    this.isAnswered = true
-    this.#dropBody()
-    if (!isWritten) endAnswer(request, response, this.#wholeBody)
+    this.#stop()
+    if (!isWritten) endAnswer(request, response, body)
     this.#resolve()
+  }
+
+  #stop(): void {
+    this.isAnswered = true
+    const { body } = this.#options
+    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
+    if (body instanceof RequestBody) body.destroy()
   }
 }

@@ -17,12 +17,10 @@ export function stalled(idleTimeoutMs: number): Problem {
   })
 }
 
-interface RequestBodyOptions {
-  idleTimeoutMs: number
-  /** What was already read. */
-  begun?: { bytes: Buffer; release(): void }
-  /** Default: Node's. */
-  timers?: Timers | undefined
+/** What was already read. */
+interface Begun {
+  readonly bytes: Buffer
+  release(): void
 }
 
 /**
@@ -34,11 +32,16 @@ export class RequestBody extends Readable {
   readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
   /** Until it is first read from, which is when there is a connection. */
-  #begun: RequestBodyOptions['begun']
+  #begun: Begun | undefined
   #hasEnded = false
   #length = 0
 
-  constructor(request: IncomingMessage, { idleTimeoutMs, begun, timers }: RequestBodyOptions) {
+  /** Default of `timers`: Node's. */
+  constructor(
+    request: IncomingMessage,
+    { idleTimeoutMs, timers }: { idleTimeoutMs: number; timers?: Timers | undefined },
+    begun?: Begun,
+  ) {
     super()
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
@@ -46,10 +49,8 @@ export class RequestBody extends Readable {
     this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle(), timers)
     // The body may fail before anything listens for its errors. Without a listener that would end the process.
     this.on('error', () => {})
-    request.on('data', this.#onData)
-    request.on('end', this.#onEnd)
-    request.on('error', this.#onGone)
-    request.on('close', this.#onGone)
+    request.on('data', this.#onData).on('end', this.#onEnd)
+    request.on('error', this.#onGone).on('close', this.#onGone)
     request.pause()
   }
 
@@ -107,9 +108,7 @@ export class RequestBody extends Readable {
     this.#idleTimer.clear()
     this.#begun?.release()
     this.#begun = undefined
-    this.#request.off('data', this.#onData)
-    this.#request.off('end', this.#onEnd)
-    this.#request.off('close', this.#onGone)
+    this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
     callback(error)
   }
 }

@@ -53,8 +53,6 @@ export interface TracedUpstream {
   readonly basePath: string
 }
 
-const noHeaders: readonly string[] = []
-
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
   readonly #trace: RequestTrace
@@ -63,10 +61,8 @@ export class TryTrace {
   readonly #resends: number
   #wait: Span | undefined
   #connecting: Span | undefined
-  /** Undefined while it is in the queue. */
+  /** Undefined while it is in the queue, and if it had its connection and was not sent, so that nothing was called. */
   #call: Span | undefined
-  #hasEnded = false
-  #status = 0
 
   constructor(trace: RequestTrace, method: string, upstream: TracedUpstream, resends: number) {
     this.#trace = trace
@@ -77,8 +73,7 @@ export class TryTrace {
 
   /** To send along, once it has started. */
   get headers(): readonly string[] {
-    if (!this.#trace.isCarried || this.#call === undefined) return noHeaders
-    return ['traceparent', this.#call.traceparent]
+    return this.#trace.isCarried && this.#call ? ['traceparent', this.#call.traceparent] : []
   }
 
   /** No connection is free. */
@@ -103,28 +98,17 @@ export class TryTrace {
 
   connected(): void {
     this.#connecting?.end()
-    this.#connecting = undefined
   }
 
-  answered(status: number): void {
-    if (status >= 200) this.#status = status
-  }
-
-  /** It had its connection and was not sent, so nothing was called. */
   unsent(): void {
-    this.#hasEnded = true
+    this.#call = undefined
   }
 
-  /** `error`: why the answer is not whole. */
-  ends(error?: string): void {
-    if (this.#hasEnded) return
-    this.#hasEnded = true
-    if (this.#call === undefined) {
-      this.#wait?.end(error)
-      return
-    }
+  /** `status`: of the answer, if one has come. `error`: why it is not whole. A step that has ended stays as it is. */
+  ends(status: number, error?: string): void {
+    this.#wait?.end(error)
     this.#connecting?.end(error)
-    if (this.#status !== 0) this.#call.set('http.response.status_code', this.#status)
-    this.#call.end(error ?? (this.#status >= 400 ? String(this.#status) : undefined))
+    if (status >= 200) this.#call?.set('http.response.status_code', status)
+    this.#call?.end(error ?? (status >= 400 ? String(status) : undefined))
   }
 }

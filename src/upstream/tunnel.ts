@@ -12,16 +12,8 @@ export interface EgressProxy {
 }
 
 /** The proxy opened no tunnel: nothing was sent to the upstream. */
-class TunnelError extends Error {
-  readonly code: 'PROXY_REFUSED' | 'PROXY_TIMEOUT'
-
-  constructor(
-    what: string,
-    { code = 'PROXY_REFUSED', cause }: { code?: TunnelError['code']; cause?: Error } = {},
-  ) {
-    super(`UPSTREAM_PROXY ${what}`, { cause })
-    this.code = code
-  }
+function tunnelError(what: string, code: 'PROXY_REFUSED' | 'PROXY_TIMEOUT', cause?: Error): Error {
+  return Object.assign(new Error(`UPSTREAM_PROXY ${what}`, { cause }), { code })
 }
 
 /** Errors of connecting to the proxy. Under their own codes, the upstream would be said to refuse or to have no name. */
@@ -106,17 +98,17 @@ export function createTunnelConnector(
 
 function asOfTheProxy(error: NodeJS.ErrnoException): Error {
   const { code } = error
-  if (unreachable.has(code)) return new TunnelError(`cannot be reached (${code})`, { cause: error })
+  if (unreachable.has(code)) return tunnelError(`cannot be reached (${code})`, 'PROXY_REFUSED', error)
   if (!ownErrors.has(code))
-    return new TunnelError(wrongAnswers[code ?? ''] ?? 'answered CONNECT with no HTTP', { cause: error })
+    return tunnelError(wrongAnswers[code ?? ''] ?? 'answered CONNECT with no HTTP', 'PROXY_REFUSED', error)
   error.message = `UPSTREAM_PROXY: ${error.message}`
   return error
 }
 
-function refusal(status: number): TunnelError {
-  if (status >= 200 && status < 300) return new TunnelError('sent bytes that TLS does not begin with')
+function refusal(status: number): Error {
+  if (status >= 200 && status < 300)
+    return tunnelError('sent bytes that TLS does not begin with', 'PROXY_REFUSED')
   const why = status === 407 ? ': it does not accept the credentials of UPSTREAM_PROXY' : ''
-  return new TunnelError(`answered CONNECT with ${status}${why}`, {
-    code: status === 504 ? 'PROXY_TIMEOUT' : 'PROXY_REFUSED',
-  })
+  const code = status === 504 ? 'PROXY_TIMEOUT' : 'PROXY_REFUSED'
+  return tunnelError(`answered CONNECT with ${status}${why}`, code)
 }

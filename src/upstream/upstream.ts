@@ -72,7 +72,6 @@ export class Upstream implements CalledUpstream {
   /** Requests that failed so far; one whose client left did not. */
   failures = 0
   readonly #events: Events
-  #isTryingToConnect = false
 
   constructor(options: UpstreamOptions) {
     const { name, limits, timers = systemTimers } = options
@@ -89,7 +88,7 @@ export class Upstream implements CalledUpstream {
       minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
       openMs: limits.breakerOpenMs,
       nowMs: () => timers.steadyMs(),
-      onChange: (breaker) => this.#onBreakerChange(breaker),
+      onChange: (breaker, before) => this.#onBreakerChange(breaker, before),
     })
     this.connections = new Connections({
       ...options,
@@ -111,13 +110,13 @@ export class Upstream implements CalledUpstream {
       },
     })
     const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.waiting > 0, timers)
+    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.lanes.waiting > 0, timers)
   }
 
   /** Throws why such a request would be refused now, which counts as a refusal. */
   mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): void {
     const breaker = this.breakers.refusal(kind)
-    const isFull = !this.connections.takes(laneOf(kind, bodyStreams))
+    const isFull = !this.connections.lanes.takes(laneOf(kind, bodyStreams))
     if (!isFull && breaker === undefined) return
     const failure =
       isFull || breaker === undefined
@@ -158,15 +157,14 @@ export class Upstream implements CalledUpstream {
     this.#events.callEnded(call, outcome, this.timers.steadyMs() - call.startedAtMs)
   }
 
-  #onBreakerChange(breaker: Breaker): void {
+  #onBreakerChange(breaker: Breaker, before: Breaker['state']): void {
     const { name: what, state } = breaker
     if (what === 'pair') return
     this.#events.breakerChanged(this.name, breaker, this.lastFailures[what]?.failure)
     if (what !== 'connections') return
     if (state === 'closed') this.connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && this.#isTryingToConnect) this.connections.refuseWaiting(this.#stopped(breaker))
-    this.#isTryingToConnect = state === 'half-open'
+    if (state === 'open' && before === 'half-open') this.connections.refuseWaiting(this.#stopped(breaker))
   }
 
   #stopped(breaker: Breaker): UpstreamFailure {

@@ -147,7 +147,7 @@ export class Replica {
       flights: cache.flights.size,
       orders: orders.sent,
       'bytes of bodies': bodies.heldBytes,
-      connections: upstream.connections.busy + upstream.connections.waiting,
+      connections: upstream.connections.busy + upstream.connections.lanes.waiting,
       calls: upstream.inFlight,
     }
     return Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : `${count} ${what}`))

@@ -8,7 +8,7 @@ import type { BreakerState, Permit } from '../../src/upstream/breakers.ts'
 import { Call, reasonBytes } from '../../src/upstream/call.ts'
 import type { Connection } from '../../src/upstream/connection.ts'
 import type { Caller } from '../../src/upstream/connections.ts'
-import type { Outcome } from '../../src/upstream/fault.ts'
+import type { CountedFailure, Outcome } from '../../src/upstream/fault.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
 const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })
@@ -39,6 +39,7 @@ function call(options: Trial = {}) {
   const verdicts: string[] = []
   const connecting: string[] = []
   const outcomes: Outcome[] = []
+  const counted: CountedFailure[] = []
   const told: string[] = []
   let bytesRead = 0
   const connection = {
@@ -80,11 +81,11 @@ function call(options: Trial = {}) {
         connections: {
           take: (caller: Caller) =>
             caller.start(connection, permitInto(connecting, options.isConnectionTrial ?? false)),
-          withdraw: () => false,
+          lanes: { leave: () => false },
           giveBack() {},
         },
         breakers: { states: { connections } },
-        callFailed: () => {},
+        callFailed: (what) => counted.push(what),
         callRetried: () => {},
         callEnded: (outcome) => outcomes.push(outcome),
       },
@@ -108,6 +109,7 @@ function call(options: Trial = {}) {
     verdicts,
     connecting,
     outcomes,
+    counted,
     told,
     fail,
     connect() {
@@ -227,6 +229,10 @@ describe('for the breaker of its kind', () => {
     it.connect()
     it.giveUp(reason)
     expect([it.verdicts, it.tries.length]).toEqual([[verdict], 1])
+    const unsent = call()
+    unsent.giveUp(reason)
+    unsent.connect()
+    expect([unsent.verdicts, unsent.counted]).toEqual([['abandoned'], []])
   })
 })
 

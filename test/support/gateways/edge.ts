@@ -68,6 +68,7 @@ export async function edgeTo(
       request,
       response,
       kind: kindOf(request.url ?? '/'),
+      method: request.method ?? 'GET',
       target: request.url ?? '/',
       headers: [],
       connectByMs: undefined,
