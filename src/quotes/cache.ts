@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
 import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
@@ -96,7 +95,7 @@ export class QuoteCache {
       ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs
     const kept = { quote, hits: before?.hits ?? 0, drift, refreshWithinMs }
-    this.#quotes.set(flatText(key), kept)
+    this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
     this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
     return true

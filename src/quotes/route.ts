@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
-import type { Lookup, NotKeptReason } from '../events.ts'
+import type { Lookup } from '../events.ts'
 import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
 import { traceOf } from '../server/swap-headers.ts'
-import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
+import { fetchWhole } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
@@ -193,45 +193,31 @@ export class QuoteRoute {
 
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, signal: AbortSignal, cause: CallCause): Promise<QuoteAnswer> {
-    const { clock, events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
-    const { exchange, ask, lookup, replaces } = cause
-    const { entry } = flight
-    const isRefresh = replaces !== undefined
+    const { cache, clock, events, notes, sharedQuotes } = this.#parts
+    const { ask, lookup, replaces } = cause
+    const { key } = ask
     let held: QuoteOrLock | undefined
     try {
-      if (sharedQuotes !== undefined && ask.key !== undefined && entry !== undefined) {
-        held = await sharedQuotes.quoteOrLock(ask.key, { signal, waits: entry === ask.key, known: replaces })
+      if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined) {
+        held = await sharedQuotes.quoteOrLock(key, { signal, waits: flight.entry === key, known: replaces })
         flight.waited = held.waited
       }
-      if (lookup !== undefined) events.quoteLookedUp(held?.quote === undefined ? lookup : 'shared')
-      if (held?.quote !== undefined) {
-        notes.noteFound(held.quote, ask)
-        const found = QuoteAnswer.found(held.quote)
-        found.notKept = this.#keep(ask.key, held.quote, lookAt(clock), isRefresh)
-        return found
+      const found = held?.quote
+      if (lookup !== undefined) events.quoteLookedUp(found === undefined ? lookup : 'shared')
+      if (found !== undefined) notes.noteFound(found, ask)
+      const answer =
+        found === undefined
+          ? await this.#askProvider(cause, signal, held)
+          : QuoteAnswer.found(found, lookAt(clock))
+
+      const { stored, at } = answer
+      if (key !== undefined && stored !== undefined) {
+        // An order may have used it while its call was under way.
+        if (notes.wasUsed(stored)) answer.notKept = 'used'
+        else if (!cache.keep(key, stored, at, { isRefresh: replaces !== undefined }))
+          answer.notKept = 'too-large'
       }
-
-      signal.throwIfAborted()
-      const times = new UpstreamTimes()
-      if (!isRefresh) exchange.times = times
-      providerLimit.check(ask)
-      // The call is under way before it is counted, so that other clients wait for it instead of being counted
-      // themselves: a crowd that needs one call would use up the limits of many.
-      if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
-      signal.throwIfAborted()
-      const whole = await this.#callProvider(cause, signal, times)
-      const at = lookAt(clock)
-      const answer = this.#reader.read(whole, ask.canonicalAmount, at)
-
-      const { given, lookalike } = answer
-      const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
-      // In one write with the note. Clients need not wait for the store to have it.
-      if (held !== undefined && answer.stored !== undefined && !notes.wasUsed(answer.stored))
-        held.put(answer.stored)
-      // No client has it before every replica can judge an order for it.
-      await noted
-      answer.notKept ??= this.#keep(ask.key, answer.stored, at, isRefresh)
-      if (answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
+      if (found === undefined && answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
       return answer
     } finally {
       held?.release()
@@ -240,48 +226,45 @@ export class QuoteRoute {
     }
   }
 
-  #callProvider(
-    { exchange, ask }: CallCause,
+  async #askProvider(
+    { exchange, ask, replaces }: CallCause,
     signal: AbortSignal,
-    times: UpstreamTimes,
-  ): Promise<WholeAnswer> {
-    const { clock, config, events, providerLimit, upstream } = this.#parts
-    return fetchWhole({
-      upstream,
-      clock,
-      totalTimeoutMs: config.upstream.totalTimeoutMs,
+    held: QuoteOrLock | undefined,
+  ): Promise<QuoteAnswer> {
+    const { clock, config, events, notes, providerLimit, rateLimit, upstream } = this.#parts
+    signal.throwIfAborted()
+    const times = new UpstreamTimes()
+    if (replaces === undefined) exchange.times = times
+    providerLimit.check(ask)
+    // The call is under way before it is counted, so that other clients wait for it instead of being counted
+    // themselves: a crowd that needs one call would use up the limits of many.
+    if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
+    signal.throwIfAborted()
+    const whole = await fetchWhole({
+      ...{ upstream, clock, signal, times, totalTimeoutMs: config.upstream.totalTimeoutMs },
       request: {
-        kind: { quoteOf: foldPair(ask.pair) },
         method: 'GET',
         target: ask.target,
         headers: this.#asks.headersOf(ask, exchange),
         body: null,
+        kind: { quoteOf: foldPair(ask.pair) },
         trace: traceOf(exchange, true),
       },
-      signal,
-      times,
       // Counted here, so that neither an open breaker nor a second try counts.
       sent() {
         if (times.sentAtMs === undefined) events.quoteCalled(ask.pair)
       },
-      answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
-        if (status !== 429) return
-        providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
-      },
     })
-  }
+    const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
+    if (whole.status === 429) providerLimit.begin(ask, readRetryAfter(whole.rawHeaders, whole.receivedAtMs))
 
-  /** Returns why the quote is not in memory; undefined also for a client that shares none. */
-  #keep(
-    key: string | undefined,
-    quote: StoredQuote | undefined,
-    at: Now,
-    isRefresh: boolean,
-  ): NotKeptReason | undefined {
-    if (key === undefined || quote === undefined) return undefined
-    // An order may have used it while its call was under way.
-    if (this.#parts.notes.wasUsed(quote)) return 'used'
-    return this.#parts.cache.keep(key, quote, at, { isRefresh }) ? undefined : 'too-large'
+    const { at, given, lookalike, stored } = answer
+    const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
+    // In one write with the note. Clients need not wait for the store to have it.
+    if (held !== undefined && stored !== undefined && !notes.wasUsed(stored)) held.put(stored)
+    // No client has it before every replica can judge an order for it.
+    await noted
+    return answer
   }
 }
 
