@@ -1,5 +1,5 @@
 import type { Clients } from '../client/client-address.ts'
-import { type ApplicationOf, isAddress, type Partition, type PartitionClient } from '../client/partition.ts'
+import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
@@ -121,9 +121,9 @@ export class OrderRoutes {
 
   /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
-    const { clients, rateLimit } = this.#parts
+    const { clients, partitionOf, rateLimit } = this.#parts
     const { rawHeaders } = exchange.request
-    const order = await this.#judge(terms, clients.identify(exchange), rawHeaders)
+    const order = await this.#judge(terms, partitionOf(clients.identify(exchange), rawHeaders), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseUnlessSent(order, exchange)
     await rateLimit?.count(exchange)
@@ -135,8 +135,8 @@ export class OrderRoutes {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
     // Where clients have partitions, the person at the console has none.
-    const noClient = { address: undefined, peerTrusted: false }
-    const order = await this.#judge(terms, noClient, appName === '' ? [] : ['App-Name', appName])
+    const place = this.#parts.partitionOf({ address: undefined, peerTrusted: false }, [])
+    const order = await this.#judge(terms, place, appName === '' ? [] : ['App-Name', appName])
     return { order, decision: this.#decision(order) }
   }
 
@@ -146,16 +146,18 @@ export class OrderRoutes {
    */
   async #judge(
     terms: OrderTerms,
-    client: PartitionClient,
+    place: string | undefined,
     rawHeaders: readonly string[],
   ): Promise<FloatOrder> {
-    const { applicationOf, config, journals, ledger, markOf, partitionOf } = this.#parts
-    const place = partitionOf(client, rawHeaders)
-    const partition = markOf(place)
-    const application = briefText(applicationOf(rawHeaders) ?? '')
-    const orderer = { application, partition, isAddress: isAddress(place) }
+    const { applicationOf, config, journals, ledger, markOf } = this.#parts
+    const orderer = {
+      isAddress: isAddress(place),
+      partition: markOf(place),
+      application: briefText(applicationOf(rawHeaders) ?? ''),
+      marginMs: config.orders.expiryMarginMs,
+    }
     const othersKnown = (await journals.stream?.caughtUp()) ?? true
-    return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
+    return new FloatOrder(terms, { ...orderer, othersKnown }, ledger)
   }
 
   #decision(order: FloatOrder): FloatOrderDecision {
