@@ -162,11 +162,9 @@ function sliceOf(whole: string, text: string): string {
   return at === -1 ? text : whole.slice(at, at + text.length)
 }
 
-const noMembers: readonly string[] = []
-
 /** The members of a list that is spread over the lines of one header. */
 function membersOf(lines: string | undefined): readonly string[] {
-  if (lines === undefined) return noMembers
+  if (lines === undefined) return []
   return lines
     .toLowerCase()
     .split(/[,\n]/)
@@ -189,13 +187,8 @@ export interface Quote {
   expiryMs: number
 }
 
-/** Why an answer cannot be kept as a quote, whatever came with it. */
-type UnusableReason = Extract<
-  NotKeptReason,
-  'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
->
-
-type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: UnusableReason }
+/** `reason`: why it cannot be kept as a quote, whatever came with it. */
+type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: NotKeptReason }
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11

@@ -140,7 +140,7 @@ export class QuoteRoute {
           const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }
-        const quote = cache.live(ask.key, at)
+        const quote = cache.hit(ask.key, at)
         if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
       }
     } finally {
