@@ -2,18 +2,7 @@ import { decimalsOf, parseDecimal, scaled } from '../http/decimal.ts'
 import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */
-export interface StatedAmount {
-  /** Significant digits, zeros at the end not counted. */
-  readonly digits: number
-  /** The spelling that all decimals and numbers share which may be the stated one: the shortest of its double. */
-  readonly double: string
-  /** The same decimal, or the same double. */
-  isExactly(price: Price): boolean
-  /** Whether the price, rounded to the decimals stated, is the stated amount: down, up or half up. */
-  isRounded(price: Price): boolean
-  /** Whether the price is at least the stated amount. */
-  isPaidBy(price: Price): boolean
-}
+export type StatedAmount = NonNullable<ReturnType<typeof statedAmountOf>>
 
 /**
  * What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance.
@@ -39,7 +28,7 @@ export function createAmountMatcher({ canonical, isNumber }: AmountClaim): (deci
 }
 
 /** Undefined: the order states no amount that can be read. */
-export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>): StatedAmount | undefined {
+export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>) {
   if (toAmount === undefined || toAmount === 'unreadable') return undefined
   const { canonical } = toAmount
   const [integer = '', fraction = ''] = canonical.split('.')
@@ -55,17 +44,21 @@ export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>): Stat
   }
 
   return {
+    /** Significant digits, zeros at the end not counted. */
     digits: (integer + fraction).replace(/^0+/, '').replace(finalZeros, '').length,
+    /** The spelling that all decimals and numbers share which may be the stated one: the shortest of its double. */
     double: doubleText(canonical),
-    isExactly: ({ toValue, double }) => Math.abs(double - stated) <= doubt && isExactly(toValue),
-    isRounded({ toValue, double }) {
-      // Down, up or half up: what is rounded differs by less than one unit.
+    /** The same decimal, or the same double. */
+    isExactly: ({ toValue, double }: Price) => Math.abs(double - stated) <= doubt && isExactly(toValue),
+    /** Whether the price, rounded to the decimals stated, is the stated amount: it differs by less than one unit. */
+    isRounded({ toValue, double }: Price) {
       const about = Math.abs(double - stated)
       if (Math.abs(about - unit) > doubt) return about < unit
       const { by, one } = exactDifference(toValue)
       return -one < by && by < one
     },
-    isPaidBy({ toValue, double }) {
+    /** Whether the price is at least the stated amount. */
+    isPaidBy({ toValue, double }: Price) {
       if (Math.abs(double - stated) > doubt) return double > stated
       return exactDifference(toValue).by >= 0n || isExactly(toValue)
     },

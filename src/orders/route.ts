@@ -202,9 +202,11 @@ export class OrderRoutes {
         // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
         answerBegan: (head) => {
           status = head.status
-          if (used === undefined) return
-          if (mayBeAccepted(status)) notes.use(used)
-          else notes.orderRefused(used, order.partition)
+          const quote = used
+          if (quote === undefined) return
+          // What the connection calls is in the span of the request that it was made for.
+          if (mayBeAccepted(status)) inSpan(exchange.span, () => notes.use(quote))
+          else notes.orderRefused(quote, order.partition)
         },
       })
     } catch (error) {
@@ -224,7 +226,7 @@ export class OrderRoutes {
     { kind, decide, ...sender }: HowToSend,
   ): Promise<WholeAnswer> {
     const { clock, config, upstream } = this.#parts
-    const { response, span, target } = exchange
+    const { response, target } = exchange
     const times = new UpstreamTimes()
     exchange.times = times
     const decideIfAwaited = () => {
@@ -239,8 +241,6 @@ export class OrderRoutes {
         ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
         request: { kind, method: 'POST', target, headers, body, trace, decide: decideIfAwaited },
         ...sender,
-        // What the connection calls is in the span of the request that it was made for.
-        answerBegan: (head) => inSpan(span, () => sender.answerBegan?.(head)),
       })
     } finally {
       this.sent -= 1

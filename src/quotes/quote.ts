@@ -172,21 +172,6 @@ function membersOf(lines: string | undefined): readonly string[] {
     .filter((part) => part !== '')
 }
 
-export interface Amount {
-  assetId: string
-  /** As the provider wrote it. */
-  value: string
-}
-
-export interface Quote {
-  id: string
-  pairId: string
-  fromAmount: Amount
-  toAmount: Amount
-  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
-  expiryMs: number
-}
-
 /** `reason`: why it cannot be kept as a quote, whatever came with it. */
 type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: NotKeptReason }
 
@@ -202,6 +187,12 @@ export const quoteWithoutExpiry = z.object({
   toAmount: amount,
   expiry: z.unknown().optional(),
 })
+
+/** Amounts as the provider wrote them. */
+export interface Quote extends Omit<z.infer<typeof quoteWithoutExpiry>, 'expiry'> {
+  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
+  readonly expiryMs: number
+}
 
 /** `asked`: the canonical amount that the quote was asked for; without it, the quote may be for any amount. */
 export function readQuote(body: Buffer, asked?: string): QuoteReading {

@@ -130,8 +130,12 @@ export class QuoteRoute {
           client.askAgain('the answer of the call that it waited for may not be shared')
           entry = undefined
         } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
-          if (asks === maxAsks) throw expiredWaiting()
-          client.askAgain(`${asks} quotes in a row expired before they could be written`)
+          const what = `${asks} quotes in a row expired before they could be`
+          if (asks === maxAsks) {
+            const detail = `${what} sent to this client. Request the quote again.`
+            throw new Problem('quote-expired-waiting', { detail })
+          }
+          client.askAgain(`${what} written`)
           asks += 1
           entry = ask.key
         } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
@@ -274,10 +278,4 @@ export class QuoteRoute {
  */
 function ownEntry({ key, address, target }: Ask): string {
   return JSON.stringify([key, address, target])
-}
-
-function expiredWaiting(): Problem {
-  return new Problem('quote-expired-waiting', {
-    detail: `${maxAsks} quotes in a row expired before they could be sent to this client. Request the quote again.`,
-  })
 }
