@@ -1,6 +1,6 @@
 import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { doubleText, type Price } from './amounts.ts'
+import type { Price } from './amounts.ts'
 
 export function lastToEnd<Item extends Ending>(items: readonly Item[], now: Now): Item | undefined {
   let last: Item | undefined
@@ -67,10 +67,6 @@ export class Entry implements NotedQuote, Price {
 
   get requestedAmount(): string {
     return this.terms.requestedAmount
-  }
-
-  get hash(): number {
-    return hash(this.terms.hash, doubleText(this.toValue))
   }
 
   get isUnreadable(): boolean {

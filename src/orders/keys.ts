@@ -217,7 +217,6 @@ export class OrderKeys {
     return found.map((one) => one && this.#knownOf(one)).find((known) => known && known.state !== 'sent')
   }
 
-  /** As a keeper has it. */
   #knownOf({ text, ageMs }: Kept): Known {
     const { digest, state } = decode(text)
     const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
@@ -267,7 +266,6 @@ export class OrderKeys {
   }
 }
 
-/** What is kept of an answer. */
 function stateOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
   const answer = { status, reason, rawHeaders, body }
   return bytesOf(answer) > maxAnswerBytes ? 'large' : answer

@@ -176,7 +176,6 @@ function ownProperty(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value
 }
 
-/** Who sends an order. */
 export interface Orderer {
   readonly application: string | undefined
   /** Undefined: the client's address is not known, so no quote is its own. */

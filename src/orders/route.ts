@@ -65,7 +65,6 @@ interface OrderParts {
   passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
 }
 
-/** What is sent of an order. */
 interface SentOrder {
   readonly headers: string[]
   readonly body: SentBody
@@ -74,12 +73,10 @@ interface SentOrder {
 
 interface HowToSend extends Sender, Pick<UpstreamRequest, 'kind' | 'decide'> {}
 
-/** What would become of an order. */
 type OrderExplanation =
   | { problem: string }
   | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
-/** POST /v3/orders/float and POST /v3/orders. */
 export class OrderRoutes {
   /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
   sent = 0

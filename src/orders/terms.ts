@@ -143,7 +143,7 @@ export class AllTerms {
     const ofBoth = this.#placeOfBoth(terms, toValue, partition)
     if (isUnreadable) return [ofBoth, this.#placeOfPair(fold(terms.pairId), partition)]
     const isOfPrice = (other: Entry) => other.terms === terms && other.toValue === toValue
-    const byPrice = { at: entry.hash, isAlike: isOfPrice }
+    const byPrice = { at: hash(terms.hash, doubleText(toValue)), isAlike: isOfPrice }
     if (partition === undefined) return [byPrice]
     const isOfClient = (other: Entry) =>
       other.terms === terms && other.partition === partition && !other.isUnreadable

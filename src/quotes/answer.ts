@@ -16,7 +16,6 @@ interface WrittenHeaders {
   readonly lines: string | undefined
 }
 
-/** Writes quotes to clients. */
 export class QuoteWriter {
   readonly #events: Events
   /** The request headers that tell which quote a client gets. */

@@ -54,7 +54,6 @@ export class QuoteCache {
     })
   }
 
-  /** The quote that is live at that moment. */
   hit(key: string | undefined, at: Now): StoredQuote | undefined {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
     if (kept === undefined || serveLeftMs(kept.quote.end, at) <= this.#minValidityMs) return undefined
