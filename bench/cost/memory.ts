@@ -6,7 +6,7 @@ import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
-import { QuoteKeys } from '../../src/quotes/ask.ts'
+import { keyOf } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
 import { AnswerReader, type StoredQuote } from '../../src/quotes/quote.ts'
 import { table } from '../shared/table.ts'
@@ -31,7 +31,6 @@ function bytesEach(count: number, before: ReturnType<typeof memory>): string[] {
 
 // The cache.
 
-const keys = new QuoteKeys('bench')
 const events = new Events()
 const quotes = {
   cacheEntries: entries,
@@ -44,20 +43,23 @@ const config = { quotes }
 const reader = new AnswerReader({ config, events, clockDifference: { note() {} } })
 const expiresAtMs = clock.nowMs() + 3_600_000
 
-const keyOf = (number: number) =>
-  keys.of({
-    pair: 'ETH_USDC',
-    canonicalAmount: String(number),
-    keyedHeaders: [
-      ['app-name', 'bench'],
-      ['app-version', undefined],
-      ['user-agent', 'bench/1.0'],
-      ['authorization', undefined],
-    ],
-    partition: '127.0.0.1',
-    query: '',
-    target: `/v3/pairs/ETH_USDC/quotes?amount=${number}`,
-  })
+const keyOfNumber = (number: number) =>
+  keyOf(
+    {
+      pair: 'ETH_USDC',
+      canonicalAmount: String(number),
+      keyedHeaders: [
+        ['app-name', 'bench'],
+        ['app-version', undefined],
+        ['user-agent', 'bench/1.0'],
+        ['authorization', undefined],
+      ],
+      partition: '127.0.0.1',
+      query: '',
+      target: `/v3/pairs/ETH_USDC/quotes?amount=${number}`,
+    },
+    'bench',
+  )
 
 /** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
 function storedQuote(number: number): StoredQuote {
@@ -86,10 +88,11 @@ function measureCache(): string[] {
   const cache = new QuoteCache({ config, events })
   /** The first quotes bring code and tables into memory, which are not theirs. */
   const uncounted = 500
-  for (let number = 1; number <= uncounted; number += 1) cache.keep(keyOf(number), storedQuote(number), at)
+  for (let number = 1; number <= uncounted; number += 1)
+    cache.keep(keyOfNumber(number), storedQuote(number), at)
   const before = memory()
   for (let number = uncounted + 1; number <= entries; number += 1)
-    cache.keep(keyOf(number), storedQuote(number), at)
+    cache.keep(keyOfNumber(number), storedQuote(number), at)
   const bytes = bytesEach(entries - uncounted, before)
   if (cache.entries !== entries) throw new Error(`${cache.entries} quotes are kept, not ${entries}`)
   return ['cache', ...bytes]

@@ -56,13 +56,13 @@ export function differsByOverAHundredth(text: string, from: string): boolean {
   return difference * 100n > base
 }
 
-function decimalsOf(canonical: string): number {
+export function decimalsOf(canonical: string): number {
   const point = canonical.indexOf('.')
   return point === -1 ? 0 : canonical.length - point - 1
 }
 
 /** A canonical decimal, in units of its last of `scale` decimals. */
-function scaled(canonical: string, scale: number): bigint {
+export function scaled(canonical: string, scale: number): bigint {
   return BigInt(canonical.replace('.', '') + '0'.repeat(scale - decimalsOf(canonical)))
 }
 

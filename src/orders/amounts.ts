@@ -1,19 +1,8 @@
-import { parseDecimal } from '../http/decimal.ts'
+import { decimalsOf, parseDecimal, scaled } from '../http/decimal.ts'
 import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */
-export interface StatedAmount {
-  /** Significant digits, zeros at the end not counted. */
-  readonly digits: number
-  /** The spelling that all decimals and numbers share which may be the stated one: the shortest of its double. */
-  readonly double: string
-  /** The same decimal, or the same double. */
-  isExactly(price: Price): boolean
-  /** Whether the price, rounded to the decimals stated, is the stated amount: down, up or half up. */
-  isRounded(price: Price): boolean
-  /** Whether the price is at least the stated amount. */
-  isPaidBy(price: Price): boolean
-}
+export type StatedAmount = NonNullable<ReturnType<typeof statedAmountOf>>
 
 /**
  * What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance.
@@ -39,29 +28,39 @@ export function createAmountMatcher({ canonical, isNumber }: AmountClaim): (deci
 }
 
 /** Undefined: the order states no amount that can be read. */
-export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>): StatedAmount | undefined {
+export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>) {
   if (toAmount === undefined || toAmount === 'unreadable') return undefined
   const { canonical } = toAmount
   const [integer = '', fraction = ''] = canonical.split('.')
-  const decimals = fraction.length
   const stated = Number(canonical)
-  const unit = 10 ** -decimals
+  const unit = 10 ** -fraction.length
+  const doubt = stated * doubtful
   const isExactly = createAmountMatcher(toAmount)
-  const oneLess = lessOneUnit(integer, fraction)
-  const isNear = (double: number, by: number) => Math.abs(double - stated) <= by + stated * doubtful
+  /** How much more a price is, exactly: in parts of which `one` is a unit of the last decimal stated. */
+  const exactDifference = (toValue: string) => {
+    const scale = Math.max(fraction.length, decimalsOf(toValue))
+    const by = scaled(toValue, scale) - scaled(canonical, scale)
+    return { by, one: 10n ** BigInt(scale - fraction.length) }
+  }
 
   return {
+    /** Significant digits, zeros at the end not counted. */
     digits: (integer + fraction).replace(/^0+/, '').replace(finalZeros, '').length,
+    /** The spelling that all decimals and numbers share which may be the stated one: the shortest of its double. */
     double: doubleText(canonical),
-    isExactly: ({ toValue, double }) => isNear(double, 0) && isExactly(toValue),
-    isRounded({ toValue, double }) {
-      if (!isNear(double, unit)) return false
-      // Half up gives what either down or up gives.
-      const down = cutTo(toValue, decimals)
-      return down === canonical || (down === oneLess && down !== toValue)
+    /** The same decimal, or the same double. */
+    isExactly: ({ toValue, double }: Price) => Math.abs(double - stated) <= doubt && isExactly(toValue),
+    /** Whether the price, rounded to the decimals stated, is the stated amount: it differs by less than one unit. */
+    isRounded({ toValue, double }: Price) {
+      const about = Math.abs(double - stated)
+      if (Math.abs(about - unit) > doubt) return about < unit
+      const { by, one } = exactDifference(toValue)
+      return -one < by && by < one
     },
-    isPaidBy({ toValue, double }) {
-      return isNear(double, 0) ? isAtLeast(toValue, canonical) || isExactly(toValue) : double > stated
+    /** Whether the price is at least the stated amount. */
+    isPaidBy({ toValue, double }: Price) {
+      if (Math.abs(double - stated) > doubt) return double > stated
+      return exactDifference(toValue).by >= 0n || isExactly(toValue)
     },
   }
 }
@@ -74,29 +73,3 @@ export function doubleText(canonical: string): string {
 
 // Without the look behind, each zero of a long row would be tried as the first.
 const finalZeros = /(?<!0)0+$/
-
-/** Of two canonical decimals. */
-function isAtLeast(left: string, right: string): boolean {
-  const [leftInteger = '', leftFraction = ''] = left.split('.')
-  const [rightInteger = '', rightFraction = ''] = right.split('.')
-  if (leftInteger.length !== rightInteger.length) return leftInteger.length > rightInteger.length
-  if (leftInteger !== rightInteger) return leftInteger > rightInteger
-  return leftFraction >= rightFraction
-}
-
-function cutTo(decimal: string, decimals: number): string {
-  const point = decimal.indexOf('.')
-  if (point === -1 || decimal.length - point - 1 <= decimals) return decimal
-  let end = point + 1 + decimals
-  while (decimal[end - 1] === '0') end -= 1
-  return decimal.slice(0, decimal[end - 1] === '.' ? end - 1 : end)
-}
-
-/** The amount less one unit of its last decimal, or undefined for an amount below one unit. */
-function lessOneUnit(integer: string, fraction: string): string | undefined {
-  const units = BigInt(integer + fraction) - 1n
-  if (units < 0n) return undefined
-  const digits = String(units).padStart(fraction.length + 1, '0')
-  const pointAt = digits.length - fraction.length
-  return parseDecimal(`${digits.slice(0, pointAt)}.${digits.slice(pointAt)}`)
-}

@@ -1,23 +1,16 @@
 import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { doubleText, type Price } from './amounts.ts'
+import type { Price } from './amounts.ts'
 
-export function lastToEnd<Item extends Ending>(
-  items: readonly (Item | undefined)[],
-  now: Now,
-): Item | undefined {
+export function lastToEnd<Item extends Ending>(items: readonly Item[], now: Now): Item | undefined {
   let last: Item | undefined
   for (const item of items) last = later(last, item, now)
   return last
 }
 
 /** Of two that end at once the first. */
-export function later<Item extends Ending>(
-  one: Item | undefined,
-  other: Item | undefined,
-  now: Now,
-): Item | undefined {
-  if (one === undefined || other === undefined) return one ?? other
+export function later<Item extends Ending>(one: Item | undefined, other: Item, now: Now): Item {
+  if (one === undefined) return other
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
 
@@ -74,10 +67,6 @@ export class Entry implements NotedQuote, Price {
 
   get requestedAmount(): string {
     return this.terms.requestedAmount
-  }
-
-  get hash(): number {
-    return hash(this.terms.hash, doubleText(this.toValue))
   }
 
   get isUnreadable(): boolean {
@@ -140,8 +129,8 @@ export class Terms {
   readonly requestedAmount: string
   readonly hash: number
   quotes = 0
-  /** What was shown last comes last. */
-  readonly shown: Entry[] = []
+  /** What was shown last comes last. A list that is not changed: most have one quote, and room for no more. */
+  shown: readonly Entry[] = []
 
   constructor({ pairId, application, fromValue, requestedAmount }: NotedQuote, hash: number) {
     this.pairId = pairId
@@ -174,20 +163,23 @@ export class Terms {
    * one would never decide.
    */
   show(quote: Entry, now: Now): Entry | undefined {
-    const at = this.shown.findLastIndex(
-      // Numbers first: a price is looked for among a thousand.
-      ({ double, toValue }) => double === quote.double && toValue === quote.toValue,
-    )
-    const [known] = at === -1 ? [] : this.shown.splice(at, 1)
-    const last = later(quote, known, now) ?? quote
-    this.shown.push(last)
-    if (known === undefined) return this.shown.length > maxPrices ? this.shown.shift() : undefined
+    // Numbers first: a price is looked for among a thousand.
+    const isOfPrice = ({ double, toValue }: Entry) => double === quote.double && toValue === quote.toValue
+    const known = this.shown.findLast(isOfPrice)
+    if (known === undefined) {
+      const [first] = this.shown
+      const isFull = this.shown.length === maxPrices
+      this.shown = isFull ? [...this.shown.slice(1), quote] : [...this.shown, quote]
+      return isFull ? first : undefined
+    }
+    const last = later(quote, known, now)
+    this.remove(known)
+    this.shown = [...this.shown, last]
     const other = last === quote ? known : quote
     return other.partition === last.partition ? undefined : other
   }
 
   remove(quote: Entry): void {
-    const at = this.shown.indexOf(quote)
-    if (at !== -1) this.shown.splice(at, 1)
+    this.shown = this.shown.filter((one) => one !== quote)
   }
 }

@@ -71,7 +71,6 @@ const maxKeptBytes = 33_554_432
 /** An order that another replica claimed is over so long after its time, however slow that replica is. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
-const wasAnswered = 'The order with this Idempotency-Key was answered before.'
 
 /** What is said where there is no answer to give again. */
 const unanswered = {
@@ -133,7 +132,8 @@ export class OrderKeys {
     if (known?.state === 'unknown') known = (await this.#findElsewhere(id)) ?? known
     known ??= await this.#claim(id, digest)
     if (known !== undefined) {
-      exchange.outcome = { how: 'order-replayed', why: wasAnswered }
+      const why = 'The order with this Idempotency-Key was answered before.'
+      exchange.outcome = { how: 'order-replayed', why }
       return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
     }
     let state: State | undefined
@@ -217,7 +217,6 @@ export class OrderKeys {
     return found.map((one) => one && this.#knownOf(one)).find((known) => known && known.state !== 'sent')
   }
 
-  /** As a keeper has it. */
   #knownOf({ text, ageMs }: Kept): Known {
     const { digest, state } = decode(text)
     const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
@@ -267,7 +266,6 @@ export class OrderKeys {
   }
 }
 
-/** What is kept of an answer. */
 function stateOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
   const answer = { status, reason, rawHeaders, body }
   return bytesOf(answer) > maxAnswerBytes ? 'large' : answer

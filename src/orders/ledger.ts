@@ -156,8 +156,8 @@ export class Ledger {
   }
 
   /** In the order of noting. */
-  *entries(): Iterable<Entry> {
-    for (const entry of this.#list.slice(this.#first)) yield entry
+  entries(): readonly Entry[] {
+    return this.#list.slice(this.#first)
   }
 
   #find(quote: NotedQuote): Entry | undefined {

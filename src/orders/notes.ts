@@ -63,11 +63,11 @@ export class Notes implements QuoteNotes, JournalReader {
       pairId: briefText(quote.pairId),
       // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
       requestedAmount: flatText(ask.canonicalAmount),
-      cacheKey: flatText(ask.key ?? ''),
+      cacheKey: ask.key ?? '',
       application: briefText(ask.application),
+      partition: this.#parts.markOf(ask.partition),
       fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
       toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-      partition: this.#parts.markOf(ask.partition),
       expiresAtMs: quote.expiryMs,
       refusedFromMs: end.refusedFromMs,
       wallAheadMs: end.wallAheadMs,

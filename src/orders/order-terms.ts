@@ -79,24 +79,29 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   return { order: readTerms(json, options) }
 }
 
-function readTerms(json: object, options: OrderOptions): OrderTerms {
-  const named = options.quoteIdFields.flatMap((path) => {
+function readTerms(json: object, { quoteIdFields, header }: OrderOptions): OrderTerms {
+  const named = quoteIdFields.flatMap((path) => {
     const id = readId(json, path)
     return id === undefined ? [] : { id, isBare: path === 'id' }
   })
-  const [statedPair, statedAddress] = [ownProperty(json, 'pairId'), ownProperty(json, 'toAddress')]
+  const quoteIds = [...namedByHeader(header), ...named]
+  const [statedPair, toAddress] = [textIn(json, 'pairId'), textIn(json, 'toAddress')]
   const [fromAmount, toAmount] = [amountIn(json, 'fromAmount'), amountIn(json, 'toAmount')]
   // The order keeps these until it is answered, and the parser joins each text from its characters.
-  const pair = typeof statedPair === 'string' && statedPair !== '' ? flatText(statedPair) : undefined
+  const pair = statedPair && flatText(statedPair)
   return {
-    quoteIds: [...namedByHeader(options.header), ...named],
+    quoteIds,
     pair,
     foldedPair: pair && briefText(pair).toUpperCase(),
-    toAddress:
-      typeof statedAddress === 'string' && statedAddress !== '' ? flatText(statedAddress) : undefined,
+    toAddress: toAddress && flatText(toAddress),
     fromAmount: readAmount(fromAmount),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
   }
+}
+
+function textIn(json: object, name: string): string | undefined {
+  const value = ownProperty(json, name)
+  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** What the header Quotegate-Quote names, which is never a number of the client's own. */
@@ -171,7 +176,6 @@ function ownProperty(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value
 }
 
-/** Who sends an order. */
 export interface Orderer {
   readonly application: string | undefined
   /** Undefined: the client's address is not known, so no quote is its own. */

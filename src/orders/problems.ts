@@ -144,7 +144,6 @@ export function mayBeSent(error: unknown): boolean {
 /** The answer to an order, as the provider gave it. */
 export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
 
-/** Relays the provider's answer to an order, untouched. */
 export function relayAnswer(
   exchange: Exchange,
   { status, reason, rawHeaders, body }: KeptAnswer,

@@ -1,5 +1,5 @@
 import type { Clients } from '../client/client-address.ts'
-import { type ApplicationOf, isAddress, type Partition, type PartitionClient } from '../client/partition.ts'
+import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { awaitsContinue } from '../http/answer.ts'
@@ -74,12 +74,10 @@ interface SentOrder {
 
 interface HowToSend extends Sender, Pick<UpstreamRequest, 'kind' | 'decide'> {}
 
-/** What would become of an order. */
 type OrderExplanation =
   | { problem: string }
   | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
-/** POST /v3/orders/float and POST /v3/orders. */
 export class OrderRoutes {
   /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
   sent = 0
@@ -121,9 +119,9 @@ export class OrderRoutes {
 
   /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
-    const { clients, rateLimit } = this.#parts
+    const { clients, partitionOf, rateLimit } = this.#parts
     const { rawHeaders } = exchange.request
-    const order = await this.#judge(terms, clients.identify(exchange), rawHeaders)
+    const order = await this.#judge(terms, partitionOf(clients.identify(exchange), rawHeaders), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
@@ -135,8 +133,8 @@ export class OrderRoutes {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
     // Where clients have partitions, the person at the console has none.
-    const noClient = { address: undefined, peerTrusted: false }
-    const order = await this.#judge(terms, noClient, appName === '' ? [] : ['App-Name', appName])
+    const place = this.#parts.partitionOf({ address: undefined, peerTrusted: false }, [])
+    const order = await this.#judge(terms, place, appName === '' ? [] : ['App-Name', appName])
     return { order, decision: this.#decision(order) }
   }
 
@@ -146,16 +144,18 @@ export class OrderRoutes {
    */
   async #judge(
     terms: OrderTerms,
-    client: PartitionClient,
+    place: string | undefined,
     rawHeaders: readonly string[],
   ): Promise<FloatOrder> {
-    const { applicationOf, config, journals, ledger, markOf, partitionOf } = this.#parts
-    const place = partitionOf(client, rawHeaders)
-    const partition = markOf(place)
-    const application = briefText(applicationOf(rawHeaders) ?? '')
-    const orderer = { application, partition, isAddress: isAddress(place) }
+    const { applicationOf, config, journals, ledger, markOf } = this.#parts
+    const orderer = {
+      isAddress: isAddress(place),
+      partition: markOf(place),
+      application: briefText(applicationOf(rawHeaders) ?? ''),
+      marginMs: config.orders.expiryMarginMs,
+    }
     const othersKnown = (await journals.stream?.caughtUp()) ?? true
-    return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
+    return new FloatOrder(terms, { ...orderer, othersKnown }, ledger)
   }
 
   #decision(order: FloatOrder): FloatOrderDecision {
@@ -200,9 +200,11 @@ export class OrderRoutes {
         // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
         answerBegan: (head) => {
           status = head.status
-          if (used === undefined) return
-          if (mayBeAccepted(status)) notes.use(used)
-          else notes.orderRefused(used, order.partition)
+          const quote = used
+          if (quote === undefined) return
+          // What the connection calls is in the span of the request that it was made for.
+          if (mayBeAccepted(status)) inSpan(exchange.span, () => notes.use(quote))
+          else notes.orderRefused(quote, order.partition)
         },
       })
     } catch (error) {
@@ -222,7 +224,7 @@ export class OrderRoutes {
     { kind, decide, ...sender }: HowToSend,
   ): Promise<WholeAnswer> {
     const { clock, config, upstream } = this.#parts
-    const { response, span, target } = exchange
+    const { response, target } = exchange
     const times = new UpstreamTimes()
     exchange.times = times
     const decideIfAwaited = () => {
@@ -237,8 +239,6 @@ export class OrderRoutes {
         ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
         request: { kind, method: 'POST', target, headers, body, trace, decide: decideIfAwaited },
         ...sender,
-        // What the connection calls is in the span of the request that it was made for.
-        answerBegan: (head) => inSpan(span, () => sender.answerBegan?.(head)),
       })
     } finally {
       this.sent -= 1

@@ -120,11 +120,16 @@ export class AllTerms {
   file(entry: Entry, now: Now): void {
     const hidden = entry.isUnreadable ? entry : entry.terms.show(entry, now)
     if (hidden === undefined) return
-    for (const { at, isAlike } of this.placesOf(hidden)) {
-      const alike = this.#hidden.of(at).find(isAlike)
-      if (alike === undefined) this.#hidden.add(at, hidden)
-      else if (orderLeftMs(alike, now) <= orderLeftMs(hidden, now)) this.#hidden.replace(at, alike, hidden)
+    for (const place of this.placesOf(hidden)) {
+      const alike = this.#hiddenAt(place)
+      if (alike === undefined) this.#hidden.add(place.at, hidden)
+      else if (orderLeftMs(alike, now) <= orderLeftMs(hidden, now))
+        this.#hidden.replace(place.at, alike, hidden)
     }
+  }
+
+  #hiddenAt({ at, isAlike }: Place): Entry | undefined {
+    return this.#hidden.of(at).find(isAlike)
   }
 
   unfile(entry: Entry): void {
@@ -135,16 +140,21 @@ export class AllTerms {
   /** Where an entry is found that its terms do not show. Hashes may be equal by chance: what is alike is compared. */
   placesOf(entry: Entry): readonly Place[] {
     const { terms, partition, toValue, isUnreadable } = entry
+    const ofBoth = this.#placeOfBoth(terms, toValue, partition)
+    if (isUnreadable) return [ofBoth, this.#placeOfPair(fold(terms.pairId), partition)]
     const isOfPrice = (other: Entry) => other.terms === terms && other.toValue === toValue
-    const byPrice = { at: entry.hash, isAlike: isOfPrice }
-    if (!isUnreadable && partition === undefined) return [byPrice]
-    const who = this.#hashOfClient(partition)
-    const isBoth = (other: Entry) => isOfPrice(other) && other.partition === partition
-    const ofBoth = { at: mix(entry.hash, who), isAlike: isBoth }
-    if (isUnreadable) return [ofBoth, this.#placeOfPair(fold(entry.pairId), partition)]
+    const byPrice = { at: hash(terms.hash, doubleText(toValue)), isAlike: isOfPrice }
+    if (partition === undefined) return [byPrice]
     const isOfClient = (other: Entry) =>
       other.terms === terms && other.partition === partition && !other.isUnreadable
-    return [byPrice, ofBoth, { at: mix(terms.hash, who), isAlike: isOfClient }]
+    return [byPrice, ofBoth, { at: mix(terms.hash, this.#hashOfClient(partition)), isAlike: isOfClient }]
+  }
+
+  /** Of a price and a client; of answers that could not be read, which have no price, of their terms and a client. */
+  #placeOfBoth(terms: Terms, toValue: string, partition: string | undefined): Place {
+    const isAlike = (other: Entry) =>
+      other.terms === terms && other.toValue === toValue && other.partition === partition
+    return { at: mix(hash(terms.hash, doubleText(toValue)), this.#hashOfClient(partition)), isAlike }
   }
 
   /** Of answers that could not be read, whatever amount they were for. */
@@ -206,34 +216,25 @@ export class AllTerms {
           terms.application === application &&
           (isFrom(terms.fromValue) || isFrom(terms.requestedAmount)),
       )
-    if (meant.length < 2) return meant
     const isJust = ({ fromValue, requestedAmount }: Terms) =>
       fromValue === canonical || requestedAmount === canonical
-    return [...meant.filter(isJust), ...meant.filter((terms) => !isJust(terms))]
+    return meant.sort((left, right) => Number(isJust(right)) - Number(isJust(left)))
   }
 
   /** The orderer's own of the same price. */
   ownOf(same: Entry, { partition }: Orderer): Entry | undefined {
     if (partition === undefined || same.partition === partition) return same
-    const { terms, toValue } = same
-    return this.#hidden
-      .of(mix(same.hash, this.#hashOfClient(partition)))
-      .find((one) => one.partition === partition && one.terms === terms && one.toValue === toValue)
+    return this.#hiddenAt(this.#placeOfBoth(same.terms, same.toValue, partition))
   }
 
   /** An answer for the order's pair that was given to the orderer and that could not be read. */
   findUnreadable({ foldedPair }: OrderTerms, { partition }: Orderer): Entry | undefined {
     if (foldedPair === undefined) return undefined
-    const { at, isAlike } = this.#placeOfPair(foldedPair, partition)
-    return this.#hidden.of(at).find(isAlike)
+    return this.#hiddenAt(this.#placeOfPair(foldedPair, partition))
   }
 
   /** The answer to the same request of the same client that could not be read either. */
   unreadableLike(quote: NotedQuote): Entry | undefined {
-    const terms = this.of(quote)
-    const at = mix(hash(terms.hash, ''), this.#hashOfClient(quote.partition))
-    return this.#hidden
-      .of(at)
-      .find((one) => one.isUnreadable && one.terms === terms && one.partition === quote.partition)
+    return this.#hiddenAt(this.#placeOfBoth(this.of(quote), '', quote.partition))
   }
 }

@@ -1,14 +1,7 @@
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { answerInOneWrite, dateLine, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
-import {
-  addLength,
-  endToEndHeaders,
-  headerValues,
-  isCaching,
-  ownRequestId,
-  repeatableHeaders,
-} from '../http/headers.ts'
+import { addLength, endToEndHeaders, headerValues, isCaching, ownRequestId } from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { wireName } from '../server/swap-headers.ts'
@@ -23,7 +16,6 @@ interface WrittenHeaders {
   readonly lines: string | undefined
 }
 
-/** Writes quotes to clients. */
 export class QuoteWriter {
   readonly #events: Events
   /** The request headers that tell which quote a client gets. */
@@ -73,30 +65,27 @@ export class QuoteWriter {
     at: Now,
   ): void {
     const { response } = exchange
+    const { status, reason, body, headers: all, repeated } = answer.received
     const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
-    let headers = [...answer.headers, 'Cache-Status', bypass]
+    let headers = [...all, 'Cache-Status', bypass]
     if (answer.end !== undefined) {
       const ttl = this.#serve(pair, answer.end, at)
-      const status =
-        how === 'collapsed'
-          ? 'quotegate; fwd=uri-miss; collapsed'
-          : `quotegate; fwd=uri-miss; stored; ttl=${ttl}`
-      const own = ownHeaders(ttl, detail === undefined ? status : bypass)
+      const kept = how === 'collapsed' ? 'collapsed' : `stored; ttl=${ttl}`
+      const cacheStatus = detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
+      if (detail === undefined) exchange.outcome = { how, cacheStatus }
+      const own = ownHeaders(ttl, cacheStatus)
       // A shared quote came with another client's exchange, whose request id and trace are not for this client.
-      const received =
-        how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
-      if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
+      const received = how === 'collapsed' ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]
     }
     headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
     // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
     response.sendDate = answer.end !== undefined && headerValues(headers, 'date').length === 0
-    addLength(headers, answer)
-    const { status, reason, body } = answer
+    addLength(headers, { status, body })
     try {
       if (answerInOneWrite(response, { status, reason, headers }, body)) return
       writeReceivedHead(response, { status, reason, headers })

@@ -51,7 +51,8 @@ export interface AsksParts {
 /** Makes an Ask out of an HTTP request, and the headers of a quote call out of an Ask. */
 export class Asks {
   readonly #parts: AsksParts
-  readonly #keys: QuoteKeys
+  /** Replicas that share a store need the same one, or they miss each other's quotes. */
+  readonly #salt: string
   readonly #keyHeaders: readonly string[]
   readonly #wireNames: readonly string[]
   /** What is supplied goes out also where it is not part of the key. */
@@ -62,7 +63,7 @@ export class Asks {
   constructor(parts: AsksParts) {
     const { keyHeaders } = parts.config.quotes
     this.#parts = parts
-    this.#keys = new QuoteKeys(parts.sharedStore?.salt)
+    this.#salt = parts.sharedStore?.salt ?? randomBytes(32).toString('base64url')
     this.#keyHeaders = keyHeaders
     this.#wireNames = keyHeaders.map(wireName)
     this.#alwaysSupplied = [...parts.supplied].flatMap(([name, value]) =>
@@ -110,7 +111,7 @@ export class Asks {
       address: client.address,
       key: undefined,
     }
-    if (ask.partition !== undefined) ask.key = this.#keys.of(ask)
+    if (ask.partition !== undefined) ask.key = keyOf(ask, this.#salt)
     return ask
   }
 
@@ -146,20 +147,14 @@ function refuseAppName(value: string | undefined): void {
  * because it is only another spelling of the other parts. A digest: headers may be secret, others can read the store that
  * replicas share, and the ledger bounds the number of keys, not their bytes.
  */
-export class QuoteKeys {
-  readonly #salt: string
-
-  /** `salt`: random by default. Replicas that share a store need the same salt, or they miss each other's quotes. */
-  constructor(salt = randomBytes(32).toString('base64url')) {
-    this.#salt = salt
-  }
-
-  of({ pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedAsk): string {
-    const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
-    let text = this.#salt + asked + field(canonicalAmount) + field(partition ?? '') + field(query)
-    for (const [name, value] of keyedHeaders) text += field(name) + (value === undefined ? '-' : field(value))
-    return hash('sha256', text, 'base64url')
-  }
+export function keyOf(
+  { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedAsk,
+  salt: string,
+): string {
+  const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
+  let text = salt + asked + field(canonicalAmount) + field(partition ?? '') + field(query)
+  for (const [name, value] of keyedHeaders) text += field(name) + (value === undefined ? '-' : field(value))
+  return hash('sha256', text, 'base64url')
 }
 
 /** The length in front makes each part self-delimiting: no byte that a client sends can imitate a boundary. */

@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
 import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
@@ -55,22 +54,11 @@ export class QuoteCache {
     })
   }
 
-  /** The quote that is live at that moment, which is a hit. */
   hit(key: string | undefined, at: Now): StoredQuote | undefined {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
-    if (kept === undefined || !this.#isLive(kept.quote, at)) return undefined
+    if (kept === undefined || serveLeftMs(kept.quote.end, at) <= this.#minValidityMs) return undefined
     kept.hits += 1
     return kept.quote
-  }
-
-  /** The same for a request that was counted before. */
-  live(key: string | undefined, at: Now): StoredQuote | undefined {
-    const quote = key === undefined ? undefined : this.get(key)
-    return quote !== undefined && this.#isLive(quote, at) ? quote : undefined
-  }
-
-  #isLive({ end }: StoredQuote, at: Now): boolean {
-    return serveLeftMs(end, at) > this.#minValidityMs
   }
 
   /** What was kept last under this key, even if it has expired. */
@@ -96,7 +84,7 @@ export class QuoteCache {
       ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs
     const kept = { quote, hits: before?.hits ?? 0, drift, refreshWithinMs }
-    this.#quotes.set(flatText(key), kept)
+    this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
     this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
     return true
@@ -115,14 +103,11 @@ export class QuoteCache {
     if (kept !== undefined) kept.refreshWithinMs = 0
   }
 
-  /** Unless there is a newer quote under the key. Returns whether that quote was there. */
-  forget(key: string, quoteId: string): boolean {
-    return this.#quotes.peek(key)?.quote.id === quoteId && this.#quotes.delete(key)
-  }
-
   /** Forgets the quote of this id wherever it is under one of these keys. Returns under how many it was. */
   forgetAll(keys: readonly string[], quoteId: string): number {
-    return keys.filter((key) => this.forget(key, quoteId)).length
+    // There may be a newer quote under the key.
+    const had = keys.filter((key) => this.#quotes.peek(key)?.quote.id === quoteId && this.#quotes.delete(key))
+    return had.length
   }
 
   /** Most recently used first. Iterating does not change that order. */

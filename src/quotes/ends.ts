@@ -1,5 +1,4 @@
 import type { Ending, Now } from '../clock.ts'
-import { headerValues } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
@@ -15,9 +14,10 @@ export function serveLeftMs(end: Omit<End, 'refusedFromMs'>, { nowMs, steadyMs }
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
 }
 
-/** Of an answer, what tells the provider's time: its `Date`, and when it was sent for and received by our two clocks. */
+/** Of an answer, what tells the provider's time: two headers, and when it was sent for and received by our two clocks. */
 interface DatedAnswer {
-  readonly rawHeaders: readonly string[]
+  readonly date: string | undefined
+  readonly age: string | undefined
   readonly receivedAtMs: number
   readonly sentSteadyMs: number
   readonly receivedSteadyMs: number
@@ -96,11 +96,9 @@ function isLife(ms: number): boolean {
 }
 
 /** Undefined: the answer has no readable `Date`, or it is out of a cache, its `Date` with it (RFC 9111 5.1). */
-function readDate({ rawHeaders, receivedAtMs }: DatedAnswer): number | undefined {
-  const [date, ...further] = headerValues(rawHeaders, 'date')
+function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {
   // An Age that is not a number still says that the answer has an age.
-  const hasAge = headerValues(rawHeaders, 'age').some((age) => !/^0+$/.test(age))
-  return date === undefined || further.length > 0 || hasAge ? undefined : readHttpDate(date, receivedAtMs)
+  return date !== undefined && /^0+(?:\n0+)*$/.test(age) ? readHttpDate(date, receivedAtMs) : undefined
 }
 
 /** It was written at some moment between our sending and our receiving. */

@@ -75,9 +75,9 @@ export class Flight {
   }
 
   /** Whether a client that waits here may have the answer. */
-  isFor({ target, address }: Ask, { status, notKept }: QuoteAnswer): boolean {
+  isFor({ target, address }: Ask, { received, notKept }: QuoteAnswer): boolean {
     // Another spelling of the amount may be read as the right amount, or not be refused.
-    if (notKept !== 'other-amount' && !isRefusal(status)) return true
+    if (notKept !== 'other-amount' && !isRefusal(received.status)) return true
     if (target !== this.#target) return false
     // Whether a client is refused may depend on its place.
     return notKept === 'other-amount' || address === this.#address

@@ -11,12 +11,6 @@ import { readHttpDate } from './ends.ts'
 /** As whom a quote call is made, as the provider sees it. */
 type Caller = Pick<Ask, 'application' | 'authorization' | 'address'>
 
-interface CoolDown {
-  readonly application: string
-  readonly address: string
-  readonly leftMs: number
-}
-
 const maxCallers = 1_000
 const leastMs = 1_000
 const mostMs = 30_000
@@ -65,7 +59,7 @@ export class ProviderLimit {
     if (leftMs === 0) this.#events.coolDownBegan(application, address, forMs)
   }
 
-  list(): CoolDown[] {
+  list() {
     return [...this.#byCaller.values()]
       .map((one) => ({ application: one.application, address: one.address, leftMs: this.#leftOf(one) }))
       .filter(({ leftMs }) => leftMs > 0)
@@ -91,16 +85,12 @@ export function isProviderLimit(error: unknown): boolean {
  * Date, because both are of the same clock; without one, from `nowMs`, which is ours.
  */
 export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): number | undefined {
+  const [date = ''] = headerValues(rawHeaders, 'date')
   const waits = headerValues(rawHeaders, 'retry-after').flatMap((value) => {
     const text = value.trim()
     if (/^\d+$/.test(text)) return [Number(text) * 1_000]
     const untilMs = readHttpDate(text, nowMs)
-    return untilMs === undefined ? [] : [Math.max(0, untilMs - answeredAtMs(rawHeaders, nowMs))]
+    return untilMs === undefined ? [] : [Math.max(0, untilMs - (readHttpDate(date, nowMs) ?? nowMs))]
   })
   return waits.length === 0 ? undefined : Math.max(...waits)
-}
-
-function answeredAtMs(rawHeaders: readonly string[], nowMs: number): number {
-  const [date] = headerValues(rawHeaders, 'date')
-  return (date === undefined ? undefined : readHttpDate(date, nowMs)) ?? nowMs
 }

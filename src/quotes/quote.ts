@@ -21,15 +21,18 @@ export interface StoredQuote {
   readonly end: End
 }
 
-type Received = Pick<WholeAnswer, 'status' | 'reason' | 'body'>
+interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
+  /** End-to-end headers as received, without cookies. */
+  readonly headers: readonly string[]
+  /** Those that an answer to another client repeats. */
+  readonly repeated: readonly string[]
+}
 
 /** What a quote call brought. */
 export class QuoteAnswer {
-  readonly status: number
-  readonly reason: string
-  /** End-to-end headers as received, without cookies. */
-  readonly headers: readonly string[]
-  readonly body: Buffer
+  readonly received: Received
+  /** When it came. */
+  readonly at: Now
   /** The quote in it and when that is over, even if it is over already: orders are judged by it. */
   given: GivenQuote | undefined = undefined
   /** In its place, what a client may take for a quote and cannot be read. */
@@ -46,23 +49,23 @@ export class QuoteAnswer {
   /** Another replica has fetched this quote, so it is answered as a hit. */
   found: StoredQuote | undefined = undefined
 
-  constructor({ status, reason, body }: Received, headers: readonly string[]) {
-    this.status = status
-    this.reason = reason
-    this.headers = headers
-    this.body = body
+  constructor(received: Received, at: Now) {
+    this.received = received
+    this.at = at
   }
 
   /** A quote out of the cache that replicas share. */
-  static found(quote: StoredQuote): QuoteAnswer {
-    const answer = new QuoteAnswer({ status: 200, reason: 'OK', body: noBytes }, quote.headers)
+  static found(quote: StoredQuote, at: Now): QuoteAnswer {
+    const { headers } = quote
+    const answer = new QuoteAnswer({ ...foundHead, headers, repeated: headers }, at)
     answer.found = quote
+    answer.stored = quote
     answer.end = quote.end
     return answer
   }
 }
 
-const noBytes = Buffer.alloc(0)
+const foundHead = { status: 200, reason: 'OK', body: Buffer.alloc(0) }
 
 export interface GivenQuote {
   readonly quote: Quote
@@ -77,21 +80,25 @@ export interface AnswerReaderParts {
 
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
 export class AnswerReader {
-  readonly #parts: AnswerReaderParts
+  readonly #maxBytes: number
+  readonly #events: Events
   readonly #ends: Ends
   readonly #oneList = createOneList()
   #cacheControlWasIgnored = false
 
-  constructor(parts: AnswerReaderParts) {
-    this.#parts = parts
-    this.#ends = new Ends(parts.clockDifference)
+  constructor({ config, events, clockDifference }: AnswerReaderParts) {
+    this.#maxBytes = config.quotes.maxBytes
+    this.#events = events
+    this.#ends = new Ends(clockDifference)
   }
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
   read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
-    const { status, rawHeaders, body } = whole
-    const [vary, cacheControl, contentCoding] = linesOf(rawHeaders, marks)
-    const answer = new QuoteAnswer(whole, answerHeaders(status, rawHeaders, dropsCookies))
+    const { status, reason, rawHeaders, body } = whole
+    const [vary, cacheControl, contentCoding, date, age] = linesOf(rawHeaders, marks)
+    const headers = answerHeaders(status, rawHeaders, dropsCookies)
+    const repeated = status === 200 ? this.#oneList(repeatableHeaders(rawHeaders)) : headers
+    const answer = new QuoteAnswer({ status, reason, headers, repeated, body }, at)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       answer.notKept = 'status'
@@ -108,21 +115,26 @@ export class AnswerReader {
       answer.lookalike = coded
       return answer
     }
-    const reading = readQuote(body, asked)
-    const { quote } = reading
-    const end = quote && this.#ends.endOf(whole, quote.expiryMs)
+    const { quote, reason: unusable } = readQuote(body, asked)
+    const end = quote && this.#ends.endOf({ ...whole, date, age }, quote.expiryMs)
     if (quote === undefined || end === undefined) {
-      answer.notKept = reading.reason ?? untimely(reading.quote, whole)
+      answer.notKept = unusable ?? (quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired')
       answer.lookalike = readLookalike(body)
       return answer
     }
     answer.given = { quote, end }
-    if (serveLeftMs(end, at) <= 0) answer.notKept = 'expired'
+    if (serveLeftMs(end, at) <= 0) {
+      answer.notKept = 'expired'
+      return answer
+    }
+    answer.end = end
+    if (isPersonal) answer.notKept = 'vary'
+    else if (body.length > this.#maxBytes) answer.notKept = 'too-large'
     else {
-      answer.end = end
-      if (isPersonal) answer.notKept = 'vary'
-      else if (body.length > this.#parts.config.quotes.maxBytes) answer.notKept = 'too-large'
-      else answer.stored = this.#toStored(answer.given, whole, at)
+      const text = body.toString('latin1')
+      const lifeMs = Math.round(quote.expiryMs - at.nowMs)
+      const id = sliceOf(text, quote.id)
+      answer.stored = { id, body: text, headers: repeated, lifeMs, expiresAtMs: quote.expiryMs, end }
     }
     return answer
   }
@@ -132,26 +144,9 @@ export class AnswerReader {
     if (this.#cacheControlWasIgnored) return
     const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
     if (directive === undefined) return
-    this.#parts.events.cacheControlIgnored(directive)
+    this.#events.cacheControlIgnored(directive)
     this.#cacheControlWasIgnored = true
   }
-
-  #toStored({ quote, end }: GivenQuote, answer: WholeAnswer, { nowMs }: Now): StoredQuote {
-    const body = answer.body.toString('latin1')
-    return {
-      id: sliceOf(body, quote.id),
-      body,
-      headers: this.#oneList(repeatableHeaders(answer.rawHeaders)),
-      lifeMs: Math.round(quote.expiryMs - nowMs),
-      expiresAtMs: quote.expiryMs,
-      end,
-    }
-  }
-}
-
-/** Why neither of the witnesses of its end is believed. */
-function untimely({ expiryMs }: Quote, { receivedAtMs }: WholeAnswer): NotKeptReason {
-  return expiryMs > receivedAtMs ? 'expiry-too-far' : 'expired'
 }
 
 /** Its body is not read. */
@@ -159,7 +154,7 @@ const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
-const marks = ['vary', 'cache-control', 'content-encoding']
+const marks = ['vary', 'cache-control', 'content-encoding', 'date', 'age']
 
 /** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
 function sliceOf(whole: string, text: string): string {
@@ -167,11 +162,9 @@ function sliceOf(whole: string, text: string): string {
   return at === -1 ? text : whole.slice(at, at + text.length)
 }
 
-const noMembers: readonly string[] = []
-
 /** The members of a list that is spread over the lines of one header. */
 function membersOf(lines: string | undefined): readonly string[] {
-  if (lines === undefined) return noMembers
+  if (lines === undefined) return []
   return lines
     .toLowerCase()
     .split(/[,\n]/)
@@ -179,28 +172,8 @@ function membersOf(lines: string | undefined): readonly string[] {
     .filter((part) => part !== '')
 }
 
-export interface Amount {
-  assetId: string
-  /** As the provider wrote it. */
-  value: string
-}
-
-export interface Quote {
-  id: string
-  pairId: string
-  fromAmount: Amount
-  toAmount: Amount
-  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
-  expiryMs: number
-}
-
-/** Why an answer cannot be kept as a quote, whatever came with it. */
-type UnusableReason = Extract<
-  NotKeptReason,
-  'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
->
-
-type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: UnusableReason }
+/** `reason`: why it cannot be kept as a quote, whatever came with it. */
+type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: NotKeptReason }
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
@@ -214,6 +187,12 @@ export const quoteWithoutExpiry = z.object({
   toAmount: amount,
   expiry: z.unknown().optional(),
 })
+
+/** Amounts as the provider wrote them. */
+export interface Quote extends Omit<z.infer<typeof quoteWithoutExpiry>, 'expiry'> {
+  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
+  readonly expiryMs: number
+}
 
 /** `asked`: the canonical amount that the quote was asked for; without it, the quote may be for any amount. */
 export function readQuote(body: Buffer, asked?: string): QuoteReading {

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
-import type { Lookup, NotKeptReason } from '../events.ts'
+import type { Lookup } from '../events.ts'
 import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
 import { traceOf } from '../server/swap-headers.ts'
-import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
+import { fetchWhole } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
@@ -130,8 +130,12 @@ export class QuoteRoute {
           client.askAgain('the answer of the call that it waited for may not be shared')
           entry = undefined
         } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
-          if (asks === maxAsks) throw expiredWaiting()
-          client.askAgain(`${asks} quotes in a row expired before they could be written`)
+          const what = `${asks} quotes in a row expired before they could be`
+          if (asks === maxAsks) {
+            const detail = `${what} sent to this client. Request the quote again.`
+            throw new Problem('quote-expired-waiting', { detail })
+          }
+          client.askAgain(`${what} written`)
           asks += 1
           entry = ask.key
         } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
@@ -140,7 +144,7 @@ export class QuoteRoute {
           const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }
-        const quote = cache.live(ask.key, at)
+        const quote = cache.hit(ask.key, at)
         if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
       }
     } finally {
@@ -191,45 +195,31 @@ export class QuoteRoute {
 
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
-    const { clock, events, notes, providerLimit, rateLimit, sharedQuotes } = this.#parts
-    const { exchange, ask, lookup, replaces } = cause
-    const { entry } = flight
-    const isRefresh = replaces !== undefined
+    const { cache, clock, events, notes, sharedQuotes } = this.#parts
+    const { ask, lookup, replaces } = cause
+    const { key } = ask
     let held: QuoteOrLock | undefined
     try {
-      if (sharedQuotes !== undefined && ask.key !== undefined && entry !== undefined) {
-        held = await sharedQuotes.quoteOrLock(ask.key, { flight, waits: entry === ask.key, known: replaces })
+      if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined) {
+        held = await sharedQuotes.quoteOrLock(key, { flight, waits: flight.entry === key, known: replaces })
         flight.waited = held.waited
       }
-      if (lookup !== undefined) events.quoteLookedUp(held?.quote === undefined ? lookup : 'shared')
-      if (held?.quote !== undefined) {
-        notes.noteFound(held.quote, ask)
-        const found = QuoteAnswer.found(held.quote)
-        found.notKept = this.#keep(ask.key, held.quote, lookAt(clock), isRefresh)
-        return found
+      const found = held?.quote
+      if (lookup !== undefined) events.quoteLookedUp(found === undefined ? lookup : 'shared')
+      if (found !== undefined) notes.noteFound(found, ask)
+      const answer =
+        found === undefined
+          ? await this.#askProvider(cause, flight, held)
+          : QuoteAnswer.found(found, lookAt(clock))
+
+      const { stored, at } = answer
+      if (key !== undefined && stored !== undefined) {
+        // An order may have used it while its call was under way.
+        if (notes.wasUsed(stored)) answer.notKept = 'used'
+        else if (!cache.keep(key, stored, at, { isRefresh: replaces !== undefined }))
+          answer.notKept = 'too-large'
       }
-
-      flight.throwIfLeft()
-      const times = new UpstreamTimes()
-      if (!isRefresh) exchange.times = times
-      providerLimit.check(ask)
-      // The call is under way before it is counted, so that other clients wait for it instead of being counted
-      // themselves: a crowd that needs one call would use up the limits of many.
-      if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
-      flight.throwIfLeft()
-      const whole = await this.#callProvider(cause, flight, times)
-      const at = lookAt(clock)
-      const answer = this.#reader.read(whole, ask.canonicalAmount, at)
-
-      const { given, lookalike } = answer
-      const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
-      // In one write with the note. Clients need not wait for the store to have it.
-      if (held !== undefined && answer.stored !== undefined && !notes.wasUsed(answer.stored))
-        held.put(answer.stored)
-      // No client has it before every replica can judge an order for it.
-      await noted
-      answer.notKept ??= this.#keep(ask.key, answer.stored, at, isRefresh)
-      if (answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
+      if (found === undefined && answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
       return answer
     } finally {
       held?.release()
@@ -238,44 +228,48 @@ export class QuoteRoute {
     }
   }
 
-  #callProvider({ exchange, ask }: CallCause, flight: Flight, times: UpstreamTimes): Promise<WholeAnswer> {
-    const { clock, config, events, providerLimit, upstream } = this.#parts
-    return fetchWhole({
-      upstream,
-      clock,
-      totalTimeoutMs: config.upstream.totalTimeoutMs,
+  async #askProvider(
+    { exchange, ask, replaces }: CallCause,
+    flight: Flight,
+    held: QuoteOrLock | undefined,
+  ): Promise<QuoteAnswer> {
+    const { clock, config, events, notes, providerLimit, rateLimit, upstream } = this.#parts
+    flight.throwIfLeft()
+    const times = new UpstreamTimes()
+    if (replaces === undefined) exchange.times = times
+    providerLimit.check(ask)
+    // The call is under way before it is counted, so that other clients wait for it instead of being counted
+    // themselves: a crowd that needs one call would use up the limits of many.
+    if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
+    flight.throwIfLeft()
+    const whole = await fetchWhole({
+      ...{ upstream, clock, times, leaving: flight, totalTimeoutMs: config.upstream.totalTimeoutMs },
       request: {
-        kind: { quoteOf: foldPair(ask.pair) },
         method: 'GET',
         target: ask.target,
         headers: this.#asks.headersOf(ask, exchange),
         body: null,
+        kind: { quoteOf: foldPair(ask.pair) },
         trace: traceOf(exchange, true),
       },
-      leaving: flight,
-      times,
       // Counted here, so that neither an open breaker nor a second try counts.
       sent() {
         if (times.sentAtMs === undefined) events.quoteCalled(ask.pair)
       },
-      answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
-        if (status !== 429) return
-        providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
+      // At its head, because the rest of the answer may take as long as a call may, or never come.
+      answerBegan({ status, rawHeaders, receivedAtMs }) {
+        if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
       },
     })
-  }
+    const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
 
-  /** Returns why the quote is not in memory; undefined also for a client that shares none. */
-  #keep(
-    key: string | undefined,
-    quote: StoredQuote | undefined,
-    at: Now,
-    isRefresh: boolean,
-  ): NotKeptReason | undefined {
-    if (key === undefined || quote === undefined) return undefined
-    // An order may have used it while its call was under way.
-    if (this.#parts.notes.wasUsed(quote)) return 'used'
-    return this.#parts.cache.keep(key, quote, at, { isRefresh }) ? undefined : 'too-large'
+    const { at, given, lookalike, stored } = answer
+    const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
+    // In one write with the note. Clients need not wait for the store to have it.
+    if (held !== undefined && stored !== undefined && !notes.wasUsed(stored)) held.put(stored)
+    // No client has it before every replica can judge an order for it.
+    await noted
+    return answer
   }
 }
 
@@ -285,10 +279,4 @@ export class QuoteRoute {
  */
 function ownEntry({ key, address, target }: Ask): string {
   return JSON.stringify([key, address, target])
-}
-
-function expiredWaiting(): Problem {
-  return new Problem('quote-expired-waiting', {
-    detail: `${maxAsks} quotes in a row expired before they could be sent to this client. Request the quote again.`,
-  })
 }

@@ -83,13 +83,9 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
     // A server writes the Date of up to a quarter of a second ago, in whole seconds.
     const cut = shown === undefined ? undefined : Math.floor((shown - random() * 250) / 1_000) * 1_000
     const age = ageOf(random)
-    const rawHeaders = [
-      ...['Content-Type', 'application/json'],
-      ...(cut === undefined ? [] : ['date', new Date(cut).toUTCString()]),
-      ...(age === undefined ? [] : ['Age', age]),
-    ]
+    const date = cut === undefined ? undefined : new Date(cut).toUTCString()
     const times = { sentSteadyMs: steadyMs(sentMs), receivedSteadyMs: steadyMs(receivedMs) }
-    const end = ends.endOf({ rawHeaders, ...times, receivedAtMs: nowMs(receivedMs) }, expiresAtMs)
+    const end = ends.endOf({ date, age, ...times, receivedAtMs: nowMs(receivedMs) }, expiresAtMs)
     yield {
       sentMs,
       receivedMs,

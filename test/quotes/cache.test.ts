@@ -56,16 +56,16 @@ it('a quote stays when it has just expired, until the next one of its key', () =
 it('a quote is forgotten by key and id, and that is reported; a newer one stays, and one of another key', () => {
   const { cache, keep } = cacheOf()
   keep('key', { id: 'used' })
-  expect([cache.forget('key', 'older'), cache.forget('other', 'used')]).toEqual([false, false])
+  expect([cache.forgetAll(['key'], 'older'), cache.forgetAll(['other'], 'used')]).toEqual([0, 0])
   expect(cache.get('key')?.id).toBe('used')
-  expect([cache.forget('key', 'used'), cache.forget('key', 'used')]).toEqual([true, false])
+  expect([cache.forgetAll(['key', 'other'], 'used'), cache.forgetAll(['key'], 'used')]).toEqual([1, 0])
   expect(cache.get('key')).toBeUndefined()
 })
 
 it('no more entries are kept than may be: what was used least recently goes, which alone is reported', () => {
   const { cache, keep, dropped } = cacheOf({ cacheEntries: 3 })
   for (const key of ['a', 'b', 'c', 'c']) keep(key)
-  cache.forget('c', 'quote-1')
+  cache.forgetAll(['c'], 'quote-1')
   keep('d')
   expect(dropped).toEqual([])
   cache.get('a')
@@ -109,7 +109,7 @@ it('how much more or less the next quote of a key gives for an amount is reporte
   // The provider rounds the amount that is swapped.
   keep('a', priced('0.2', '202', 'ETH_€'))
   keep('b', priced('0.1', '300'))
-  cache.forget('a', 'quote-1')
+  cache.forgetAll(['a'], 'quote-1')
   keep('a', priced('0.1', '400'))
   expect(moves).toEqual([
     ['', undefined],
