@@ -17,7 +17,7 @@ interface Served {
   /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
   readonly exchanges: { readonly inFlight: number }
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
-  readonly orders: { readonly sent: number }
+  readonly orders: { readonly underWay: number }
 }
 
 interface Urls {
@@ -143,7 +143,7 @@ export class Lifecycle {
     // get what is left of the same time.
     const closedAtMs = performance.now()
     const leftMs = Math.max(0, timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
-    const isBusy = () => exchanges.inFlight > 0 || orders.sent > 0
+    const isBusy = () => exchanges.inFlight > 0 || orders.underWay > 0
     while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
     return Math.max(noticeCutMs, closedAtMs + leftMs - performance.now())
   }

@@ -66,7 +66,7 @@ interface OrderParts {
 }
 
 /** What goes to the provider if the order is sent. Until then it is judged, and nothing has gone out. */
-interface SentOrder {
+interface OrderToSend {
   readonly headers: string[]
   readonly body: SentBody
   readonly readAtMs: number
@@ -80,7 +80,7 @@ type OrderExplanation =
 
 export class OrderRoutes {
   /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
-  sent = 0
+  underWay = 0
   readonly #parts: OrderParts
 
   constructor(parts: OrderParts) {
@@ -100,7 +100,7 @@ export class OrderRoutes {
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
-    const sent = { headers, body, readAtMs: clock.timers.steadyMs() }
+    const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
@@ -112,20 +112,22 @@ export class OrderRoutes {
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer =
       key === undefined
-        ? await this.#order(terms, exchange, sent)
-        : await keys.once(exchange, { key, headers, bytes, terms }, () => this.#order(terms, exchange, sent))
+        ? await this.#order(terms, exchange, toSend)
+        : await keys.once(exchange, { key, headers, bytes, terms }, () =>
+            this.#order(terms, exchange, toSend),
+          )
     relayAnswer(exchange, answer, terms)
   }
 
   /** Sends the float order unless its verdict or a limit says otherwise. */
-  async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
+  async #order(terms: OrderTerms, exchange: Exchange, toSend: OrderToSend): Promise<WholeAnswer> {
     const { clients, partitionOf, rateLimit } = this.#parts
     const { rawHeaders } = exchange.request
     const order = await this.#judge(terms, partitionOf(clients.identify(exchange), rawHeaders), rawHeaders)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#sendFloat(order, exchange, sent)
+    return this.#sendFloat(order, exchange, toSend)
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
@@ -180,12 +182,12 @@ export class OrderRoutes {
     throw verdict.state === 'expired' ? expiredProblem(terms, verdict) : unknownProblem()
   }
 
-  async #sendFloat(order: FloatOrder, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
+  async #sendFloat(order: FloatOrder, exchange: Exchange, toSend: OrderToSend): Promise<WholeAnswer> {
     const { events, notes } = this.#parts
     let used: NotedQuote | undefined
     let status = 0
     try {
-      return await this.#send(exchange, sent, {
+      return await this.#send(exchange, toSend, {
         kind: 'float-order',
         decide: () => {
           const askAgainInMs = order.judgeAgain()
@@ -220,7 +222,7 @@ export class OrderRoutes {
    */
   async #send(
     exchange: Exchange,
-    { headers, body, readAtMs }: SentOrder,
+    { headers, body, readAtMs }: OrderToSend,
     { kind, decide, ...sender }: HowToSend,
   ): Promise<WholeAnswer> {
     const { clock, config, upstream } = this.#parts
@@ -233,7 +235,7 @@ export class OrderRoutes {
       return decide?.() ?? Number.POSITIVE_INFINITY
     }
     const trace = traceOf(exchange, true)
-    this.sent += 1
+    this.underWay += 1
     try {
       return await fetchWhole({
         ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
@@ -241,7 +243,7 @@ export class OrderRoutes {
         ...sender,
       })
     } finally {
-      this.sent -= 1
+      this.underWay -= 1
     }
   }
 
@@ -259,7 +261,7 @@ export class OrderRoutes {
     if (key === undefined && awaitsContinue(response))
       upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
-    const sent = { headers, body, readAtMs: clock.timers.steadyMs() }
+    const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     let terms: OrderTerms | undefined
     try {
       if (key !== undefined && bytes === undefined) throw tooLarge()
@@ -275,7 +277,7 @@ export class OrderRoutes {
       const answer = await keys.once(exchange, { key, headers, bytes, terms }, async () => {
         await this.#refuseQuote(quoteIds)
         await rateLimit?.count(exchange)
-        return this.#send(exchange, sent, { kind: 'order' })
+        return this.#send(exchange, toSend, { kind: 'order' })
       })
       relayAnswer(exchange, answer, terms)
     } catch (error) {

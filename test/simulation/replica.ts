@@ -133,7 +133,7 @@ export class Replica {
   async close(): Promise<void> {
     this.isServing = false
     const { exchanges, orders } = this.parts
-    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orders.sent > 0; ms += 100)
+    for (let ms = 0; ms < 20_000 && exchanges.inFlight + orders.underWay > 0; ms += 100)
       await new Promise<void>((resolve) => this.timers.setTimeout(resolve, 100))
     await closeAll(this.#closes.map((close) => () => close(0)))
     for (const line of this.#lines) line.destroy()
@@ -145,7 +145,7 @@ export class Replica {
     const counts = {
       exchanges: exchanges.inFlight,
       flights: cache.flights.size,
-      orders: orders.sent,
+      orders: orders.underWay,
       'bytes of bodies': bodies.heldBytes,
       connections: upstream.connections.busy + upstream.connections.lanes.waiting,
       calls: upstream.inFlight,
