@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
-import type { RateLimiter } from '../client/rate-limiter.ts'
+import { createMemoryRateLimiter, type RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/problems.ts'
@@ -72,9 +72,8 @@ export async function rateLimitIfSet(
     if (limiter !== undefined) basics.log.warn({}, idleRateLimiter)
     return undefined
   }
-  const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
   const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
-  const inMemory = createMemoryRateLimiter({ perMinute })
+  const inMemory = createMemoryRateLimiter(perMinute)
   const shared = sharedStore && createSharedRateLimiter({ sharedStore, fallback: inMemory })
   return new RateLimit({ ...basics, limiter: limiter ?? shared ?? inMemory, by })
 }

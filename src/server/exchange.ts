@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientAddress } from '../client/client-address.ts'
-import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
@@ -59,8 +58,8 @@ export class Exchange {
   missed = false
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */
   times: UpstreamTimes | undefined = undefined
-  /** Set once the request was counted against a rate limit. */
-  rateLimit: RateLimitStanding | undefined = undefined
+  /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
+  rateLimit: { readonly allowed: boolean; readonly fields: readonly string[] } | undefined = undefined
 
   constructor(
     request: IncomingMessage,
