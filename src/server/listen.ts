@@ -52,25 +52,16 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
   const release = holdRequests(server)
   await untilNothingArrives(server, maxArrivingMs)
   const startedAtMs = performance.now()
-  let isOpen = true
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => {
-      isOpen = false
-      resolve()
-    })
+  const closed = new Promise<boolean>((resolve) => {
+    server.close(() => resolve(true))
   })
   release()
   // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
-  const sweep = async () => {
-    for (;;) {
-      await Promise.race([closed, setTimeout(sweepEveryMs, undefined, { ref: false })])
-      if (!isOpen) return
-      await untilNothingArrives(server, sweepEveryMs)
-      server.closeIdleConnections()
-      if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
-    }
+  while (!(await Promise.race([closed, setTimeout(sweepEveryMs, false, { ref: false })]))) {
+    await untilNothingArrives(server, sweepEveryMs)
+    server.closeIdleConnections()
+    if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
   }
-  await Promise.all([closed, sweep()])
   deadline.clear()
 }
 
