@@ -6,6 +6,7 @@ import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { SettingsError } from '../config/problems.ts'
 import { Events } from '../events.ts'
+import { createAreaReader } from '../http/area.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -30,8 +31,6 @@ import { QuoteRoute } from '../quotes/route.ts'
 import { QuotesOfAll } from '../replicas/quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { Exchanges } from '../server/app.ts'
-import { createAreaReader } from '../server/area.ts'
-import { createRequestIds } from '../server/exchange.ts'
 import { PassThroughRoute } from '../server/passthrough.ts'
 import { RateLimit } from '../server/rate-limit.ts'
 import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
@@ -86,7 +85,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
 
   // What the ways of requests share.
-  const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
+  const exchanges = new Exchanges({ readTarget, tracing }, events)
   const { perMinute, by } = config.rateLimit
   const limiter = perMinute > 0 && (overrides.rateLimiter ?? (await ownLimiter(perMinute, sharedStore)))
   const rateLimit = limiter ? new RateLimit({ limiter, by, applicationOf, clients, events }) : undefined

@@ -17,7 +17,6 @@ export type Outcome =
 /** What all exchanges of a gateway are made with. */
 export interface ExchangeMaker {
   readTarget(rawTarget: string): TargetReading
-  nextId(): string
   /** Undefined: nothing is traced. */
   readonly tracing: Tracing | undefined
 }
@@ -61,11 +60,7 @@ export class Exchange {
   /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
   rateLimit: { readonly allowed: boolean; readonly fields: readonly string[] } | undefined = undefined
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { readTarget, nextId, tracing }: ExchangeMaker,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, { readTarget, tracing }: ExchangeMaker) {
     const { rawHeaders, socket, url = '' } = request
     this.request = request
     this.response = response
@@ -75,7 +70,7 @@ export class Exchange {
     this.target = 'target' in reading ? reading.target : ''
     const sentId = headerLines(rawHeaders, 'x-request-id')
     this.hasClientsId = sentId !== undefined && fitId.test(sentId)
-    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextId()
+    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextRequestId()
     this.isTracing = tracing !== undefined
     const begun = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
     this.span = typeof begun === 'string' ? undefined : begun
@@ -144,21 +139,20 @@ interface TimeSpent {
 /** The two hex digits of every byte. */
 const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
+let idPrefix = ''
+let issued = 0
+
 /**
- * Creates ids in the form of UUIDs that no other process creates: a random prefix, and eight digits that differ for
+ * An id in the form of a UUID that no other process creates: a random prefix, and eight digits that differ for
  * each id and do not tell how many ids came before. A random UUID for every request costs ten times as much. The digits
  * come from a table, because V8 caches the text of every number it formats, and each cached text outlived its request.
  */
-export function createRequestIds(): () => string {
-  let idPrefix = ''
-  let issued = 0
-  return () => {
-    if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)
-    issued += 1
-    // Multiplied by an odd factor, all numbers below 2 ** 32 stay different.
-    const mixed = Math.imul(issued, 0x9e3779b1)
-    const upper = `${digitsOf[mixed >>> 24]}${digitsOf[(mixed >>> 16) & 0xff]}`
-    const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
-    return `${idPrefix}${upper}${lower}`
-  }
+export function nextRequestId(): string {
+  if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)
+  issued += 1
+  // Multiplied by an odd factor, all numbers below 2 ** 32 stay different.
+  const mixed = Math.imul(issued, 0x9e3779b1)
+  const upper = `${digitsOf[mixed >>> 24]}${digitsOf[(mixed >>> 16) & 0xff]}`
+  const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
+  return `${idPrefix}${upper}${lower}`
 }

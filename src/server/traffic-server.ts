@@ -24,7 +24,7 @@ import {
   TrafficResponse,
 } from '../http/answer.ts'
 import { Problem, problemBody } from '../http/problem.ts'
-import { createRequestIds, hasLeft } from './exchange.ts'
+import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -83,7 +83,6 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
   const pipeline = new Pipeline({ maxConnections, idleMs, timers })
-  const nextId = createRequestIds()
   let turnedAway = 0
 
   function accept(socket: Socket): void {
@@ -107,7 +106,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   /** Returns the id that its client is given. */
   function report(problem: Problem): string {
-    const requestId = nextId()
+    const requestId = nextRequestId()
     events.problemAnswered(problem, requestId, undefined)
     return requestId
   }

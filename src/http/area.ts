@@ -1,8 +1,8 @@
-import { isZero, parseDecimal } from '../http/decimal.ts'
-import { foldPath, mayBeVersioned, percentDecode } from '../http/fold-path.ts'
-import { memoize } from '../http/headers.ts'
-import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from '../http/target.ts'
-import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { isZero, parseDecimal } from './decimal.ts'
+import { foldPath, mayBeVersioned, percentDecode } from './fold-path.ts'
+import { memoize } from './headers.ts'
+import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from './target.ts'
+import { type UpstreamName, upstreamNames } from './upstreams.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
