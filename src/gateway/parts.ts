@@ -94,10 +94,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const forUsAlone = new Set([config.client.ipHeader, ...config.quotes.partition.placeHeaders])
   const swapHeaders = new SwapHeaders(supplied, forUsAlone, clients)
   const bodies = new RequestBodies({
-    maxHeldBytes: maxHeldBytes(memoryLimits()),
-    idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    events,
-    timers: clock.timers,
+    ...{ maxHeldBytes: maxHeldBytes(memoryLimits()), idleTimeoutMs: config.requests.bodyIdleTimeoutMs },
+    ...{ events, timers: clock.timers },
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
@@ -108,10 +106,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const sharedQuotes: QuotesOfAll | undefined =
     sharedStore &&
     new QuotesOfAll({
-      sharedStore,
-      clock,
-      events,
-      minValidityMs: config.quotes.minValidityMs,
+      ...{ sharedStore, clock, events, minValidityMs: config.quotes.minValidityMs },
       // A lock that outlives its call would make other replicas wait for a quote that will not come.
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
@@ -119,9 +114,7 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
     keepers: await keyKeepersIfSet(basics, disk, sharedStore),
-    orderMs: config.upstream.totalTimeoutMs,
-    clock,
-    events,
+    ...{ orderMs: config.upstream.totalTimeoutMs, clock, events },
   })
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
 

@@ -94,8 +94,8 @@ export class Exchange {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Where the time went, of a request that took so long. */
-  timeSpent(durationMs: number): TimeSpent {
+  /** Where the time went, of a request that took so long. Null: no time is known to have gone there. */
+  timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
       // A miss that made no call waited for that of another request.
@@ -123,17 +123,6 @@ export class UpstreamTimes {
   beganAtMs: number | undefined = undefined
   /** The upstream has answered, or failed; undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
-}
-
-/** Where the time of a request went. Null: no time is known to have gone there. */
-interface TimeSpent {
-  /** It waited for a connection. */
-  readonly queueMs: number | null
-  /** From the sending to the head of the answer; without one, until the upstream failed or the request ended. */
-  readonly upstreamMs: number | null
-  /** From the head to the last byte of the answer. */
-  readonly transferMs: number | null
-  readonly ownMs: number | null
 }
 
 /** The two hex digits of every byte. */

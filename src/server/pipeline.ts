@@ -232,19 +232,15 @@ function endBody(request: IncomingMessage): void {
   request.once('close', () => socket.off('close', end))
 }
 
-/** The console's viewers are at most 200 of them. */
-const maxOperationsConnections = 256
 /** Node's own limit does not count a connection on which only empty lines arrive. */
 const operationsIdleMs = 60_000
 
 /**
  * The server of the operations listener, which shares the event loop with the traffic: it serves one request of a
- * connection at a time, however many are pipelined, and holds at most `maxConnections`.
+ * connection at a time, however many are pipelined, and holds at most `maxConnections`, of which the console's viewers
+ * are at most 200.
  */
-export function createOperationsServer(
-  listener: RequestListener,
-  { maxConnections = maxOperationsConnections }: { maxConnections?: number } = {},
-): Server {
+export function createOperationsServer(listener: RequestListener, maxConnections = 256): Server {
   const pipeline = new Pipeline({ maxConnections, idleMs: operationsIdleMs })
   const server = createServer({ IncomingMessage, ServerResponse: TrafficResponse }, (request, response) =>
     pipeline.take(request, response, listener),
