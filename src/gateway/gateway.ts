@@ -64,10 +64,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   })
   const operations = createOperationsApp({
     ...parts,
-    settings: settingNames.map((name) => ({
-      ...{ name, meaning: factsOf(name).meaning },
-      ...loaded.sources[name],
-    })),
+    settings: settingNames.map((name) => ({ name, meaning: factsOf(name).meaning, ...loaded.sources[name] })),
     isReady: () => lifecycle.isReady,
     // Reached from this machine, also where it listens on every address.
     trafficUrl: () =>

@@ -136,11 +136,10 @@ export class Lifecycle {
     await closeServer(traffic, { timeoutMs, closeSilent: traffic.closeSilentConnections, cut })
     // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
     // get what is left of the same time.
-    const closedAtMs = performance.now()
-    const leftMs = Math.max(0, timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
+    const endsAtMs = Math.max(performance.now(), startedAtMs + timeoutMs) + noticeCutMs
     const isBusy = () => exchanges.inFlight > 0 || orders.sent > 0
-    while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
-    return Math.max(noticeCutMs, closedAtMs + leftMs - performance.now())
+    while (isBusy() && performance.now() < endsAtMs) await setTimeout(lookEveryMs)
+    return Math.max(noticeCutMs, endsAtMs - performance.now())
   }
 
   /** What is behind the traffic listener. The operations listener last, so that the end can be watched. */

@@ -144,11 +144,8 @@ function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingPar
   const history = new History(clock)
   const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
-  const addressNotes = new AddressNotes({
-    log,
-    allShareQuotes: config.quotes.partition.mode === 'none',
-    clientIpHeader: config.client.ipHeader,
-  })
+  const allShareQuotes = config.quotes.partition.mode === 'none'
+  const addressNotes = new AddressNotes({ log, allShareQuotes, clientIpHeader: config.client.ipHeader })
   if (config.rateLimit.perMinute === 0 && overrides.rateLimiter !== undefined) log.warn({}, idleRateLimiter)
   const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
   const { access } = config.log
@@ -157,15 +154,9 @@ function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingPar
     ...(access === 'off' ? [] : [createOrderLog(forLogs)]),
     createEventLog(forLogs),
   ]
-  const events = new Events([
-    ...(config.traces === undefined ? [] : [serverSpans]),
-    metrics.listener,
-    ...(overrides.logger === undefined ? [] : logs),
-    history,
-    recent,
-    outages,
-    addressNotes,
-  ])
+  const spans = config.traces === undefined ? [] : [serverSpans]
+  const heard = overrides.logger === undefined ? [] : logs
+  const events = new Events([...spans, metrics.listener, ...heard, history, recent, outages, addressNotes])
   return {
     ...{ version, config, clock, log, summedLog, events, clients, applicationOf, readTarget },
     ...{ metrics, history, recent, outages, addressNotes },

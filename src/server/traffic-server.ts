@@ -87,11 +87,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   function accept(socket: Socket): void {
     shapeAlike(socket)
-    if (hasLeft(socket)) {
-      socket.destroy()
-      return
-    }
-    if (!pipeline.accept(socket)) turnAway(socket)
+    if (hasLeft(socket)) socket.destroy()
+    else if (!pipeline.accept(socket)) turnAway(socket)
   }
 
   function turnAway(socket: Socket): void {
