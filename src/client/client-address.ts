@@ -7,7 +7,6 @@ import {
   shortestClientAddressHeader,
 } from '../http/headers.ts'
 import {
-  type AddressBlock,
   blocksHold,
   maskedAddress,
   namedBlocks,
@@ -51,9 +50,9 @@ interface Peer {
 }
 
 export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
-  const trusted = parseTrustProxy(options.trustProxy)
-  const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusted))
-  const readLines = createNamedClientReader(options.ipHeader, trusted)
+  const trusts = parseTrustProxy(options.trustProxy)
+  const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusts))
+  const readLines = createNamedClientReader(options.ipHeader, trusts)
   // A client whose quote is in the cache mostly sent the same header line a moment ago.
   const readLine = memoize((line) => readLines([line]))
 
@@ -105,34 +104,25 @@ const unknownPeer: Peer = {
   inOwnNetwork: false,
 }
 
-function describePeer(peerAddress: string, trusted: TrustedProxies): Peer {
+function describePeer(peerAddress: string, trusts: Trusts): Peer {
   const address = normalizeAddress(peerAddress)
   if (address === undefined) return unknownPeer
-  const plain: ClientAddress = {
-    address,
-    peer: address,
-    peerTrusted: trusted.trusts(address),
-  }
-  return { plain: Object.freeze(plain), inOwnNetwork: ownNetwork.trusts(address) }
-}
-
-/** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
-function namesClientAddress(name: string): boolean {
-  const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
-  return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
+  const plain = Object.freeze({ address, peer: address, peerTrusted: trusts(address) })
+  return { plain, inOwnNetwork: isOfOwnNetwork(address) }
 }
 
 /**
  * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is
- * the advice to the operator.
+ * the advice to the operator. What else begins with `x-forwarded-` says how the client asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
   let first: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ''
-    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
-    if (name.toLowerCase() === 'x-forwarded-for') return name
-    first ??= name
+    if (name.length < shortestClientAddressHeader) continue
+    const lowerCaseName = name.toLowerCase()
+    if (lowerCaseName === 'x-forwarded-for') return name
+    if (clientAddressHeaders.has(lowerCaseName.replaceAll('_', '-'))) first ??= name
   }
   return first
 }
@@ -140,37 +130,43 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
 /** Why a trusted proxy's header names no client. */
 type NoClientReason = 'malformed-header' | 'no-client-named'
 
-type NamedClient =
-  | { readonly address: string; readonly reason?: undefined }
-  | { readonly address: undefined; readonly reason: NoClientReason }
+/** With a reason where it names none. */
+interface NamedClient {
+  readonly address: string | undefined
+  readonly reason?: NoClientReason
+}
 
 /** Reads all lines of a trusted proxy's header, in their order. */
-type ReadNamedClient = (lines: readonly string[]) => NamedClient
-
-function createNamedClientReader(ipHeader: string, trusted: TrustedProxies): ReadNamedClient {
-  if (ipHeader === 'forwarded') return (lines) => walk(forwardedHops(lines), trusted)
-  if (ipHeader === 'x-forwarded-for') return (lines) => walk(listedHops(lines), trusted)
+function createNamedClientReader(
+  ipHeader: string,
+  trusts: Trusts,
+): (lines: readonly string[]) => NamedClient {
+  if (ipHeader === 'forwarded') return (lines) => walk(forwardedNodes(lines), trusts)
+  if (ipHeader === 'x-forwarded-for') return (lines) => walk(listedNodes(lines), trusts)
   return ipHeader === 'cloudfront-viewer-address' ? oneAddressAndPort : oneAddress
 }
 
-/** What one proxy says of the peer that connected to it. */
-type Hop = { readonly node: string | undefined } | 'malformed'
+/** What each proxy says of the peer that connected to it; undefined if it says nothing. */
+type Nodes = Generator<string | undefined>
+
+/** In place of the node of a piece that cannot be read: no node is written so. */
+const malformedNode = '"'
 
 /**
  * Reads from the right: a trusted hop's entry says who connected to it, and nothing about entries further left. If the
  * walk ends before any address, the client is not known; the proxy's own address would be another client's.
  */
-function walk(hopsFromRight: Iterable<Hop>, trusted: TrustedProxies): NamedClient {
+function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
   let believed: string | undefined
   let reason: NoClientReason = 'no-client-named'
-  for (const hop of hopsFromRight) {
-    const address = hop === 'malformed' ? undefined : addressOf(hop.node)
+  for (const node of nodesFromRight) {
+    const address = addressOf(node)
     if (address === undefined) {
-      reason = reasonOf(hop)
+      reason = reasonOf(node)
       break
     }
     believed = address
-    if (!trusted.trusts(address)) break
+    if (!trusts(address)) break
   }
   // Rate limits keep thousands of addresses. A slice would keep its whole header line in memory.
   return believed === undefined ? { address: undefined, reason } : { address: flatText(believed) }
@@ -181,39 +177,26 @@ function addressOf(node: string | undefined): string | undefined {
   return address === undefined ? undefined : normalizeAddress(address)
 }
 
-function reasonOf(hop: Hop): NoClientReason {
-  if (hop === 'malformed') return 'malformed-header'
-  return hop.node === undefined || isUndisclosedNode(hop.node) ? 'no-client-named' : 'malformed-header'
+function reasonOf(node: string | undefined): NoClientReason {
+  return node === undefined || isUndisclosedNode(node) ? 'no-client-named' : 'malformed-header'
 }
 
 /** Each line is read by itself, so that a quote opened in one cannot reach into the next, which another hop wrote. */
-function* forwardedHops(lines: readonly string[]): Generator<Hop> {
-  for (const line of lines.toReversed()) {
-    const nodes = parseForwarded(line)
-    if (nodes === undefined) yield* piecewise(line)
-    else for (const node of nodes.reverse()) yield { node }
-  }
+function* forwardedNodes(lines: readonly string[]): Nodes {
+  for (const line of lines.toReversed()) yield* parseForwarded(line)?.reverse() ?? piecewise(line)
 }
 
 /**
  * A malformed line is cut at its commas: a client that opens a quote cannot hide the element that a proxy has added
  * behind it. A comma inside a quoted string cuts too, and leaves two malformed pieces.
  */
-function* piecewise(line: string): Generator<Hop> {
-  for (const piece of line.split(',').reverse()) {
-    const nodes = parseForwarded(piece)
-    if (nodes === undefined) yield 'malformed'
-    else for (const node of nodes) yield { node }
-  }
+function* piecewise(line: string): Nodes {
+  for (const piece of line.split(',').reverse()) yield* parseForwarded(piece) ?? [malformedNode]
 }
 
-function* listedHops(lines: readonly string[]): Generator<Hop> {
-  for (const line of lines.toReversed()) {
-    for (const part of line.split(',').reverse()) {
-      const node = part.trim()
-      if (node !== '') yield { node }
-    }
-  }
+function* listedNodes(lines: readonly string[]): Nodes {
+  for (const line of lines.toReversed())
+    for (const part of line.split(',').reverse()) if (part.trim() !== '') yield part.trim()
 }
 
 function oneAddress(lines: readonly string[]): NamedClient {
@@ -223,7 +206,7 @@ function oneAddress(lines: readonly string[]): NamedClient {
   const node = line.trim()
   const address = addressOf(node)
   if (address !== undefined) return { address: flatText(address) }
-  return { address: undefined, reason: reasonOf({ node: node === '' ? undefined : node }) }
+  return { address, reason: reasonOf(node || undefined) }
 }
 
 /** CloudFront always adds the port, and writes IPv6 without brackets: the last group is never the address's. */
@@ -231,28 +214,21 @@ function oneAddressAndPort(lines: readonly string[]): NamedClient {
   return oneAddress(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-interface TrustedProxies {
-  /** The address is canonical. */
-  trusts(address: string): boolean
-}
+/** Whether a proxy at this address, which is canonical, is believed. */
+type Trusts = (address: string) => boolean
 
-export function parseTrustProxy(entries: readonly string[]): TrustedProxies {
-  const blocks = entries.flatMap(writtenBlocks).map(readBlock)
-  return { trusts: (address) => blocksHold(blocks, address) }
-}
-
-function writtenBlocks(entry: string): readonly string[] {
-  return namedBlocks.get(entry.toLowerCase()) ?? [entry]
-}
-
-function readBlock(text: string): AddressBlock {
-  const block = parseAddressBlock(text)
-  if ('problem' in block) throw new RangeError(`TRUST_PROXY: "${text}" ${block.problem}`)
-  return block
+export function parseTrustProxy(entries: readonly string[]): Trusts {
+  const written = entries.flatMap((entry) => namedBlocks.get(entry.toLowerCase()) ?? [entry])
+  const blocks = written.map((text) => {
+    const block = parseAddressBlock(text)
+    if ('problem' in block) throw new RangeError(`TRUST_PROXY: "${text}" ${block.problem}`)
+    return block
+  })
+  return (address) => blocksHold(blocks, address)
 }
 
 /** The own network: a proxy in it that is not trusted is most likely one that was forgotten. */
-const ownNetwork = parseTrustProxy([...namedBlocks.keys()])
+const isOfOwnNetwork = parseTrustProxy([...namedBlocks.keys()])
 
 /** By LOG_CLIENT_ADDRESS, how a client's address is written in the log; undefined: it is not. */
 export const loggedAddresses = {

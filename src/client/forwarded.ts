@@ -13,16 +13,38 @@ import { plainAddress } from '../http/ip-address.ts'
  * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
  */
 export function parseForwarded(value: string): (string | undefined)[] | undefined {
-  const scanner: Scanner = { text: value, position: 0 }
+  let position = 0
+  const read = (run: RegExp) => {
+    run.lastIndex = position
+    const found = run.exec(value)?.[0]
+    position += found?.length ?? 0
+    return found
+  }
   const nodes: (string | undefined)[] = []
+  let element = new Map<string, string>()
+  let separator: string | undefined
   do {
-    const parameters = readElement(scanner)
-    if (parameters === undefined) return undefined
+    read(blanks)
+    const name = read(tokenRun)?.toLowerCase()
+    // RFC 7239 section 4: every pair is optional, `;;` included.
+    if (name !== undefined) {
+      if (read(equalsSign) === undefined) return undefined
+      const quoted = read(quotedString)
+      const text = quoted?.slice(1, -1).replace(/\\(.)/g, '$1') ?? read(unquotedRun)
+      // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
+      // examples). To pick one of two addresses would be a guess.
+      if (text === undefined || element.has(name)) return undefined
+      element.set(name, text)
+      read(blanks)
+    }
+    separator = read(separators)
+    if (separator === ';') continue
     // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
     // element may lack every pair as well (`;`): such an element says no more than an empty one.
-    if (parameters.size > 0) nodes.push(parameters.get('for'))
-  } while (take(scanner, ','))
-  return scanner.position === value.length ? nodes : undefined
+    if (element.size > 0) nodes.push(element.get('for'))
+    element = new Map()
+  } while (separator !== undefined)
+  return position === value.length ? nodes : undefined
 }
 
 /**
@@ -50,77 +72,11 @@ export function isUndisclosedNode(node: string): boolean {
 const nodeWithPort = /^(?:\[([^\]]*)\]|([^:]*))(?::(?:\d{1,5}|_[\w.-]+))?$/
 const undisclosedNode = /^(?:unknown|_[\w.-]+)(?::(?:\d{1,5}|_[\w.-]+))?$/i
 
-// Each pattern is a single run of one character class, so no input makes it read a character twice.
+// Where each of these runs goes on, only one way fits, so no input makes it try a second one.
 const tokenRun = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y
 const unquotedRun = /[!#$%&'*+.^_`|~0-9A-Za-z:[\]-]+/y
-
-interface Scanner {
-  readonly text: string
-  position: number
-}
-
-/** Reads to the end of the element; the caller checks whether a comma or the end of the value follows. */
-function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined {
-  const parameters = new Map<string, string>()
-  do {
-    skipBlanks(scanner)
-    const name = readRun(scanner, tokenRun)?.toLowerCase()
-    // RFC 7239 section 4: every pair is optional, `;;` included.
-    if (name === undefined) continue
-    if (!take(scanner, '=')) return undefined
-    const value = scanner.text[scanner.position] === '"' ? readQuoted(scanner) : readRun(scanner, unquotedRun)
-    if (value === undefined) return undefined
-    // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
-    // examples). To pick one of two addresses would be a guess.
-    if (parameters.has(name)) return undefined
-    parameters.set(name, value)
-    skipBlanks(scanner)
-  } while (take(scanner, ';'))
-  return parameters
-}
-
-/** RFC 9110 section 5.6.4. Starts at the opening quote. Undefined: not closed, or a character no string may hold. */
-function readQuoted(scanner: Scanner): string | undefined {
-  const { text } = scanner
-  let value = ''
-  let copiedTo = scanner.position + 1
-  for (let index = copiedTo; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    if (code === doubleQuote) {
-      scanner.position = index + 1
-      return value + text.slice(copiedTo, index)
-    }
-    if (code === backslash) {
-      value += text.slice(copiedTo, index)
-      index++
-      copiedTo = index
-      if (!isQuotable(text.charCodeAt(index))) return undefined
-    } else if (!isQuotable(code)) return undefined
-  }
-  return undefined
-}
-
-const doubleQuote = 0x22
-const backslash = 0x5c
-
-/** Tab, blank, visible characters and obs-text. NaN, past the end of the text, is none of these. */
-function isQuotable(code: number): boolean {
-  return code === 0x09 || (code >= 0x20 && code <= 0xff && code !== 0x7f)
-}
-
-function readRun(scanner: Scanner, run: RegExp): string | undefined {
-  run.lastIndex = scanner.position
-  const found = run.exec(scanner.text)?.[0]
-  if (found !== undefined) scanner.position += found.length
-  return found
-}
-
-function skipBlanks(scanner: Scanner): void {
-  while (scanner.text[scanner.position] === ' ' || scanner.text[scanner.position] === '\t') scanner.position++
-}
-
-function take(scanner: Scanner, character: string): boolean {
-  if (scanner.text[scanner.position] !== character) return false
-  scanner.position++
-  return true
-}
+// RFC 9110 section 5.6.4: tab, blank, visible characters and obs-text.
+const quotedString = /"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"/y
+const blanks = /[ \t]+/y
+const equalsSign = /=/y
+const separators = /[;,]/y

@@ -2,12 +2,9 @@ import { hash, randomBytes } from 'node:crypto'
 import { headerLines, lineBreak, linesOf, memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { flatText } from '../process/text.ts'
+import type { ClientAddress } from './client-address.ts'
 
-export interface PartitionClient {
-  /** One IP address in canonical form; `undefined` if it is not known. */
-  address: string | undefined
-  peerTrusted: boolean
-}
+export type PartitionClient = Pick<ClientAddress, 'address' | 'peerTrusted'>
 
 interface PartitionOptions {
   mode: 'ip' | 'header' | 'none'
@@ -31,12 +28,13 @@ export function createPartitionMark(salt: string = randomBytes(32).toString('bas
 export function createPartition({ mode, placeHeaders }: PartitionOptions): Partition {
   if (mode === 'none') return () => ''
   if (mode === 'ip') return byAddress
-  const placeIn = createPlaceReader(placeHeaders)
   return (client, rawHeaders) => {
-    // Any other client could name the country whose quotes it wants.
-    const place = client.peerTrusted ? placeIn(rawHeaders) : undefined
-    // The provider gets for=unknown for a client without an address, so its answer may not be that of the place.
-    return place === undefined || client.address === undefined ? byAddress(client) : `place:${place}`
+    // Any other client could name the country whose quotes it wants. The provider gets for=unknown for a client without
+    // an address, so its answer may not be that of the place.
+    if (!client.peerTrusted || client.address === undefined) return byAddress(client)
+    const values = linesOf(rawHeaders, placeHeaders)
+    // No value holds a comma, so no value can imitate two.
+    return values.every(saysPlace) ? `place:${values.join(',')}` : byAddress(client)
   }
 }
 
@@ -57,14 +55,6 @@ const placeholders: ReadonlySet<string> = new Set([
   // MaxMind's anonymous proxy, satellite provider and other country, and its two regions of many countries.
   ...['A1', 'A2', 'O1', 'AP', 'EU'],
 ])
-
-function createPlaceReader(names: readonly string[]): (rawHeaders: readonly string[]) => string | undefined {
-  return (rawHeaders) => {
-    const values = linesOf(rawHeaders, names)
-    // No value holds a comma, so no value can imitate two.
-    return values.every(saysPlace) ? values.join(',') : undefined
-  }
-}
 
 function saysPlace(value: string | undefined): boolean {
   if (value === undefined || placeholders.has(value.toUpperCase())) return false

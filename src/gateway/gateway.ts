@@ -3,7 +3,7 @@ import { factsOf, settingNames } from '../config/settings.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
 import { completeLogger, silentLogger } from '../process/logger.ts'
 import { createApp } from '../server/app.ts'
-import { maxConnections } from '../server/connection-limits.ts'
+import { maxConnections } from '../server/listen.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { checkArguments } from './arguments.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -64,10 +64,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   })
   const operations = createOperationsApp({
     ...parts,
-    settings: settingNames.map((name) => ({
-      ...{ name, meaning: factsOf(name).meaning },
-      ...loaded.sources[name],
-    })),
+    settings: settingNames.map((name) => ({ name, meaning: factsOf(name).meaning, ...loaded.sources[name] })),
     isReady: () => lifecycle.isReady,
     // Reached from this machine, also where it listens on every address.
     trafficUrl: () =>

@@ -5,10 +5,10 @@ import type { OperationsApp } from '../operations/operations-app.ts'
 import { answerStarting } from '../operations/probes.ts'
 import { ListenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
-import { warnOfCutBacklog } from '../server/connection-limits.ts'
-import { closeServer, listen } from '../server/listen.ts'
+import { closeServer, listen, warnOfCutBacklog } from '../server/listen.ts'
 import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
+import type { Gateway } from './types.ts'
 
 /** What the listeners serve, and what a shutdown waits for. */
 interface Served {
@@ -18,11 +18,6 @@ interface Served {
   readonly exchanges: { readonly inFlight: number }
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
   readonly orders: { readonly underWay: number }
-}
-
-interface Urls {
-  trafficUrl: string
-  operationsUrl: string
 }
 
 /** Closes a part. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
@@ -50,7 +45,7 @@ export class Lifecycle {
   /** The last that was opened first. */
   readonly #closes: Close[] = []
   readonly #drainDelay = new AbortController()
-  #opening: Promise<Urls> | undefined
+  #opening: ReturnType<Gateway['listen']> | undefined
   #closing: Promise<void> | undefined
 
   constructor(config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>, log: Logger) {
@@ -81,7 +76,7 @@ export class Lifecycle {
     await closeServer(this.#operations, { timeoutMs: closeOperationsWithinMs })
   }
 
-  async listen(): Promise<Urls> {
+  async listen(): ReturnType<Gateway['listen']> {
     if (this.#closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
     this.#opening ??= this.#open(this.#served as Served).catch((error) => {
       // The port may be free later.
@@ -91,7 +86,7 @@ export class Lifecycle {
     return this.#opening
   }
 
-  async #open({ operations, traffic }: Served): Promise<Urls> {
+  async #open({ operations, traffic }: Served): ReturnType<Gateway['listen']> {
     await operations.filesRead
     const operationsUrl = await this.listenForOperations()
     const { connections } = this.#config.requests
@@ -141,11 +136,10 @@ export class Lifecycle {
     await closeServer(traffic, { timeoutMs, closeSilent: traffic.closeSilentConnections, cut })
     // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
     // get what is left of the same time.
-    const closedAtMs = performance.now()
-    const leftMs = Math.max(0, timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
+    const endsAtMs = Math.max(performance.now(), startedAtMs + timeoutMs) + noticeCutMs
     const isBusy = () => exchanges.inFlight > 0 || orders.underWay > 0
-    while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
-    return Math.max(noticeCutMs, closedAtMs + leftMs - performance.now())
+    while (isBusy() && performance.now() < endsAtMs) await setTimeout(lookEveryMs)
+    return Math.max(noticeCutMs, endsAtMs - performance.now())
   }
 
   /** What is behind the traffic listener. The operations listener last, so that the end can be watched. */

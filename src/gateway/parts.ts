@@ -1,9 +1,14 @@
+import { hash } from 'node:crypto'
 import { Clients, loggedAddresses } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
+import { createMemoryRateLimiter } from '../client/rate-limiter.ts'
 import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import { SettingsError } from '../config/problems.ts'
 import { Events } from '../events.ts'
+import { createAreaReader } from '../http/area.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
+import type { DiskJournal } from '../journal/disk.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createAccessLog, createOrderLog } from '../operations/access-log.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
@@ -11,7 +16,7 @@ import { createEventLog } from '../operations/event-log.ts'
 import { History } from '../operations/history.ts'
 import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
-import { OrderKeys } from '../orders/keys.ts'
+import { type KeyKeeper, keptForMs, OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { Notes } from '../orders/notes.ts'
 import { OrderRoutes } from '../orders/route.ts'
@@ -24,23 +29,14 @@ import { ClockDifference } from '../quotes/ends.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
 import { QuoteRoute } from '../quotes/route.ts'
 import { QuotesOfAll } from '../replicas/quotes.ts'
+import type { SharedStore } from '../replicas/store.ts'
 import { Exchanges } from '../server/app.ts'
-import { createAreaReader } from '../server/area.ts'
-import { createRequestIds } from '../server/exchange.ts'
 import { PassThroughRoute } from '../server/passthrough.ts'
+import { RateLimit } from '../server/rate-limit.ts'
 import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
 import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
-import {
-  createUpstreams,
-  diskIfSet,
-  keyKeepersIfSet,
-  rateLimitIfSet,
-  sandboxIfNeeded,
-  storeIfSet,
-  streamIfSet,
-  tracingIfSet,
-} from './optional-parts.ts'
+import { Upstream } from '../upstream/upstream.ts'
 import type { GatewayOverrides } from './types.ts'
 
 /** What a gateway is made of. Each part is given this, and declares what it needs of it. */
@@ -55,46 +51,12 @@ interface MakingParts {
 
 /** Makes each part out of those before it. */
 export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
-  const { config } = loaded
-  const clock = completeClock(overrides.clock)
-  const summedLog = new SummedLog(log)
+  const basics = makeBasics(loaded, { log, overrides })
+  const { applicationOf, clients, clock, config, events, readTarget, summedLog } = basics
   opened(() => summedLog.flush())
 
-  // What listens to all others.
-  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
-  const applicationOf = createApplicationOf(config.swap.appName)
-  const loggedAddress = loggedAddresses[config.log.clientAddress]
-  const clients = new Clients(config.client, (client) => events.addressNoted(client))
-  const metrics = createMetrics({ version, pairs: config.metrics.pairs })
-  const history = new History(clock)
-  const recent = new Recent(clock)
-  const outages = new Outages(clock, recent)
-  const addressNotes = new AddressNotes({
-    log,
-    allShareQuotes: config.quotes.partition.mode === 'none',
-    clientIpHeader: config.client.ipHeader,
-  })
-  const clockDifference = new ClockDifference(log)
-  const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
-  const { access } = config.log
-  const logs = [
-    ...(access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
-    ...(access === 'off' ? [] : [createOrderLog(forLogs)]),
-    createEventLog(forLogs),
-  ]
-  const events = new Events([
-    ...(config.traces === undefined ? [] : [serverSpans]),
-    metrics.listener,
-    ...(overrides.logger === undefined ? [] : logs),
-    history,
-    recent,
-    outages,
-    addressNotes,
-  ])
-
   // What has to be closed, in the other order.
-  const basics = { config, clock, events, log, clients, applicationOf }
-  const tracing = await tracingIfSet(basics, summedLog)
+  const tracing = await tracingIfSet(basics)
   opened((leftMs) => tracing?.close(leftMs))
   const { network } = overrides
   const sharedStore = network?.sharedStore ?? (await storeIfSet(basics))
@@ -109,21 +71,31 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => keys?.close())
   const sandbox = await sandboxIfNeeded(basics)
   opened(() => sandbox?.close())
-  const upstreams = createUpstreams(basics, { connect: network?.connect, sandbox })
+  const upstreams = forEachUpstream((name) => {
+    const { baseUrl, tls } = config.upstreams[name]
+    if (baseUrl === undefined) return undefined
+    const url = baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl
+    return new Upstream({
+      ...{ name, baseUrl: url, limits: config.upstream, tls, proxy: config.proxy },
+      ...{ connect: network?.connect, events, timers: clock.timers },
+    })
+  })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
+  const upstream = upstreams.swap
+  if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
 
   // What the ways of requests share.
-  const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
-  const rateLimit = await rateLimitIfSet(basics, { sharedStore, limiter: overrides.rateLimiter })
+  const exchanges = new Exchanges({ readTarget, tracing }, events)
+  const { perMinute, by } = config.rateLimit
+  const limiter = perMinute > 0 && (overrides.rateLimiter ?? (await ownLimiter(perMinute, sharedStore)))
+  const rateLimit = limiter ? new RateLimit({ limiter, by, applicationOf, clients, events }) : undefined
   const supplied = suppliedHeaders(config.swap)
   // CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us.
   const forUsAlone = new Set([config.client.ipHeader, ...config.quotes.partition.placeHeaders])
   const swapHeaders = new SwapHeaders(supplied, forUsAlone, clients)
   const bodies = new RequestBodies({
-    maxHeldBytes: maxHeldBytes(memoryLimits()),
-    idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    events,
-    timers: clock.timers,
+    ...{ maxHeldBytes: maxHeldBytes(memoryLimits()), idleTimeoutMs: config.requests.bodyIdleTimeoutMs },
+    ...{ events, timers: clock.timers },
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
@@ -134,32 +106,146 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const sharedQuotes: QuotesOfAll | undefined =
     sharedStore &&
     new QuotesOfAll({
-      sharedStore,
-      clock,
-      events,
-      minValidityMs: config.quotes.minValidityMs,
+      ...{ sharedStore, clock, events, minValidityMs: config.quotes.minValidityMs },
       // A lock that outlives its call would make other replicas wait for a quote that will not come.
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
     })
   keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
-    keepers: await keyKeepersIfSet(basics, { disk, sharedStore }),
-    orderMs: config.upstream.totalTimeoutMs,
-    clock,
-    events,
+    keepers: await keyKeepersIfSet(basics, disk, sharedStore),
+    ...{ orderMs: config.upstream.totalTimeoutMs, clock, events },
   })
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
 
   // The ways themselves.
   const before = {
-    ...{ loaded, config, clock, log, version, events, metrics, history, recent, outages, addressNotes },
-    ...{ sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap, exchanges, clients },
-    ...{ applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf, ledger, cache },
-    ...{ providerLimit, sharedQuotes, notes, keys, clockDifference },
+    ...{ ...basics, loaded, sharedStore, journals, sandbox, upstreams, upstream, exchanges },
+    ...{ rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf, ledger, cache },
+    ...{ providerLimit, sharedQuotes, notes, keys, clockDifference: new ClockDifference(log) },
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
   const orders = new OrderRoutes({ ...before, passThrough })
   return { ...before, passThrough, quotes, orders }
+}
+
+type Basics = ReturnType<typeof makeBasics>
+
+/** What every other part may need, and what listens to all of them. */
+function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingParts, 'opened'>) {
+  const clock = completeClock(overrides.clock)
+  const summedLog = new SummedLog(log)
+  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
+  const applicationOf = createApplicationOf(config.swap.appName)
+  const loggedAddress = loggedAddresses[config.log.clientAddress]
+  const clients = new Clients(config.client, (client) => events.addressNoted(client))
+  const metrics = createMetrics({ version, pairs: config.metrics.pairs })
+  const history = new History(clock)
+  const recent = new Recent(clock)
+  const outages = new Outages(clock, recent)
+  const allShareQuotes = config.quotes.partition.mode === 'none'
+  const addressNotes = new AddressNotes({ log, allShareQuotes, clientIpHeader: config.client.ipHeader })
+  if (config.rateLimit.perMinute === 0 && overrides.rateLimiter !== undefined) log.warn({}, idleRateLimiter)
+  const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const { access } = config.log
+  const logs = [
+    ...(access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
+    ...(access === 'off' ? [] : [createOrderLog(forLogs)]),
+    createEventLog(forLogs),
+  ]
+  const spans = config.traces === undefined ? [] : [serverSpans]
+  const heard = overrides.logger === undefined ? [] : logs
+  const events = new Events([...spans, metrics.listener, ...heard, history, recent, outages, addressNotes])
+  return {
+    ...{ version, config, clock, log, summedLog, events, clients, applicationOf, readTarget },
+    ...{ metrics, history, recent, outages, addressNotes },
+  }
+}
+
+const idleRateLimiter =
+  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
+  'RATE_LIMIT_PER_MINUTE, or remove the override.'
+
+// What only some settings need is imported where they are set, because startup is a fifth faster without it.
+
+async function tracingIfSet({ config: { traces }, events, clients, summedLog }: Basics) {
+  if (traces === undefined) return undefined
+  const { OtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
+    const packages =
+      'the packages of OpenTelemetry, which cannot be loaded (npm install without --omit=optional)'
+    const [name, expected] = ['OTEL_EXPORTER_OTLP_ENDPOINT', `${packages}: ${cause}`]
+    throw new SettingsError([{ name, value: traces.endpoint, expected }])
+  })
+  return new OtlpTracing({
+    ...traces,
+    // Without its headers, the reading of an address says no more than whether the peer is trusted.
+    isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
+    dropped(spans, reason) {
+      events.spansDropped(spans)
+      summedLog.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
+    },
+  })
+}
+
+async function storeIfSet({ config, clock, events, log }: Basics) {
+  if (config.store === undefined) return undefined
+  const { Valkey } = await import('../replicas/valkey.ts')
+  return new Valkey({ ...config.store, log, events, timers: clock.timers })
+}
+
+/** Throws a StateError where the folder cannot be used. */
+async function diskIfSet({ config, clock, log, events }: Basics, sharedStore: SharedStore | undefined) {
+  const { state, upstreams, production, store, ledger } = config
+  if (state === undefined) {
+    if (production && store === undefined)
+      log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
+    return undefined
+  }
+  const { DiskJournal } = await import('../journal/disk.ts')
+  return DiskJournal.open({
+    ...{ ...state, swapBaseUrl: upstreams.swap.baseUrl ?? '', salt: sharedStore?.salt },
+    ...{ maxRecords: ledger.entries, retentionMs: ledger.retentionMs, clock, log, events },
+  })
+}
+
+async function streamIfSet({ config, clock, log, events }: Basics, sharedStore: SharedStore | undefined) {
+  if (sharedStore === undefined) return undefined
+  const { StreamJournal } = await import('../journal/stream.ts')
+  const ofUpstream = hash('sha256', config.upstreams.swap.baseUrl ?? '', 'base64url').slice(0, 22)
+  return new StreamJournal({
+    ...{ store: sharedStore, key: `${sharedStore.keyPrefix}journal:${ofUpstream}` },
+    ...{ maxEntries: config.ledger.entries, timeoutMs: config.store?.timeoutMs ?? 0, clock, log, events },
+  })
+}
+
+async function sandboxIfNeeded({ config, clock }: Basics) {
+  if (!Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')) return undefined
+  const { startSandbox } = await import('../sandbox/sandbox.ts')
+  return startSandbox({ clock, unref: true })
+}
+
+async function ownLimiter(perMinute: number, sharedStore: SharedStore | undefined) {
+  const inMemory = createMemoryRateLimiter(perMinute)
+  if (sharedStore === undefined) return inMemory
+  const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
+  return createSharedRateLimiter({ sharedStore, fallback: inMemory })
+}
+
+/** Where the keys of orders outlive the process, and where other replicas find them. */
+async function keyKeepersIfSet(
+  { config: { state }, clock, log }: Basics,
+  disk: DiskJournal | undefined,
+  sharedStore: SharedStore | undefined,
+): Promise<readonly KeyKeeper[]> {
+  const keepers: KeyKeeper[] = []
+  if (state !== undefined && disk !== undefined) {
+    const { KeyFile } = await import('../journal/key-file.ts')
+    keepers.push(new KeyFile({ directory: state.directory, clock, log, trouble: disk.trouble }))
+  }
+  if (sharedStore !== undefined) {
+    const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
+    keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
+  }
+  return keepers
 }

@@ -27,7 +27,7 @@ export interface AmountProblem {
 /** What a quote target asks for. */
 export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
 
-/** What `routes/area.ts` reads out of a raw request target. */
+/** What `area.ts` reads out of a raw request target. */
 export type TargetReading =
   | {
       target: string

@@ -1,4 +1,4 @@
-import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import express, { type Express, type Request, type Response } from 'express'
 import type { Events } from '../events.ts'
 import {
@@ -12,17 +12,14 @@ import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
-import type { MessageClasses } from './traffic-server.ts'
 
 /** What tells the whole way of a request, from the exchange to its answer. */
-interface Route {
-  answer(exchange: Exchange): void | Promise<void>
-}
+type Answer = (exchange: Exchange) => void | Promise<void>
 
 interface Routes {
-  readonly quotes: Route
-  readonly orders: Readonly<Record<'answerFloat' | 'answerPlain', Route['answer']>>
-  readonly passThrough: Route
+  readonly quotes: { answer: Answer }
+  readonly orders: { answerFloat: Answer; answerPlain: Answer }
+  readonly passThrough: { answer: Answer }
 }
 
 /** The exchanges of one gateway, from their beginning to their end. */
@@ -37,20 +34,23 @@ export class Exchanges {
     this.#events = events
   }
 
-  /** Undefined: the client has left, while another app, in which this one is mounted, was busy. */
-  begin(request: IncomingMessage, response: ServerResponse): Exchange | undefined {
-    if (response.destroyed) return undefined
+  serve(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+    // The client has left, while another app, in which this one is mounted, was busy.
+    if (response.destroyed) return
     if (hasLeft(request.socket)) {
       request.socket.destroy()
-      return undefined
+      return
     }
     this.inFlight += 1
-    return new Exchange(request, response, this.#maker)
-  }
-
-  /** Says when the exchange ends. Must be called in the same tick as `begin`. `isDone`: its route has nothing left to do. */
-  follow(exchange: Exchange, isDone: boolean): void {
-    const { response } = exchange
+    const exchange = new Exchange(request, response, this.#maker)
+    let isDone = true
+    try {
+      const answered = exchange.isTracing ? inSpan(exchange.span, () => answer(exchange)) : answer(exchange)
+      isDone = answered === undefined
+      answered?.catch((error) => this.#fail(exchange, error))
+    } catch (error) {
+      this.#fail(exchange, error)
+    }
     if (isDone && isSent(response)) this.#end(exchange, response.statusCode)
     else response.on('close', () => this.#end(exchange, isSent(response) ? response.statusCode : 0))
   }
@@ -61,7 +61,7 @@ export class Exchanges {
   }
 
   /** The one place where an error becomes an answer. */
-  fail(exchange: Exchange, error: unknown): void {
+  #fail(exchange: Exchange, error: unknown): void {
     const { request, response, id } = exchange
     // The client has left; the request is counted as broken off.
     if (response.destroyed) return
@@ -82,14 +82,8 @@ function isSent(response: ServerResponse): boolean {
   return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
 }
 
-export interface App {
-  listener: RequestListener
-  /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
-  messages: MessageClasses
-}
-
 /** The whole service as one Express app: for the traffic server, or mounted in another app. */
-export function createApp(exchanges: Exchanges, routes: Routes): App {
+export function createApp(exchanges: Exchanges, routes: Routes) {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -107,34 +101,19 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
     return routes.passThrough.answer(exchange)
   }
 
-  app.use((request: Request, response: Response) => {
-    const exchange = exchanges.begin(request, response)
-    if (exchange === undefined) return
-    let isDone = true
-    try {
-      const answered = exchange.isTracing
-        ? inSpan(exchange.span, () => dispatch(exchange))
-        : dispatch(exchange)
-      isDone = answered === undefined
-      answered?.catch((error) => exchanges.fail(exchange, error))
-    } catch (error) {
-      exchanges.fail(exchange, error)
-    }
-    exchanges.follow(exchange, isDone)
-  })
+  app.use((request: Request, response: Response) => exchanges.serve(request, response, dispatch))
 
   return {
+    /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
     messages,
-    listener(request, response) {
+    listener(request: IncomingMessage, response: ServerResponse): void {
       if (!(response instanceof messages.ServerResponse)) keepRepeatedFields(response)
-      app(request as Request, response as Response, (error?: unknown) => {
-        // Express gave up before it called the function above: its own answer would be a page of HTML.
-        const exchange = exchanges.begin(request, response)
-        if (exchange === undefined) return
-        exchanges.follow(exchange, false)
-        const detail = 'The request target cannot be read.'
-        exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
-      })
+      app(request as Request, response as Response, (error?: unknown) =>
+        exchanges.serve(request, response, () => {
+          // Express gave up before it called the function above: its own answer would be a page of HTML.
+          throw error ?? new Problem('bad-target', { detail: 'The request target cannot be read.' })
+        }),
+      )
     },
   }
 }
@@ -150,7 +129,7 @@ const noLocals = Object.freeze(Object.create(null))
  * what it has learned about the object. Messages of these classes have those prototypes from the
  * start, so that Express changes nothing.
  */
-function messageClassesOf(app: Express): MessageClasses {
+function messageClassesOf(app: Express) {
   class AppRequest extends IncomingMessage {}
   Object.setPrototypeOf(AppRequest.prototype, express.request)
   class AppResponse extends TrafficResponse {}

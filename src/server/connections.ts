@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { hasBegun } from '../http/answer.ts'
 
 /** A request in the queue of its connection. */
-export interface PipelinedRequest {
+interface PipelinedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   serve: RequestListener

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientAddress } from '../client/client-address.ts'
-import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
@@ -18,7 +17,6 @@ export type Outcome =
 /** What all exchanges of a gateway are made with. */
 export interface ExchangeMaker {
   readTarget(rawTarget: string): TargetReading
-  nextId(): string
   /** Undefined: nothing is traced. */
   readonly tracing: Tracing | undefined
 }
@@ -59,14 +57,10 @@ export class Exchange {
   missed = false
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */
   times: UpstreamTimes | undefined = undefined
-  /** Set once the request was counted against a rate limit. */
-  rateLimit: RateLimitStanding | undefined = undefined
+  /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
+  rateLimit: { readonly allowed: boolean; readonly fields: readonly string[] } | undefined = undefined
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { readTarget, nextId, tracing }: ExchangeMaker,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, { readTarget, tracing }: ExchangeMaker) {
     const { rawHeaders, socket, url = '' } = request
     this.request = request
     this.response = response
@@ -76,7 +70,7 @@ export class Exchange {
     this.target = 'target' in reading ? reading.target : ''
     const sentId = headerLines(rawHeaders, 'x-request-id')
     this.hasClientsId = sentId !== undefined && fitId.test(sentId)
-    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextId()
+    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextRequestId()
     this.isTracing = tracing !== undefined
     const begun = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
     this.span = typeof begun === 'string' ? undefined : begun
@@ -100,8 +94,8 @@ export class Exchange {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Where the time went, of a request that took so long. */
-  timeSpent(durationMs: number): TimeSpent {
+  /** Where the time went, of a request that took so long. Null: no time is known to have gone there. */
+  timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
       // A miss that made no call waited for that of another request.
@@ -131,35 +125,23 @@ export class UpstreamTimes {
   settledAtMs: number | undefined = undefined
 }
 
-/** Where the time of a request went. Null: no time is known to have gone there. */
-interface TimeSpent {
-  /** It waited for a connection. */
-  readonly queueMs: number | null
-  /** From the sending to the head of the answer; without one, until the upstream failed or the request ended. */
-  readonly upstreamMs: number | null
-  /** From the head to the last byte of the answer. */
-  readonly transferMs: number | null
-  readonly ownMs: number | null
-}
-
 /** The two hex digits of every byte. */
 const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
+let idPrefix = ''
+let issued = 0
+
 /**
- * Creates ids in the form of UUIDs that no other process creates: a random prefix, and eight digits that differ for
+ * An id in the form of a UUID that no other process creates: a random prefix, and eight digits that differ for
  * each id and do not tell how many ids came before. A random UUID for every request costs ten times as much. The digits
  * come from a table, because V8 caches the text of every number it formats, and each cached text outlived its request.
  */
-export function createRequestIds(): () => string {
-  let idPrefix = ''
-  let issued = 0
-  return () => {
-    if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)
-    issued += 1
-    // Multiplied by an odd factor, all numbers below 2 ** 32 stay different.
-    const mixed = Math.imul(issued, 0x9e3779b1)
-    const upper = `${digitsOf[mixed >>> 24]}${digitsOf[(mixed >>> 16) & 0xff]}`
-    const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
-    return `${idPrefix}${upper}${lower}`
-  }
+export function nextRequestId(): string {
+  if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)
+  issued += 1
+  // Multiplied by an odd factor, all numbers below 2 ** 32 stay different.
+  const mixed = Math.imul(issued, 0x9e3779b1)
+  const upper = `${digitsOf[mixed >>> 24]}${digitsOf[(mixed >>> 16) & 0xff]}`
+  const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
+  return `${idPrefix}${upper}${lower}`
 }

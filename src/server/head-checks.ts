@@ -68,15 +68,13 @@ function malformed(detail: string): Problem {
 }
 
 function targetTooLong(): Problem {
-  return new Problem('target-too-long', {
-    detail: `The request target has more than ${maxTargetBytes} bytes.`,
-  })
+  const detail = `The request target has more than ${maxTargetBytes} bytes.`
+  return new Problem('target-too-long', { detail })
 }
 
 function headTooLarge(): Problem {
-  return new Problem('head-too-large', {
-    detail: `The request head has more than ${maxHeadBytes} bytes or ${maxHeaders} headers.`,
-  })
+  const detail = `The request head has more than ${maxHeadBytes} bytes or ${maxHeaders} headers.`
+  return new Problem('head-too-large', { detail })
 }
 
 /** The problem for what Node's parser could not read, or waited for too long. */

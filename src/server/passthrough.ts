@@ -30,19 +30,17 @@ interface PassThroughParts {
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export class PassThroughRoute {
   readonly #parts: PassThroughParts
-  /** How long a request to the swap API may wait for a connection. */
-  readonly #swapWaitMs: number
 
   constructor(parts: PassThroughParts) {
     this.#parts = parts
-    const { headersTimeoutMs, totalTimeoutMs } = parts.config.upstream
-    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
-    this.#swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
   }
 
   /** `begun`: what a route has read of the request already. Without it, the request's own body. */
   async answer(exchange: Exchange, begun: SentBody | null = null): Promise<void> {
-    const { bodies, config, swapHeaders } = this.#parts
+    const { bodies, clock, swapHeaders } = this.#parts
+    const { bodyTimeoutMs, headersTimeoutMs, totalTimeoutMs } = this.#parts.config.upstream
+    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
+    const swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
     const upstream = this.#upstreamFor(reading.upstream, reading.path)
@@ -55,14 +53,13 @@ export class PassThroughRoute {
       ...(isOrder ? ownRequestId(answered, exchange.id) : []),
       ...rateLimitFields(exchange, answered),
     ]
-    const hasOwnBody = begun === null && hasBody(request)
     const trace = traceOf(exchange, isOrder)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
-      if (hasOwnBody) {
+      if (begun === null && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
@@ -79,8 +76,8 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
-        connectByMs: isSwap ? this.#parts.clock.timers.steadyMs() + this.#swapWaitMs : undefined,
-        stallMs: config.upstream.bodyTimeoutMs,
+        connectByMs: isSwap ? clock.timers.steadyMs() + swapWaitMs : undefined,
+        stallMs: bodyTimeoutMs,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times,
         trace,

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
 import { systemTimers, type Timers } from '../clock.ts'
 import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
-import { Connection, type PipelinedRequest } from './connections.ts'
+import { Connection } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
@@ -32,8 +32,6 @@ interface PipelineOptions {
   maxConnections: number
   /** How long a connection may be idle, and how long its client may leave an answer unread. */
   idleMs: number
-  /** Serves the request that is now the first of its connection. */
-  begin(first: PipelinedRequest): void
   timers?: Timers | undefined
 }
 
@@ -156,15 +154,15 @@ export class Pipeline {
     }
     if (this.#isEnding || (response.shouldKeepAlive && saysClose(request))) connection.endWith(response)
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
-    const pipelined = { request, response, serve, waitingBytes }
     if (queue.length === 0) {
-      this.#options.begin(pipelined)
+      serve(request, response)
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
         return
       }
     }
+    const pipelined = { request, response, serve, waitingBytes }
     queue.push(pipelined)
     if (bodyExpected(request)) request.once('end', () => connection.noteSpoken())
     connection.noteSpoken()
@@ -201,7 +199,7 @@ export class Pipeline {
       connection.paused = false
       socket.resume()
     }
-    if (first) this.#options.begin(first)
+    if (first) first.serve(first.request, first.response)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0
   }
@@ -234,23 +232,16 @@ function endBody(request: IncomingMessage): void {
   request.once('close', () => socket.off('close', end))
 }
 
-/** The console's viewers are at most 200 of them. */
-const maxOperationsConnections = 256
 /** Node's own limit does not count a connection on which only empty lines arrive. */
 const operationsIdleMs = 60_000
 
 /**
  * The server of the operations listener, which shares the event loop with the traffic: it serves one request of a
- * connection at a time, however many are pipelined, and holds at most `maxConnections`.
+ * connection at a time, however many are pipelined, and holds at most `maxConnections`, of which the console's viewers
+ * are at most 200.
  */
-export function createOperationsServer(
-  listener: RequestListener,
-  { maxConnections = maxOperationsConnections }: { maxConnections?: number } = {},
-): Server {
-  const pipeline = new Pipeline({
-    ...{ maxConnections, idleMs: operationsIdleMs },
-    begin: ({ request, response, serve }) => serve(request, response),
-  })
+export function createOperationsServer(listener: RequestListener, maxConnections = 256): Server {
+  const pipeline = new Pipeline({ maxConnections, idleMs: operationsIdleMs })
   const server = createServer({ IncomingMessage, ServerResponse: TrafficResponse }, (request, response) =>
     pipeline.take(request, response, listener),
   )

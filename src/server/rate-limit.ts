@@ -1,6 +1,6 @@
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
-import { type RateLimiter, type Taken, windowSeconds } from '../client/rate-limiter.ts'
+import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
@@ -34,13 +34,20 @@ export class RateLimit {
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
-    const taken = await this.#options.limiter.take(this.#bucketOf(exchange))
+    const { by, limiter } = this.#options
+    const taken = await limiter.take(this.#bucketOf(exchange))
     const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
     const { allowed } = taken
     exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
     if (allowed) return
     this.#options.events.rateLimited(exchange.area)
-    throw this.#refusal(taken)
+    const seconds = Math.max(1, Math.ceil(taken.resetMs / 1_000))
+    throw new Problem('rate-limited', {
+      detail:
+        `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
+        `provider. Retry after ${seconds} s.`,
+      headers: { 'Retry-After': String(seconds) },
+    })
   }
 
   #bucketOf(exchange: Exchange): string {
@@ -50,17 +57,6 @@ export class RateLimit {
     const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
     // No address has a space in it.
     return by === 'both' ? `${address} ${name}` : name
-  }
-
-  #refusal({ resetMs }: Taken): Problem {
-    const { by, limiter } = this.#options
-    const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
-    return new Problem('rate-limited', {
-      detail:
-        `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
-        `provider. Retry after ${seconds} s.`,
-      headers: { 'Retry-After': String(seconds) },
-    })
   }
 }
 

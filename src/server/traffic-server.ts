@@ -12,6 +12,7 @@ import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
+  awaitsContinue,
   bodyExpected,
   dateLine,
   hasBegun,
@@ -23,20 +24,14 @@ import {
   TrafficResponse,
 } from '../http/answer.ts'
 import { Problem, problemBody } from '../http/problem.ts'
-import type { PipelinedRequest } from './connections.ts'
-import { createRequestIds, hasLeft } from './exchange.ts'
+import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
-
-export interface MessageClasses {
-  IncomingMessage: typeof IncomingMessage
-  ServerResponse: typeof TrafficResponse
-}
 
 interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
-  messages?: MessageClasses
+  messages?: { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof TrafficResponse }
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -87,17 +82,13 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
-  const pipeline = new Pipeline({ maxConnections, idleMs, begin, timers })
-  const nextId = createRequestIds()
+  const pipeline = new Pipeline({ maxConnections, idleMs, timers })
   let turnedAway = 0
 
   function accept(socket: Socket): void {
     shapeAlike(socket)
-    if (hasLeft(socket)) {
-      socket.destroy()
-      return
-    }
-    if (!pipeline.accept(socket)) turnAway(socket)
+    if (hasLeft(socket)) socket.destroy()
+    else if (!pipeline.accept(socket)) turnAway(socket)
   }
 
   function turnAway(socket: Socket): void {
@@ -112,7 +103,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   /** Returns the id that its client is given. */
   function report(problem: Problem): string {
-    const requestId = nextId()
+    const requestId = nextRequestId()
     events.problemAnswered(problem, requestId, undefined)
     return requestId
   }
@@ -136,11 +127,25 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     socket.once('close', () => timer.clear())
   }
 
-  function begin({ request, response, serve }: PipelinedRequest): void {
-    const refusal = headRefusal(request)
-    if (refusal) refuse(request, response, refusal)
-    else serve(request, response)
+  /** Serves a request if its head may be served. */
+  function checked(serve: RequestListener): RequestListener {
+    return (request, response) => {
+      const refusal = headRefusal(request)
+      if (refusal) refuse(request, response, refusal)
+      else serve(request, response)
+    }
   }
+
+  const serve = checked(listener)
+  const serveAndContinue = checked((request, response) => {
+    // The body is asked for by its reader, once the upstream takes requests.
+    if (!awaitsContinue(response)) response.writeContinue()
+    listener(request, response)
+  })
+  const refuseExpectation = checked((request, response) => {
+    const detail = 'The only Expect value that this gateway supports is 100-continue.'
+    refuse(request, response, new Problem('expectation-failed', { detail }))
+  })
 
   const server = createServer(
     {
@@ -155,7 +160,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     },
     (request, response) => {
       response.keepAliveLines = keepAliveLines
-      pipeline.take(request, response, listener)
+      pipeline.take(request, response, serve)
     },
   )
   server.maxHeadersCount = maxKeptHeaders
@@ -170,19 +175,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
   server.on('connection', accept)
   server.on('checkContinue', (request, response) => {
-    // The body is asked for by its reader, once the head has been found good and the upstream takes requests.
     response.awaitsContinue = bodyExpected(request)
-    pipeline.take(request, response, (checked, answer) => {
-      if (!response.awaitsContinue) answer.writeContinue()
-      listener(checked, answer)
-    })
+    pipeline.take(request, response, serveAndContinue)
   })
-  server.on('checkExpectation', (request, response) => {
-    pipeline.take(request, response, (checked, answer) => {
-      const detail = 'The only Expect value that this gateway supports is 100-continue.'
-      refuse(checked, answer, new Problem('expectation-failed', { detail }))
-    })
-  })
+  server.on('checkExpectation', (request, response) => pipeline.take(request, response, refuseExpectation))
   server.on('connect', (request, socket: Refusable) => {
     // Node takes its own listeners off this socket: without this one a reset would end the process.
     socket.on('error', () => socket.destroy())
@@ -230,7 +226,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
       if (last === undefined) refuseSocket(socket, problem)
       else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
-      else if (queue.length > 1) last.serve = (request, response) => refuse(request, response, problem)
+      else if (queue.length > 1)
+        last.serve = checked((request, response) => refuse(request, response, problem))
       else if (hasBegun(last.response)) socket.destroy()
       // Its route sees the end of this answer, and with it the access log.
       else answerProblem(last.request, last.response, { problem, requestId: report(problem) })

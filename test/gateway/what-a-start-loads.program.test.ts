@@ -49,7 +49,6 @@ test('a startup in production loads the bundled program, and no unused file', as
     'key-file',
     'otlp',
     'pino-pretty',
-    'memory-rate-limiter',
     'rate-limit',
     'order-keys',
     'stream',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
-import { maxClientConnections } from '../../src/server/connection-limits.ts'
+import { maxClientConnections } from '../../src/server/listen.ts'
 import { alertRules, anchorsOf, panels, readGrafana } from '../support/observing/grafana.ts'
 
 const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { factsOf, isSettingName } from '../../src/config/settings.ts'
+import { createAreaReader } from '../../src/http/area.ts'
 import { problemTypes } from '../../src/http/problem.ts'
 import { areas } from '../../src/http/target.ts'
 import { type UpstreamFacts, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
-import { createAreaReader } from '../../src/server/area.ts'
 import { openApi } from '../openapi/support.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 

@@ -36,7 +36,7 @@ function unquoted(value: string): string {
 }
 
 const trustProxy = ['10.0.0.0/8']
-const trusted = parseTrustProxy(trustProxy)
+const trusts = parseTrustProxy(trustProxy)
 
 /** Of Forwarded. */
 function allHops(lines: readonly string[]): Hop[] {
@@ -58,7 +58,7 @@ function clientOf(hops: Hop[]): string | undefined {
     const address = normalizeAddress(nodeAddress(hop.node) ?? '')
     if (address === undefined) return client
     client = address
-    if (!trusted.trusts(address)) return client
+    if (!trusts(address)) return client
   }
   return client
 }
@@ -119,7 +119,7 @@ test.each([
         expect(address).toBe(expected)
         // Never the proxy's own address, unless a hop names it.
         expect(note === undefined).toBe(expected !== undefined)
-        seen[expected === undefined ? 'none' : trusted.trusts(expected) ? 'hop' : 'client'] += 1
+        seen[expected === undefined ? 'none' : trusts(expected) ? 'hop' : 'client'] += 1
       }),
       { numRuns: 10_000 },
     )

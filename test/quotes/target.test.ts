@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { createAreaReader, readAmount } from '../../src/http/area.ts'
 import { foldPair } from '../../src/http/fold-path.ts'
-import { createAreaReader, readAmount } from '../../src/server/area.ts'
 
 const readTarget = createAreaReader({ swap: ['/v3'], payments: ['/checkouts'], webhooks: ['/webhooks'] })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryRateLimiter } from '../../src/client/memory-rate-limiter.ts'
+import { createMemoryRateLimiter } from '../../src/client/rate-limiter.ts'
 import { createSharedRateLimiter } from '../../src/replicas/rate-limit.ts'
 import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
@@ -44,7 +44,7 @@ describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
 
   it('starts again when the minute is over, and if its key was overwritten', async () => {
     const server = await valkey()
-    const fallback = createMemoryRateLimiter({ perMinute })
+    const fallback = createMemoryRateLimiter(perMinute)
     const limiter = createSharedRateLimiter({ sharedStore: await storeAt(server.url), fallback })
     for (let left = perMinute - 1; left >= 0; left -= 1)
       expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: left })

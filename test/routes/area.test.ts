@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createAreaReader } from '../../src/server/area.ts'
+import { createAreaReader } from '../../src/http/area.ts'
 
 const reader = (payments: readonly string[]) =>
   createAreaReader({ swap: ['/v3'], payments, webhooks: ['/webhooks'] })

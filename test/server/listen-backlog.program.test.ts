@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { maxListenBacklog } from '../../src/server/connection-limits.ts'
+import { maxListenBacklog } from '../../src/server/listen.ts'
 import { until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'

@@ -14,12 +14,9 @@ const dropAll =
 /** A server of its own, so that few connections are enough; its answers come when the test says so. */
 async function serverOf(maxConnections: number) {
   const waiting: (() => void)[] = []
-  const server = createOperationsServer(
-    (_request, response) => {
-      waiting.push(() => response.end('ok'))
-    },
-    { maxConnections },
-  )
+  const server = createOperationsServer((_request, response) => {
+    waiting.push(() => response.end('ok'))
+  }, maxConnections)
   return { url: (await listening(server)).url, waiting }
 }
 

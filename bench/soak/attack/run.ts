@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { maxClientConnections } from '../../../src/server/connection-limits.ts'
+import { maxClientConnections } from '../../../src/server/listen.ts'
 import type { AttackReport } from './attackers.ts'
 import { startAttackedGateway } from './gateway.ts'
 import { HonestClient, newHonestTally } from './honest.ts'

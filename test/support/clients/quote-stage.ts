@@ -3,12 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createPartition, type Partition } from '../../../src/client/partition.ts'
 import type { Clock } from '../../../src/clock.ts'
 import { Events, type Listener } from '../../../src/events.ts'
+import { readAmount } from '../../../src/http/area.ts'
 import { UpstreamFailure } from '../../../src/http/failure.ts'
 import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
-import { readAmount } from '../../../src/server/area.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
 import type { Call } from '../../../src/upstream/call.ts'
 import type { Receiver, UpstreamRequest } from '../../../src/upstream/request.ts'
@@ -144,11 +144,11 @@ export class QuoteStage {
       amount = '1',
       headers = ['App-Name', 'a'],
     } = client
-    const id = String(this.#asked)
-    this.#asked += 1
     const path = `/v3/pairs/${pair}/quotes`
     const target = `${path}?amount=${amount}`
-    const request = { rawHeaders: headers, socket: {}, url: target, method: 'GET' }
+    const rawHeaders = [...headers, 'X-Request-Id', String(this.#asked)]
+    this.#asked += 1
+    const request = { rawHeaders, socket: {}, url: target, method: 'GET' }
     const response = new StagedResponse()
     const exchange = new Exchange(
       request as unknown as IncomingMessage,
@@ -162,7 +162,6 @@ export class QuoteStage {
           quote: { pair, ...readAmount(`amount=${amount}`) },
           route: undefined,
         }),
-        nextId: () => id,
         tracing: undefined,
       },
     )

@@ -1,7 +1,7 @@
 import type { SettingValue } from '../../../src/config/problems.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
-import { maxListenBacklog } from '../../../src/server/connection-limits.ts'
+import { maxListenBacklog } from '../../../src/server/listen.ts'
 import { withoutLimits } from './limits.ts'
 
 export interface RunningGateway extends Gateway {

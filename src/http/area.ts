@@ -1,8 +1,8 @@
-import { isZero, parseDecimal } from '../http/decimal.ts'
-import { foldPath, mayBeVersioned, percentDecode } from '../http/fold-path.ts'
-import { memoize } from '../http/headers.ts'
-import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from '../http/target.ts'
-import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { isZero, parseDecimal } from './decimal.ts'
+import { foldPath, mayBeVersioned, percentDecode } from './fold-path.ts'
+import { memoize } from './headers.ts'
+import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from './target.ts'
+import { type UpstreamName, upstreamNames } from './upstreams.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
@@ -50,10 +50,8 @@ export function createAreaReader(
     return mayBeVersioned(path) ? 'none' : catchAll
   }
 
-  function prefixRoute(upstream: UpstreamName | undefined, path: string): string | undefined {
-    if (upstream === undefined) return undefined
-    const prefix = pathsOf[upstream].find((known) => isUnder(path, known))
-    return prefix === undefined ? '/*' : `${prefix}/*`
+  function prefixRoute(upstream: UpstreamName, path: string): string {
+    return `${pathsOf[upstream].find((prefix) => isUnder(path, prefix)) ?? ''}/*`
   }
 
   return memoize((rawTarget): TargetReading => {
@@ -77,7 +75,8 @@ export function createAreaReader(
     const area = typeof found === 'string' ? found : 'quote'
     const quote = typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
     const upstream = upstreamOf(area)
-    return { target, path, area, upstream, quote, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
+    const route = guardedRoutes[area] ?? (upstream && prefixRoute(upstream, path))
+    return { target, path, area, upstream, quote, route }
   })
 }
 
@@ -149,10 +148,13 @@ function readQuotePath(path: string): QuotePath | undefined {
   return undefined
 }
 
+/** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */
+const arrayForm = /^(?:amount\[|\[amount\])/
+
 /** Reads the amount out of a query (without its "?"), percent-decoded once. */
 export function readAmount(query: string): AmountReading | AmountProblem {
   let amount: string | undefined
-  let otherParameters = ''
+  const others: string[] = []
   for (const part of query.split('&')) {
     // An empty part is not a parameter (WHATWG URL 5.1).
     if (part === '') continue
@@ -162,11 +164,11 @@ export function readAmount(query: string): AmountReading | AmountProblem {
       if (amount !== undefined) return refuse('must be given once')
       amount = equals === -1 ? '' : percentDecode(part.slice(equals + 1))
       // Some upstreams read a plus as a blank, and perhaps "1e 21" as 1. So a spelling with a plus has its own key.
-      if (part.includes('+')) otherParameters = append(otherParameters, part)
-    } else if (isArrayForm(name)) {
+      if (part.includes('+')) others.push(part)
+    } else if (arrayForm.test(name)) {
       return refuse('must be given once, not as a list')
     } else {
-      otherParameters = append(otherParameters, part)
+      others.push(part)
     }
   }
   if (amount === undefined) return refuse('is missing')
@@ -174,12 +176,7 @@ export function readAmount(query: string): AmountReading | AmountProblem {
   const canonical = parseDecimal(amount)
   if (canonical === undefined) return refuse(reasonAgainst(amount))
   if (isZero(canonical)) return refuse('must be greater than zero')
-  return { canonical, otherParameters }
-}
-
-/** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */
-function isArrayForm(name: string): boolean {
-  return name.startsWith('amount[') || name.startsWith('[amount]')
+  return { canonical, otherParameters: others.join('&') }
 }
 
 function reasonAgainst(amount: string): string {
@@ -191,8 +188,4 @@ function reasonAgainst(amount: string): string {
 
 function refuse(reason: string): AmountProblem {
   return { problem: `The query parameter "amount" ${reason}.` }
-}
-
-function append(parameters: string, part: string): string {
-  return parameters === '' ? part : `${parameters}&${part}`
 }
