@@ -12,6 +12,7 @@ import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
+import type { MessageClasses } from './traffic-server.ts'
 
 /** What tells the whole way of a request, from the exchange to its answer. */
 type Answer = (exchange: Exchange) => void | Promise<void>
@@ -129,7 +130,7 @@ const noLocals = Object.freeze(Object.create(null))
  * what it has learned about the object. Messages of these classes have those prototypes from the
  * start, so that Express changes nothing.
  */
-function messageClassesOf(app: Express) {
+function messageClassesOf(app: Express): MessageClasses {
   class AppRequest extends IncomingMessage {}
   Object.setPrototypeOf(AppRequest.prototype, express.request)
   class AppResponse extends TrafficResponse {}

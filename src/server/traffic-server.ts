@@ -28,10 +28,16 @@ import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 
+/** What a server makes its requests and responses of. */
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
 interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
-  messages?: { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof TrafficResponse }
+  messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
