@@ -105,7 +105,7 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
   app.use((request: Request, response: Response) => exchanges.serve(request, response, dispatch))
 
   return {
-    /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
+    /** What a server makes requests and responses of, so that Express need not change their prototypes. */
     messages,
     listener(request: IncomingMessage, response: ServerResponse): void {
       if (!(response instanceof messages.ServerResponse)) keepRepeatedFields(response)

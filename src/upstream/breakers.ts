@@ -108,8 +108,8 @@ export class Breaker {
   /** The latest, if it has not ended. */
   #trial: Permit | undefined
   /**
-   * Of requests that have no answer yet, the oldest first. A new Set each time an outage ends: its requests may still time
-   * out, one after another, and no longer count.
+   * Of requests that have no answer yet, the oldest first. A new Set each time an outage ends: its requests may still
+   * time out, one after another, and no longer count.
    */
   unanswered: Set<Permit> = new Set()
   /** When its last request came. */

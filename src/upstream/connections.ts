@@ -158,7 +158,10 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return this.#orders.size + this.#others.size
   }
 
-  /** Whether one more may come, to have a connection or to wait for one. Others that wait do not keep a float order out while it has connections of its own. */
+  /**
+   * Whether one more may come, to have a connection or to wait for one. Others that wait do not keep a float order out
+   * while it has connections of its own.
+   */
   takes(lane: Lane): boolean {
     const { connections, reserved, queue } = this.#options
     const shared = connections - reserved

@@ -51,7 +51,7 @@ export function relay(options: RelayOptions): Promise<void> {
 
 const noBytes = Buffer.alloc(0)
 
-/** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade` that is never passed on; below 100 is invalid. */
+/** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade`, which is never passed on. */
 const lowestInterim = 102
 
 class Answer implements Receiver {
