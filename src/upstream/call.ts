@@ -154,8 +154,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       body: body as Buffer | RequestBody | null,
     }
     connection.dispatch(sent, this)
-    // On an open connection it goes out in this turn of the event loop.
-    if (!connection.isOpen && !this.#began && !this.#isTold) this.#watch()
+    // On an open connection too undici (7.30.2) first looks whether that has been closed, and then makes another.
+    if (!this.#began && !this.#isTold) this.#watch()
   }
 
   /** Of the connections: it will have none. */

@@ -136,12 +136,17 @@ describe('an order', () => {
 describe('a request that decides not to be sent', () => {
   const expired = () => new Problem('quote-expired', { detail: 'too late' })
 
-  /** An upstream whose name is not resolved until the test says so, and a request to it. */
-  async function slowlyConnected(decide: () => number) {
+  /**
+   * An upstream whose name is not resolved until the test says so, and a request to it. `isReplaced`: it had a connection,
+   * which was closed just then.
+   */
+  async function slowlyConnected(decide: () => number, isReplaced = false) {
     const upstream = await recordingUpstream()
     let resolve = () => {}
+    let isHeld = !isReplaced
     const lookup: LookupFunction = (_name, _options, callback) => {
       resolve = () => callback(null, [{ address: '127.0.0.1', family: 4 }])
+      if (!isHeld) resolve()
     }
     const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { breakerFailures: 1 }, { lookup })
     const request = {
@@ -153,7 +158,15 @@ describe('a request that decides not to be sent', () => {
       decide,
     }
     const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
+    if (isReplaced) {
+      await fetchWhole({ ...how, request: { ...request, decide: () => 600_000 } })
+      await until(() => edge.upstream.connections.idle === 1, 'its connection to be free')
+      isHeld = true
+    }
+    edge.outcomes.length = 0
+    upstream.requests.length = 0
     const answer = fetchWhole({ ...how, request })
+    for (const connection of upstream.connections) connection.destroy()
     const expectUnsent = async () => {
       await until(() => edge.upstream.inFlight === 0, 'its connection')
       expect([edge.outcomes, edge.states, upstream.requests]).toEqual([['given-up'], [], []])
@@ -161,12 +174,15 @@ describe('a request that decides not to be sent', () => {
     return { answer, connect: () => resolve(), expectUnsent, upstream }
   }
 
-  it('while its connection is made is refused at once, and nothing is sent on that connection', async () => {
+  it.each([
+    ['made', false],
+    ['replaced, because it was closed just before', true],
+  ])('while its connection is %s is refused at once, and nothing is sent', async (_how, isReplaced) => {
     let isExpired = false
     const { answer, connect, expectUnsent } = await slowlyConnected(() => {
       if (isExpired) throw expired()
       return 1
-    })
+    }, isReplaced)
     isExpired = true
     await expect(answer).rejects.toMatchObject({ slug: 'quote-expired' })
     connect()
