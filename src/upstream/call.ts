@@ -154,7 +154,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       body: body as Buffer | RequestBody | null,
     }
     connection.dispatch(sent, this)
-    // On an open connection too undici (7.30.2) first looks whether that has been closed, and then makes another.
+  }
+
+  /** Of the connection: it is made, which may take long. */
+  connects(): void {
     if (!this.#began && !this.#isTold) this.#watch()
   }
 

@@ -34,6 +34,8 @@ export class Connection {
   answersInHttp10 = false
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
+  /** Whose request has been sent, or is to be. */
+  #caller: { connects(): void } | undefined
   /** Of the answer that is under way. */
   #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
 
@@ -51,8 +53,13 @@ export class Connection {
     return this.#socket?.bytesRead ?? 0
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    this.#client.dispatch(request, handler)
+  /** `connects` is called if a connection has to be made first: undici (7.30.2) may find an open one closed. */
+  dispatch(
+    request: Dispatcher.DispatchOptions,
+    caller: Dispatcher.DispatchHandler & { connects(): void },
+  ): void {
+    this.#caller = caller
+    this.#client.dispatch(request, caller)
   }
 
   /** Has a new connection made for the next request. */
@@ -78,6 +85,7 @@ export class Connection {
   /** A free connection would keep the last request and its body in memory. */
   answerEnded(): void {
     this.#control = undefined
+    this.#caller = undefined
   }
 
   close(error: Error): Promise<void> {
@@ -89,6 +97,7 @@ export class Connection {
       ...this.#options.client,
       pipelining: 1,
       connect: (target, callback) => {
+        this.#caller?.connects()
         this.#connector(target, (...[error, socket]) => {
           if (error) return callback(withoutAltNameCode(error), null)
           this.#begin(socket)

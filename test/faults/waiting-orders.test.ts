@@ -136,10 +136,7 @@ describe('an order', () => {
 describe('a request that decides not to be sent', () => {
   const expired = () => new Problem('quote-expired', { detail: 'too late' })
 
-  /**
-   * An upstream whose name is not resolved until the test says so, and a request to it. `isReplaced`: it had a connection,
-   * which was closed just then.
-   */
+  /** Its upstream's name is resolved when the test says so. `isReplaced`: it had a connection, which was just closed. */
   async function slowlyConnected(decide: () => number, isReplaced = false) {
     const upstream = await recordingUpstream()
     let resolve = () => {}
