@@ -146,7 +146,7 @@ describe('a request that decides not to be sent', () => {
       if (!isHeld) resolve()
     }
     const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { breakerFailures: 1 }, { lookup })
-    const request = {
+    const order = {
       kind: 'float-order' as const,
       method: 'POST',
       target: '/',
@@ -156,13 +156,13 @@ describe('a request that decides not to be sent', () => {
     }
     const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
     if (isReplaced) {
-      await fetchWhole({ ...how, request: { ...request, decide: () => 600_000 } })
+      await fetchWhole({ ...how, request: { ...order, decide: () => 600_000 } })
       await until(() => edge.upstream.connections.idle === 1, 'its connection to be free')
       isHeld = true
     }
     edge.outcomes.length = 0
     upstream.requests.length = 0
-    const answer = fetchWhole({ ...how, request })
+    const answer = fetchWhole({ ...how, request: order })
     for (const connection of upstream.connections) connection.destroy()
     const expectUnsent = async () => {
       await until(() => edge.upstream.inFlight === 0, 'its connection')
