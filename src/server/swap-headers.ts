@@ -40,11 +40,10 @@ const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 /** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
 export function refuseLoop(viaLines: string): void {
   if (!viaLines.split(/[,\n]/).some((hop) => ownName.test(hop))) return
-  throw new Problem('loop-detected', {
-    detail:
-      'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.',
-    headers: { 'Proxy-Status': 'quotegate; error=proxy_loop_detected' },
-  })
+  const detail =
+    'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.'
+  const headers = { 'Proxy-Status': 'quotegate; error=proxy_loop_detected' }
+  throw new Problem('loop-detected', { detail, headers })
 }
 
 // Node answers Expect itself, and the upstream has a Host of its own.

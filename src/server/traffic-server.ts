@@ -192,10 +192,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const connection = pipeline.connectionOf(socket)
     if (socket[refused] || connection.takesNoMore) return
     connection.takesNoMore = true
-    const problem = new Problem('method-not-allowed', {
-      detail: 'CONNECT is not relayed.',
-      headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
-    })
+    const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' }
+    const problem = new Problem('method-not-allowed', { detail: 'CONNECT is not relayed.', headers })
     if (connection.queue.length === 0) refuseSocket(socket, problem, request)
     // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
     else socket.destroy()
