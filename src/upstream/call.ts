@@ -355,14 +355,19 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
  * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
  */
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
-  const lines = [headers['transfer-encoding'] ?? []].flat()
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return false
+  const lines = [coding].flat()
   return lines.some((line) => !/^chunked *$/i.test(line))
 }
+
+const isAscii = /^[ -~]*$/
 
 /**
  * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then: no phrase at
  * all is better than a mangled one.
  */
 export function reasonBytes(reason: string): string {
+  if (isAscii.test(reason)) return reason
   return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
 }

@@ -204,7 +204,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
 
   /** Has its connection now. */
   hold(request: Request): void {
-    this.leave(request)
+    if (this.waiting > 0) this.leave(request)
     this.#held[request.lane] += 1
   }
 

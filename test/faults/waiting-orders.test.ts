@@ -160,8 +160,7 @@ describe('a request that decides not to be sent', () => {
       await until(() => edge.upstream.connections.idle === 1, 'its connection to be free')
       isHeld = true
     }
-    edge.outcomes.length = 0
-    upstream.requests.length = 0
+    for (const list of [edge.outcomes, upstream.requests]) list.length = 0
     const answer = fetchWhole({ ...how, request: order })
     for (const connection of upstream.connections) connection.destroy()
     const expectUnsent = async () => {

@@ -195,12 +195,8 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       sharedStore: { keyPrefix, up: true, run, insist: run },
       ...{ clock, minValidityMs: 0, lockWaitMs: 1_000, isUsed: () => false, events: new Events() },
     })
-    const look = await shared.quoteOrLock('key', {
-      flight: { left: undefined },
-      waits: true,
-      known: undefined,
-    })
-    expect(look.quote).toBeUndefined()
+    const look = { flight: { left: undefined }, waits: true, known: undefined }
+    expect((await shared.quoteOrLock('key', look)).quote).toBeUndefined()
   })
 
   it('fails no call once the server is gone', async () => {
