@@ -97,7 +97,7 @@ test('a header that forwarded-parse reads is read alike, unless a parameter is r
     }),
     { numRuns: 10_000 },
   )
-  expect(read).toBeGreaterThan(1_000)
+  expect(read).toBeGreaterThan(500)
 })
 
 const listed = fc.array(node, { maxLength: 5 }).map((nodes) => nodes.join(' ,'))
