@@ -81,11 +81,12 @@ export class FloatOrder {
     this.#asked = asked
     this.#ledger = ledger
     this.#stated = statedAmountOf(terms)
-    this.#judge(ledger.now())
+    this.#judge()
   }
 
   /** Of several quotes the one that lives decides, and of those that ends last. */
-  #judge(now: Now): void {
+  #judge(): void {
+    const now = this.#ledger.now()
     this.#judgedAtMs = this.#ledger.timers.steadyMs()
     this.verdict = this.#verdictAt(now)
     this.quoteAgeMs = this.quote && Math.max(0, now.nowMs - this.quote.notedAtMs)
@@ -106,22 +107,21 @@ export class FloatOrder {
    * its quote expires. One that does not wait is not judged twice. Returns when to ask again.
    */
   judgeAgain(): number {
-    const now = this.#ledger.now()
+    let liveForMs = this.#liveForMs()
     const hasWaited = this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
-    let liveForMs = this.#liveForMs(now)
     if (hasWaited || liveForMs <= 0) {
-      this.#judge(now)
-      liveForMs = this.#liveForMs(now)
+      this.#judge()
+      liveForMs = this.#liveForMs()
     }
     // The clock may have been read at the very end of the quote, a moment before the guard reads it.
     return Math.min(maxMs, Math.max(1, Math.ceil(liveForMs)))
   }
 
   /** For how long a live quote lets it be sent; without end if no live quote does. */
-  #liveForMs(now: Now): number {
+  #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
-    return orderLeftMs(verdict.quote, now) - this.#asked.marginMs
+    return orderLeftMs(verdict.quote, this.#ledger.now()) - this.#asked.marginMs
   }
 
   /** The quote that the order uses when it is sent. */

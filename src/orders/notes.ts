@@ -120,10 +120,9 @@ export class Notes implements QuoteNotes, JournalReader {
     if (!this.#markUsed(quote)) return 0
     const { ledger, cache, sharedQuotes } = this.#parts
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])].filter((key) => key !== '')
-    const dropped = cache.forgetAll(keys, id)
-    sharedQuotes?.forget(keys, id)
     void this.#append({ kind: 'used', quote })
-    return dropped
+    sharedQuotes?.forget(keys, id)
+    return cache.forgetAll(keys, id)
   }
 
   /** Settles when every replica will find it; the folder is written behind. */

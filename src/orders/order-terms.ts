@@ -81,12 +81,13 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
 
 function readTerms(json: object, { quoteIdFields, header }: OrderOptions): OrderTerms {
   const named = quoteIdFields.flatMap((path) => {
-    const id = readId(json, path)
-    return id === undefined ? [] : { id, isBare: path === 'id' }
+    const value = memberAt(json, path)
+    const id = textOf(value instanceof LosslessNumber ? value.value : value)
+    return id === undefined ? [] : { id: flatText(id), isBare: path === 'id' }
   })
   const quoteIds = [...namedByHeader(header), ...named]
-  const [statedPair, toAddress] = [textIn(json, 'pairId'), textIn(json, 'toAddress')]
-  const [fromAmount, toAmount] = [amountIn(json, 'fromAmount'), amountIn(json, 'toAmount')]
+  const [fromAmount, toAmount] = [readAmount(json, 'fromAmount'), readAmount(json, 'toAmount')]
+  const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) => textOf(memberAt(json, name)))
   // The order keeps these until it is answered, and the parser joins each text from its characters.
   const pair = statedPair && flatText(statedPair)
   return {
@@ -94,14 +95,9 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
     pair,
     foldedPair: pair && briefText(pair).toUpperCase(),
     toAddress: toAddress && flatText(toAddress),
-    fromAmount: readAmount(fromAmount),
-    toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
+    fromAmount: fromAmount === 'unreadable' ? undefined : fromAmount,
+    toAmount,
   }
-}
-
-function textIn(json: object, name: string): string | undefined {
-  const value = ownProperty(json, name)
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** What the header Quotegate-Quote names, which is never a number of the client's own. */
@@ -109,30 +105,33 @@ export function namedByHeader(id: string | undefined): NamedQuote[] {
   return id === undefined ? [] : [{ id, isBare: false }]
 }
 
-function readId(json: object, path: string): string | undefined {
+/** At a dotted path. Inherited properties are not part of the order. */
+function memberAt(json: object, path: string): unknown {
   let value: unknown = json
-  for (const name of path.split('.')) value = isObject(value) ? ownProperty(value, name) : undefined
-  if (value instanceof LosslessNumber) return flatText(value.value)
-  return typeof value === 'string' && value !== '' ? flatText(value) : undefined
+  for (const name of path.split('.'))
+    value = isObject(value) ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
+  return value
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** The order states no amount if the member is missing or `null`. */
-function amountIn(json: object, name: string): unknown {
-  const value = ownProperty(json, name)
-  return (isObject(value) ? ownProperty(value, 'value') : value) ?? undefined
-}
-
-function readAmount(value: unknown): AmountClaim | undefined {
+function readAmount(json: object, name: string): AmountClaim | 'unreadable' | undefined {
+  const member = memberAt(json, name)
+  const value = isObject(member) ? memberAt(member, 'value') : member
+  if (value === undefined || value === null) return undefined
   const isNumber = value instanceof LosslessNumber
   const text = isNumber ? value.value : value
-  if (typeof text !== 'string') return undefined
+  if (typeof text !== 'string') return 'unreadable'
   const canonical = parseDecimal(text)
   if (canonical !== undefined) return { text, canonical, isNumber }
   // An upstream may accept blanks, a plus or a hundred digits, and no odd spelling may bypass the guard.
   const double = String(Number(text))
   const lenient = parseDecimal(double)
   // Number() reads some texts as 0 that are not numbers, such as blanks.
-  if (lenient === undefined || isZero(lenient)) return undefined
+  if (lenient === undefined || isZero(lenient)) return 'unreadable'
   return { text: double, canonical: lenient, isNumber: true }
 }
 
@@ -169,11 +168,6 @@ function countKeys(value: unknown): number {
 function isObject(value: unknown): value is object {
   const isContainer = typeof value === 'object' && value !== null && !(value instanceof LosslessNumber)
   return isContainer && !Array.isArray(value)
-}
-
-/** Skips inherited properties: they are not part of the order. */
-function ownProperty(object: object, name: string): unknown {
-  return Object.getOwnPropertyDescriptor(object, name)?.value
 }
 
 export interface Orderer {
