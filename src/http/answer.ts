@@ -91,11 +91,6 @@ function isAllRead(request: IncomingMessage): boolean {
   return request.complete || !hasBody(request)
 }
 
-/** Whether the client waits to be asked for its body. */
-export function awaitsContinue(response: ServerResponse): boolean {
-  return response instanceof TrafficResponse && response.awaitsContinue
-}
-
 /** A body up to this size may be sent in one write with its head. */
 export const maxOneWriteBytes = 16_384
 /** What Node writes as a reason phrase. */

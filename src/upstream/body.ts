@@ -23,6 +23,11 @@ export function isSurelyLong({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > maxStartBytes
 }
 
+/** Whether the client waits to be asked for its body. */
+export function awaitsContinue(response: ServerResponse): boolean {
+  return response instanceof TrafficResponse && response.awaitsContinue
+}
+
 /** Of the heap limit, for the bodies that are not whole yet. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
