@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  claimingHeader,
-  clientAddressHeaders,
-  headerValues,
-  memoize,
-  shortestClientAddressHeader,
-} from '../http/headers.ts'
+import { claimingHeaders, clientAddressHeaders, headerValues, memoize } from '../http/headers.ts'
 import {
   blocksHold,
   maskedAddress,
@@ -70,7 +64,7 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
       return { ...plain, address, note: reason, noteHeader: rawHeaders.find(isIts) ?? options.ipHeader }
     }
     if (!inOwnNetwork) return plain
-    const claim = claimingHeader(rawHeaders)
+    const [claim] = claimingHeaders(rawHeaders)
     return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
   }
 }
@@ -116,15 +110,11 @@ function describePeer(peerAddress: string, trusts: Trusts): Peer {
  * the advice to the operator. What else begins with `x-forwarded-` says how the client asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
-  let first: string | undefined
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? ''
-    if (name.length < shortestClientAddressHeader) continue
-    const lowerCaseName = name.toLowerCase()
-    if (lowerCaseName === 'x-forwarded-for') return name
-    if (clientAddressHeaders.has(lowerCaseName.replaceAll('_', '-'))) first ??= name
-  }
-  return first
+  const claiming = claimingHeaders(rawHeaders)
+  return (
+    claiming.find((name) => name.toLowerCase() === 'x-forwarded-for') ??
+    claiming.find((name) => clientAddressHeaders.has(name.toLowerCase().replaceAll('_', '-')))
+  )
 }
 
 /** Why a trusted proxy's header names no client. */

@@ -13,9 +13,6 @@ interface LedgerOptions {
   log?: Pick<Logger, 'warn'> | undefined
 }
 
-/** An answer that was relayed, looked like a quote and could not be read. */
-type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
-
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
@@ -119,14 +116,18 @@ export class Ledger {
     )
   }
 
-  /** Until it is over, an order of its partition for these terms is sent. */
-  unreadable({ requestedAmount, ...terms }: UnreadableQuote): NotedQuote {
+  /**
+   * An answer that was relayed, looked like a quote and could not be read. Until it is over, an order of its partition
+   * for these terms is sent.
+   */
+  unreadable(
+    terms: Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,
+  ): NotedQuote {
     const { nowMs, steadyMs } = this.now()
     const untilMs = nowMs + this.#longestSeenMs
     return {
       ...terms,
-      requestedAmount,
-      fromValue: requestedAmount,
+      fromValue: terms.requestedAmount,
       id: '',
       toValue: '',
       cacheKey: '',
@@ -137,9 +138,9 @@ export class Ledger {
     }
   }
 
-  /** All cache keys of the quote: a provider may give the same quote to several clients. */
-  cacheKeysOf(id: string): string[] {
-    const keys = this.#byId.of(id).map(({ cacheKey }) => cacheKey)
+  /** All cache keys of the quote, besides one that is known: a provider may give the same quote to several clients. */
+  cacheKeysOf(id: string, known = ''): string[] {
+    const keys = [known, ...this.#byId.of(id).map(({ cacheKey }) => cacheKey)]
     return [...new Set(keys.filter((key) => key !== ''))]
   }
 

@@ -46,36 +46,30 @@ const colon = 0x3a
 const opening = new Set(Buffer.from('{['))
 const closing = new Set(Buffer.from('}]'))
 
-const problems = {
-  empty: 'The body is empty. An order is a JSON object.',
-  notUtf8: 'The body is not valid UTF-8, which JSON has to be.',
-  byteOrderMark: 'The body starts with a byte order mark, which JSON must not have.',
-  tooDeep: `The body is nested more than ${maxDepth} levels deep.`,
-  malformed: 'The body is not valid JSON.',
-  notAnObject: 'The body is not a JSON object.',
-  duplicateKey: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
-}
-
 /** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
-  if (body.length === 0) return { problem: problems.empty }
-  if (!isUtf8(body)) return { problem: problems.notUtf8 }
+  if (body.length === 0) return { problem: 'The body is empty. An order is a JSON object.' }
+  if (!isUtf8(body)) return { problem: 'The body is not valid UTF-8, which JSON has to be.' }
   const shape = measure(body)
-  if (shape.depth > maxDepth) return { problem: problems.tooDeep }
+  if (shape.depth > maxDepth) return { problem: `The body is nested more than ${maxDepth} levels deep.` }
   const text = body.toString('utf8')
   // RFC 8259 8.1 lets a parser ignore or refuse a byte order mark. Whether the upstream ignores it is not known.
-  if (text.startsWith('\ufeff')) return { problem: problems.byteOrderMark }
+  if (text.startsWith('\ufeff'))
+    return { problem: 'The body starts with a byte order mark, which JSON must not have.' }
 
   let json: unknown
   try {
     // The last value is kept, so that a later one is not compared with a large one again and again.
     json = parse(text, null, { onDuplicateKey: ({ newValue }) => newValue })
   } catch {
-    return { problem: problems.malformed }
+    return { problem: 'The body is not valid JSON.' }
   }
   // With a key that is there twice, the object has fewer keys than the text.
-  if (countKeys(json) !== shape.colons) return { problem: problems.duplicateKey }
-  if (!isObject(json)) return { problem: problems.notAnObject }
+  if (countKeys(json) !== shape.colons)
+    return {
+      problem: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
+    }
+  if (!isObject(json)) return { problem: 'The body is not a JSON object.' }
   return { order: readTerms(json, options) }
 }
 
