@@ -182,19 +182,19 @@ export type Refusable = Duplex & { [refused]?: true }
 const problemWasSent = () => {}
 
 /** Whether a problem was sent. A later failure of the same request is then not sent as another problem. */
-export function isAnsweredWithProblem(response: ServerResponse): boolean {
-  return (response as Interruptible)[interrupted] === problemWasSent
+export function isAnsweredWithProblem(response: Interruptible): boolean {
+  return response[interrupted] === problemWasSent
 }
 
 /** Answers a request with a problem. The caller has made sure that no byte of another answer was sent. */
 export function answerProblem(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: Interruptible,
   options: { problem: Problem; requestId: string; fields?: readonly string[] },
 ): void {
   const { problem, requestId, fields = [] } = options
-  ;(response as Interruptible)[interrupted]?.()
-  ;(response as Interruptible)[interrupted] = problemWasSent
+  response[interrupted]?.()
+  response[interrupted] = problemWasSent
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = problemHeaders(problem, requestId, body.length)

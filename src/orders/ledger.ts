@@ -35,6 +35,8 @@ const warnEveryMs = 600_000
  */
 export class Ledger {
   readonly timers: Timers
+  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
+  readonly rememberedMs: number
   readonly #options: LedgerOptions
   #list: Entry[] = []
   /** All before these places were dropped, and are over. */
@@ -52,6 +54,7 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options
     this.timers = options.clock.timers
+    this.rememberedMs = options.retentionMs
     this.#reachesToSteadyMs = options.clock.steadyMs()
   }
 
@@ -62,11 +65,6 @@ export class Ledger {
   /** How far back it remembers every quote. */
   get reachMs(): number {
     return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
-  }
-
-  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
-  get rememberedMs(): number {
-    return this.#options.retentionMs
   }
 
   /** For as long as quotes live, clients may hold quotes of an earlier process that were not restored. */
@@ -194,7 +192,7 @@ export class Ledger {
       if (oldest === undefined) return
       const isFull = this.size > this.#options.entries
       const leftMs = orderLeftMs(oldest, now)
-      const isForgotten = leftMs <= -this.#options.retentionMs
+      const isForgotten = leftMs <= -this.rememberedMs
       const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {

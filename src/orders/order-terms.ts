@@ -165,8 +165,9 @@ function isObject(value: unknown): value is object {
 }
 
 export interface Orderer {
-  readonly application: string | undefined
-  /** Undefined: the client's address is not known, so no quote is its own. */
+  /** App-Name as the provider sees it. */
+  readonly application: string
+  /** The digest of the client's partition. Undefined: its address is not known, so no quote is its own. */
   readonly partition: string | undefined
   /** Whether the partition is one address, and not a country or all clients, whose quotes are not one client's own. */
   readonly isAddress: boolean

@@ -71,12 +71,6 @@ interface OrderToSend {
   readonly readAtMs: number
 }
 
-interface HowToSend extends Sender, Pick<UpstreamRequest, 'kind' | 'decide'> {}
-
-type OrderExplanation =
-  | { problem: string }
-  | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
-
 export class OrderRoutes {
   /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
   underWay = 0
@@ -137,7 +131,7 @@ export class OrderRoutes {
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
-  async explain(body: Buffer, appName: string): Promise<OrderExplanation> {
+  async explain(body: Buffer, appName: string) {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
     const { applicationOf, markOf, partitionOf } = this.#parts
@@ -197,7 +191,7 @@ export class OrderRoutes {
         },
         sent: () => {
           used = order.quote
-          const isRepeated = used !== undefined && notes.order(used, order.partition)
+          const isRepeated = used !== undefined && notes.order(used, order.asked.partition)
           events.orderDecided(exchange, this.#decision(order), order)
           if (isRepeated) events.orderRepeated(exchange, order)
         },
@@ -208,7 +202,7 @@ export class OrderRoutes {
           if (quote === undefined) return
           // What the connection calls is in the span of the request that it was made for.
           if (mayBeAccepted(status)) inSpan(exchange.span, () => notes.use(quote))
-          else notes.orderRefused(quote, order.partition)
+          else notes.orderRefused(quote, order.asked.partition)
         },
       })
     } catch (error) {
@@ -225,7 +219,7 @@ export class OrderRoutes {
   async #send(
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
-    { kind, decide, ...sender }: HowToSend,
+    { kind, decide, ...sender }: Sender & Pick<UpstreamRequest, 'kind' | 'decide'>,
   ): Promise<WholeAnswer> {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
