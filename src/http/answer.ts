@@ -33,13 +33,6 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
 
-  /** Has a client send its body that waits to be asked for it. Without this call it sends none. */
-  askForBody(): void {
-    if (!this.awaitsContinue) return
-    this.awaitsContinue = false
-    this.writeContinue()
-  }
-
   /**
    * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
    * nothing if the answer needs `writeHead` and `end`.

@@ -179,7 +179,7 @@ export class Ledger {
     this.byTerms.unfile(entry)
     entry.refusedFromMs = refusedFromMs
     this.byTerms.file(entry, now)
-    const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
+    const live = this.#list.slice(this.#firstLive).reverse()
     for (const { isAlike } of this.byTerms.placesOf(entry)) {
       const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
       this.byTerms.file(lastToEnd(alike, now) ?? entry, now)
@@ -193,12 +193,12 @@ export class Ledger {
       const isFull = this.size > this.#options.entries
       const leftMs = orderLeftMs(oldest, now)
       const isForgotten = leftMs <= -this.rememberedMs
-      const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
+      const newlyOver = this.#list[this.#firstLive]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {
         // Cache keys take a good part of the memory.
         newlyOver.cacheKey = ''
-        this.#firstLive = Math.max(this.#first, this.#firstLive) + 1
+        this.#firstLive += 1
       } else return
       if (isFull && !isForgotten) this.#dropped(Math.max(0, -leftMs), now)
     }
@@ -218,6 +218,7 @@ export class Ledger {
 
   #drop(entry: Entry): void {
     this.#first += 1
+    this.#firstLive = Math.max(this.#first, this.#firstLive)
     if (this.#first >= minCompacted && this.#first * 2 > this.#list.length) {
       this.#list = this.#list.slice(this.#first)
       this.#firstLive -= this.#first

@@ -86,7 +86,10 @@ export class RequestBodies {
     response: ServerResponse,
     { isJudged }: { isJudged: boolean },
   ): Promise<Body> {
-    if (response instanceof TrafficResponse) response.askForBody()
+    if (response instanceof TrafficResponse && response.awaitsContinue) {
+      response.awaitsContinue = false
+      response.writeContinue()
+    }
     // Its stream may have ended already, without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
     // What came with the head may have been malformed.
