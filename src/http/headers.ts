@@ -254,10 +254,11 @@ const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((n
 
 /** The names of the headers that claim a client's address, as spelled. */
 export function claimingHeaders(rawHeaders: readonly string[]): string[] {
-  return rawHeaders.filter(
-    (name, index) =>
-      index % 2 === 0 &&
-      name.length >= shortestClientAddressHeader &&
-      claimsClientAddress(name.toLowerCase()),
-  )
+  const claiming: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) claiming.push(name)
+  }
+  return claiming
 }

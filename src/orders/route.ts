@@ -103,14 +103,11 @@ export class OrderRoutes {
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
     const asked = { terms, application: briefText(application) }
-
+    const send = () => this.#order(asked, exchange, toSend)
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
-    const answer =
-      key === undefined
-        ? await this.#order(asked, exchange, toSend)
-        : await keys.once(exchange, { key, headers, bytes, terms }, () =>
-            this.#order(asked, exchange, toSend),
-          )
+    const answer = await (key === undefined
+      ? send()
+      : keys.once(exchange, { key, headers, bytes, terms }, send))
     relayAnswer(exchange, answer, terms)
   }
 
