@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  claimingHeader,
-  clientAddressHeaders,
-  headerValues,
-  memoize,
-  shortestClientAddressHeader,
-} from '../http/headers.ts'
+import { claimingHeaders, clientAddressHeaders, headerValues, memoize } from '../http/headers.ts'
 import {
   blocksHold,
   maskedAddress,
@@ -52,7 +46,8 @@ interface Peer {
 export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
   const trusts = parseTrustProxy(options.trustProxy)
   const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusts))
-  const readLines = createNamedClientReader(options.ipHeader, trusts)
+  const nodesOf = nodesByHeader.get(options.ipHeader) ?? oneNode
+  const readLines = (lines: readonly string[]) => walk(nodesOf(lines), trusts)
   // A client whose quote is in the cache mostly sent the same header line a moment ago.
   const readLine = memoize((line) => readLines([line]))
 
@@ -70,7 +65,7 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
       return { ...plain, address, note: reason, noteHeader: rawHeaders.find(isIts) ?? options.ipHeader }
     }
     if (!inOwnNetwork) return plain
-    const claim = claimingHeader(rawHeaders)
+    const [claim] = claimingHeaders(rawHeaders)
     return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
   }
 }
@@ -116,15 +111,11 @@ function describePeer(peerAddress: string, trusts: Trusts): Peer {
  * the advice to the operator. What else begins with `x-forwarded-` says how the client asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
-  let first: string | undefined
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? ''
-    if (name.length < shortestClientAddressHeader) continue
-    const lowerCaseName = name.toLowerCase()
-    if (lowerCaseName === 'x-forwarded-for') return name
-    if (clientAddressHeaders.has(lowerCaseName.replaceAll('_', '-'))) first ??= name
-  }
-  return first
+  const claiming = claimingHeaders(rawHeaders)
+  return (
+    claiming.find((name) => name.toLowerCase() === 'x-forwarded-for') ??
+    claiming.find((name) => clientAddressHeaders.has(name.toLowerCase().replaceAll('_', '-')))
+  )
 }
 
 /** Why a trusted proxy's header names no client. */
@@ -134,16 +125,6 @@ type NoClientReason = 'malformed-header' | 'no-client-named'
 interface NamedClient {
   readonly address: string | undefined
   readonly reason?: NoClientReason
-}
-
-/** Reads all lines of a trusted proxy's header, in their order. */
-function createNamedClientReader(
-  ipHeader: string,
-  trusts: Trusts,
-): (lines: readonly string[]) => NamedClient {
-  if (ipHeader === 'forwarded') return (lines) => walk(forwardedNodes(lines), trusts)
-  if (ipHeader === 'x-forwarded-for') return (lines) => walk(listedNodes(lines), trusts)
-  return ipHeader === 'cloudfront-viewer-address' ? oneAddressAndPort : oneAddress
 }
 
 /** What each proxy says of the peer that connected to it; undefined if it says nothing. */
@@ -160,9 +141,10 @@ function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
   let believed: string | undefined
   let reason: NoClientReason = 'no-client-named'
   for (const node of nodesFromRight) {
-    const address = addressOf(node)
+    const named = node === undefined ? undefined : nodeAddress(node)
+    const address = named === undefined ? undefined : normalizeAddress(named)
     if (address === undefined) {
-      reason = reasonOf(node)
+      if (node !== undefined && !isUndisclosedNode(node)) reason = 'malformed-header'
       break
     }
     believed = address
@@ -170,15 +152,6 @@ function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
   }
   // Rate limits keep thousands of addresses. A slice would keep its whole header line in memory.
   return believed === undefined ? { address: undefined, reason } : { address: flatText(believed) }
-}
-
-function addressOf(node: string | undefined): string | undefined {
-  const address = node === undefined ? undefined : nodeAddress(node)
-  return address === undefined ? undefined : normalizeAddress(address)
-}
-
-function reasonOf(node: string | undefined): NoClientReason {
-  return node === undefined || isUndisclosedNode(node) ? 'no-client-named' : 'malformed-header'
 }
 
 /** Each line is read by itself, so that a quote opened in one cannot reach into the next, which another hop wrote. */
@@ -199,20 +172,22 @@ function* listedNodes(lines: readonly string[]): Nodes {
     for (const part of line.split(',').reverse()) if (part.trim() !== '') yield part.trim()
 }
 
-function oneAddress(lines: readonly string[]): NamedClient {
-  const [line = '', ...more] = lines
-  // Two lines: the edge added its own beside the client's, and which is which cannot be known.
-  if (more.length > 0) return { address: undefined, reason: 'malformed-header' }
-  const node = line.trim()
-  const address = addressOf(node)
-  if (address !== undefined) return { address: flatText(address) }
-  return { address, reason: reasonOf(node || undefined) }
+/** Of two lines the edge added its own beside the client's, and which is which cannot be known. */
+function* oneNode([line = '', ...more]: readonly string[]): Nodes {
+  yield more.length > 0 ? malformedNode : line.trim() || undefined
 }
 
 /** CloudFront always adds the port, and writes IPv6 without brackets: the last group is never the address's. */
-function oneAddressAndPort(lines: readonly string[]): NamedClient {
-  return oneAddress(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
+function oneNodeWithPort(lines: readonly string[]): Nodes {
+  return oneNode(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
+
+/** Of the lines of a trusted proxy's header, in their order, its nodes from the right. Any other header has one node. */
+const nodesByHeader: ReadonlyMap<string, (lines: readonly string[]) => Nodes> = new Map([
+  ['forwarded', forwardedNodes],
+  ['x-forwarded-for', listedNodes],
+  ['cloudfront-viewer-address', oneNodeWithPort],
+])
 
 /** Whether a proxy at this address, which is canonical, is believed. */
 type Trusts = (address: string) => boolean

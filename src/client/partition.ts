@@ -1,6 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { headerLines, lineBreak, linesOf, memoize } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
+import { lineBreak, linesOf, memoize } from '../http/headers.ts'
 import { flatText } from '../process/text.ts'
 import type { ClientAddress } from './client-address.ts'
 
@@ -64,13 +63,3 @@ function saysPlace(value: string | undefined): boolean {
 
 /** App-Name as the swap upstream sees it: the request's own, else SWAP_APP_NAME. Undefined if there is neither. */
 export type ApplicationOf = (rawHeaders: readonly string[]) => string | undefined
-
-export function createApplicationOf(defaultName: string | undefined): ApplicationOf {
-  return (rawHeaders) => headerLines(rawHeaders, 'app-name') ?? defaultName
-}
-
-/** Of two App-Name headers, limits, the ledger and the provider might each use another one. */
-export function refuseSecondAppName(appName: string | undefined): void {
-  if (!appName?.includes(lineBreak)) return
-  throw new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
-}

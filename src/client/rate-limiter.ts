@@ -16,18 +16,13 @@ export interface RateLimiter {
 
 export const windowSeconds = 60
 
-interface Minute {
-  taken: number
-  endsAtMs: number
-}
-
 /**
  * A fixed window in this process's memory. The number of buckets has a bound, because a client that makes up an
  * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
  * limit keeps asking, so its own bucket stays.
  */
 export function createMemoryRateLimiter(perMinute: number, maxBuckets = 50_000): RateLimiter {
-  const minutes = new LRUCache<string, Minute>({ max: maxBuckets })
+  const minutes = new LRUCache<string, { taken: number; endsAtMs: number }>({ max: maxBuckets })
   return {
     perMinute,
     async take(bucket) {

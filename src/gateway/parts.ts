@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { Clients, loggedAddresses } from '../client/client-address.ts'
-import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
+import { type ApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
 import { createMemoryRateLimiter } from '../client/rate-limiter.ts'
 import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { SettingsError } from '../config/problems.ts'
 import { Events } from '../events.ts'
 import { createAreaReader } from '../http/area.ts'
+import { headerLines } from '../http/headers.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -137,7 +138,8 @@ function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingPar
   const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
   const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
-  const applicationOf = createApplicationOf(config.swap.appName)
+  const applicationOf: ApplicationOf = (rawHeaders) =>
+    headerLines(rawHeaders, 'app-name') ?? config.swap.appName
   const loggedAddress = loggedAddresses[config.log.clientAddress]
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })

@@ -33,13 +33,6 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
 
-  /** Has a client send its body that waits to be asked for it. Without this call it sends none. */
-  askForBody(): void {
-    if (!this.awaitsContinue) return
-    this.awaitsContinue = false
-    this.writeContinue()
-  }
-
   /**
    * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
    * nothing if the answer needs `writeHead` and `end`.
@@ -89,11 +82,6 @@ export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
  */
 function isAllRead(request: IncomingMessage): boolean {
   return request.complete || !hasBody(request)
-}
-
-/** Whether the client waits to be asked for its body. */
-export function awaitsContinue(response: ServerResponse): boolean {
-  return response instanceof TrafficResponse && response.awaitsContinue
 }
 
 /** A body up to this size may be sent in one write with its head. */
@@ -187,19 +175,19 @@ export type Refusable = Duplex & { [refused]?: true }
 const problemWasSent = () => {}
 
 /** Whether a problem was sent. A later failure of the same request is then not sent as another problem. */
-export function isAnsweredWithProblem(response: ServerResponse): boolean {
-  return (response as Interruptible)[interrupted] === problemWasSent
+export function isAnsweredWithProblem(response: Interruptible): boolean {
+  return response[interrupted] === problemWasSent
 }
 
 /** Answers a request with a problem. The caller has made sure that no byte of another answer was sent. */
 export function answerProblem(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: Interruptible,
   options: { problem: Problem; requestId: string; fields?: readonly string[] },
 ): void {
   const { problem, requestId, fields = [] } = options
-  ;(response as Interruptible)[interrupted]?.()
-  ;(response as Interruptible)[interrupted] = problemWasSent
+  response[interrupted]?.()
+  response[interrupted] = problemWasSent
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = problemHeaders(problem, requestId, body.length)

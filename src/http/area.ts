@@ -1,7 +1,7 @@
 import { isZero, parseDecimal } from './decimal.ts'
 import { foldPath, mayBeVersioned, percentDecode } from './fold-path.ts'
 import { memoize } from './headers.ts'
-import type { AmountProblem, AmountReading, Area, QuotePath, TargetReading } from './target.ts'
+import type { AmountReading, Area, QuotePath, TargetReading } from './target.ts'
 import { type UpstreamName, upstreamNames } from './upstreams.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
@@ -152,7 +152,7 @@ function readQuotePath(path: string): QuotePath | undefined {
 const arrayForm = /^(?:amount\[|\[amount\])/
 
 /** Reads the amount out of a query (without its "?"), percent-decoded once. */
-export function readAmount(query: string): AmountReading | AmountProblem {
+export function readAmount(query: string): AmountReading {
   let amount: string | undefined
   const others: string[] = []
   for (const part of query.split('&')) {
@@ -186,6 +186,6 @@ function reasonAgainst(amount: string): string {
   return 'must be a decimal number such as 0.1 or 1e-7, with at most 80 digits and three digits of exponent'
 }
 
-function refuse(reason: string): AmountProblem {
+function refuse(reason: string): AmountReading {
   return { problem: `The query parameter "amount" ${reason}.` }
 }

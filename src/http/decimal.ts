@@ -66,17 +66,6 @@ export function scaled(canonical: string, scale: number): bigint {
   return BigInt(canonical.replace('.', '') + '0'.repeat(scale - decimalsOf(canonical)))
 }
 
-/** The product of two plain decimals, cut off after so many decimals: rounding up would promise money. */
-export function productOf(one: string, other: string, maxDecimals: number): string {
-  const scale = decimalsOf(one) + decimalsOf(other)
-  const kept = Math.min(scale, maxDecimals)
-  const product = BigInt(one.replace('.', '')) * BigInt(other.replace('.', ''))
-  const digits = String(product / 10n ** BigInt(scale - kept)).padStart(kept + 1, '0')
-  const fraction = digits.slice(digits.length - kept).replace(/(?<!0)0+$/, '')
-  const whole = digits.slice(0, digits.length - kept)
-  return fraction === '' ? whole : `${whole}.${fraction}`
-}
-
 export function isZero(canonical: string): boolean {
   return canonical === '0'
 }

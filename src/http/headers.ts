@@ -250,14 +250,15 @@ export const claimsClientAddress = memoize((lowerCaseName) => {
 })
 
 /** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
-export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 
-/** The first header that claims a client's address, as spelled. */
-export function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+/** The names of the headers that claim a client's address, as spelled. */
+export function claimingHeaders(rawHeaders: readonly string[]): string[] {
+  const claiming: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name === undefined || name.length < shortestClientAddressHeader) continue
-    if (claimsClientAddress(name.toLowerCase())) return name
+    const name = rawHeaders[index] as string
+    if (name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) claiming.push(name)
   }
-  return undefined
+  return claiming
 }

@@ -61,8 +61,9 @@ export function parseAddressBlock(text: string): AddressBlock | { problem: strin
     return { problem: 'is not an IP address or a CIDR' }
   }
   const maxPrefix = written.includes(':') ? 128 : 32
-  const prefix = slash === -1 ? maxPrefix : readPrefix(text.slice(slash + 1))
-  if (prefix === undefined || prefix > maxPrefix) {
+  const stated = slash === -1 ? String(maxPrefix) : text.slice(slash + 1)
+  const prefix = Number(stated)
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(stated) || prefix > maxPrefix) {
     return { problem: `needs a prefix from 0 to ${maxPrefix}` }
   }
   const mappedBits = maxPrefix === 128 && isIPv4(address) ? 96 : 0
@@ -108,10 +109,6 @@ function groupsOf(address: string): number[] {
     .split('::')
     .map((part) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))))
   return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
-}
-
-function readPrefix(text: string): number | undefined {
-  return /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : undefined
 }
 
 /** The address without its last octet or its last 64 bits: enough to tell networks apart, but not people. */

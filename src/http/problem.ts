@@ -175,10 +175,7 @@ export function problemOf(error: unknown, method: string): Problem {
         'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
-      members: {
-        upstream: error.upstream,
-        ...(error.breaker === undefined ? {} : { breaker: error.breaker }),
-      },
+      members: { upstream: error.upstream, breaker: error.breaker },
       retryable: isRetryable,
       cause: error,
     })

@@ -12,20 +12,15 @@ export interface QuotePath {
   spelledPath?: string
 }
 
-export interface AmountReading {
-  canonical: string
-  /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
-  otherParameters: string
-  problem?: undefined
-}
-
-export interface AmountProblem {
+export type AmountReading =
+  | {
+      canonical: string
+      /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
+      otherParameters: string
+      problem?: undefined
+    }
   /** A sentence for the client: names the parameter and says what is expected. */
-  problem: string
-}
-
-/** What a quote target asks for. */
-export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
+  | { problem: string }
 
 /** What `area.ts` reads out of a raw request target. */
 export type TargetReading =
@@ -36,7 +31,7 @@ export type TargetReading =
       /** Undefined: no upstream has such paths. */
       upstream: UpstreamName | undefined
       /** What a quote target asks for; undefined in other areas. */
-      quote: AskedQuote | undefined
+      quote: (QuotePath & AmountReading) | undefined
       /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
       route: string | undefined
     }

@@ -82,9 +82,9 @@ export class Recent implements Listener {
 
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
-    const { application, verdict } = order
+    const { asked, verdict } = order
     const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null
-    this.#byApplication.count(application, decision, lateMs, this.#clock.steadyMs())
+    this.#byApplication.count(asked.application, decision, lateMs, this.#clock.steadyMs())
     const sent = decision === 'reported-expired'
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
@@ -184,7 +184,7 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
 
 /** A float order, how it was judged, and among what quotes. */
 export function shownOrder(order: Seen<'orderDecided'>[2]) {
-  const { verdict, why, application, quote, quoteAgeMs = null } = order
+  const { asked, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
   const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({
     ...{ id: one.id, amount: short(one.fromValue), toAmount: short(one.toValue) },
@@ -198,7 +198,7 @@ export function shownOrder(order: Seen<'orderDecided'>[2]) {
     amount: short(fromAmount?.text ?? ''),
     toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
-    application,
+    application: asked.application,
     quoteId: quote?.id ?? null,
     quoteAgeMs,
     expiredForMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null,

@@ -62,11 +62,7 @@ const maxMs = 1_000
 /** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
   readonly terms: OrderTerms
-  /** App-Name as the provider sees it. */
-  readonly application: string
-  /** The digest of the client's partition. */
-  readonly partition: string | undefined
-  readonly #asked: Asked
+  readonly asked: Asked
   readonly #ledger: Ledger
   readonly #stated: StatedAmount | undefined
   /** With the quote that is used or was too old, if one was known. */
@@ -76,28 +72,27 @@ export class FloatOrder {
 
   constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
     this.terms = terms
-    this.application = asked.application ?? ''
-    this.partition = asked.partition
-    this.#asked = asked
+    this.asked = asked
     this.#ledger = ledger
     this.#stated = statedAmountOf(terms)
-    this.#judge(ledger.now())
+    this.#judge()
   }
 
   /** Of several quotes the one that lives decides, and of those that ends last. */
-  #judge(now: Now): void {
+  #judge(): void {
+    const now = this.#ledger.now()
     this.#judgedAtMs = this.#ledger.timers.steadyMs()
     this.verdict = this.#verdictAt(now)
     this.quoteAgeMs = this.quote && Math.max(0, now.nowMs - this.quote.notedAtMs)
   }
 
   #verdictAt(now: Now): Verdict {
-    const verdict = judge(this.terms, this.#stated, new Sight(this.#ledger, this.#asked, now, true))
+    const verdict = judge(this.terms, this.#stated, new Sight(this.#ledger, this.asked, now, true))
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
-    if (!this.#asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
+    if (!this.asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
     if (!this.#ledger.doubtsRestored) return verdict
-    const certain = judge(this.terms, this.#stated, new Sight(this.#ledger, this.#asked, now, false))
+    const certain = judge(this.terms, this.#stated, new Sight(this.#ledger, this.asked, now, false))
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
@@ -106,22 +101,21 @@ export class FloatOrder {
    * its quote expires. One that does not wait is not judged twice. Returns when to ask again.
    */
   judgeAgain(): number {
-    const now = this.#ledger.now()
+    let liveForMs = this.#liveForMs()
     const hasWaited = this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
-    let liveForMs = this.#liveForMs(now)
     if (hasWaited || liveForMs <= 0) {
-      this.#judge(now)
-      liveForMs = this.#liveForMs(now)
+      this.#judge()
+      liveForMs = this.#liveForMs()
     }
     // The clock may have been read at the very end of the quote, a moment before the guard reads it.
     return Math.min(maxMs, Math.max(1, Math.ceil(liveForMs)))
   }
 
   /** For how long a live quote lets it be sent; without end if no live quote does. */
-  #liveForMs(now: Now): number {
+  #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
-    return orderLeftMs(verdict.quote, now) - this.#asked.marginMs
+    return orderLeftMs(verdict.quote, this.#ledger.now()) - this.asked.marginMs
   }
 
   /** The quote that the order uses when it is sent. */
@@ -131,7 +125,7 @@ export class FloatOrder {
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */
   get isInDoubt(): boolean {
-    return !this.#asked.othersKnown || ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
+    return !this.asked.othersKnown || ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
   }
 
   /** The verdict in words. */
@@ -139,19 +133,19 @@ export class FloatOrder {
     const { rule, state } = this.verdict
     if (state !== 'unknown') return `${how[rule]} The quote is ${state}.`
     if (rule === 'id') return 'The order names a quote that this gateway has not seen.'
-    return how[this.#asked.othersKnown ? rule : 'store-away']
+    return how[this.asked.othersKnown ? rule : 'store-away']
   }
 
   /** The quotes among which the guard decides, as of now: for people who ask why. */
   considered(): { readonly quote: NotedQuote; readonly leftMs: number; readonly isOwn: boolean }[] {
     const now = this.#ledger.now()
-    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked, now))
-    const found = this.#ledger.byTerms.find(this.terms, this.#asked, this.#stated, now)
+    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.asked, now))
+    const found = this.#ledger.byTerms.find(this.terms, this.asked, this.#stated, now)
     const matching = [found.exact, found.ownExact, found.own, ...found.terms.flatMap(({ shown }) => shown)]
     const quotes = new Set(named.length > 0 || namesAnothers(this.terms) ? named : matching)
     return [...quotes]
       .filter((quote) => quote !== undefined)
-      .map((quote) => ({ quote, leftMs: orderLeftMs(quote, now), isOwn: isOwn(quote, this.#asked) }))
+      .map((quote) => ({ quote, leftMs: orderLeftMs(quote, now), isOwn: isOwn(quote, this.asked) }))
   }
 }
 

@@ -13,9 +13,6 @@ interface LedgerOptions {
   log?: Pick<Logger, 'warn'> | undefined
 }
 
-/** An answer that was relayed, looked like a quote and could not be read. */
-type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
-
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
@@ -38,6 +35,8 @@ const warnEveryMs = 600_000
  */
 export class Ledger {
   readonly timers: Timers
+  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
+  readonly rememberedMs: number
   readonly #options: LedgerOptions
   #list: Entry[] = []
   /** All before these places were dropped, and are over. */
@@ -55,6 +54,7 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options
     this.timers = options.clock.timers
+    this.rememberedMs = options.retentionMs
     this.#reachesToSteadyMs = options.clock.steadyMs()
   }
 
@@ -65,11 +65,6 @@ export class Ledger {
   /** How far back it remembers every quote. */
   get reachMs(): number {
     return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
-  }
-
-  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
-  get rememberedMs(): number {
-    return this.#options.retentionMs
   }
 
   /** For as long as quotes live, clients may hold quotes of an earlier process that were not restored. */
@@ -119,14 +114,18 @@ export class Ledger {
     )
   }
 
-  /** Until it is over, an order of its partition for these terms is sent. */
-  unreadable({ requestedAmount, ...terms }: UnreadableQuote): NotedQuote {
+  /**
+   * An answer that was relayed, looked like a quote and could not be read. Until it is over, an order of its partition
+   * for these terms is sent.
+   */
+  unreadable(
+    terms: Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,
+  ): NotedQuote {
     const { nowMs, steadyMs } = this.now()
     const untilMs = nowMs + this.#longestSeenMs
     return {
       ...terms,
-      requestedAmount,
-      fromValue: requestedAmount,
+      fromValue: terms.requestedAmount,
       id: '',
       toValue: '',
       cacheKey: '',
@@ -137,9 +136,9 @@ export class Ledger {
     }
   }
 
-  /** All cache keys of the quote: a provider may give the same quote to several clients. */
-  cacheKeysOf(id: string): string[] {
-    const keys = this.#byId.of(id).map(({ cacheKey }) => cacheKey)
+  /** All cache keys of the quote, besides one that is known: a provider may give the same quote to several clients. */
+  cacheKeysOf(id: string, known = ''): string[] {
+    const keys = [known, ...this.#byId.of(id).map(({ cacheKey }) => cacheKey)]
     return [...new Set(keys.filter((key) => key !== ''))]
   }
 
@@ -180,7 +179,7 @@ export class Ledger {
     this.byTerms.unfile(entry)
     entry.refusedFromMs = refusedFromMs
     this.byTerms.file(entry, now)
-    const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
+    const live = this.#list.slice(this.#firstLive).reverse()
     for (const { isAlike } of this.byTerms.placesOf(entry)) {
       const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
       this.byTerms.file(lastToEnd(alike, now) ?? entry, now)
@@ -193,13 +192,13 @@ export class Ledger {
       if (oldest === undefined) return
       const isFull = this.size > this.#options.entries
       const leftMs = orderLeftMs(oldest, now)
-      const isForgotten = leftMs <= -this.#options.retentionMs
-      const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
+      const isForgotten = leftMs <= -this.rememberedMs
+      const newlyOver = this.#list[this.#firstLive]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {
         // Cache keys take a good part of the memory.
         newlyOver.cacheKey = ''
-        this.#firstLive = Math.max(this.#first, this.#firstLive) + 1
+        this.#firstLive += 1
       } else return
       if (isFull && !isForgotten) this.#dropped(Math.max(0, -leftMs), now)
     }
@@ -219,6 +218,7 @@ export class Ledger {
 
   #drop(entry: Entry): void {
     this.#first += 1
+    this.#firstLive = Math.max(this.#first, this.#firstLive)
     if (this.#first >= minCompacted && this.#first * 2 > this.#list.length) {
       this.#list = this.#list.slice(this.#first)
       this.#firstLive -= this.#first

@@ -119,11 +119,10 @@ export class Notes implements QuoteNotes, JournalReader {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0
     const { ledger, cache, sharedQuotes } = this.#parts
-    const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])].filter((key) => key !== '')
-    const dropped = cache.forgetAll(keys, id)
-    sharedQuotes?.forget(keys, id)
+    const keys = ledger.cacheKeysOf(id, cacheKey)
     void this.#append({ kind: 'used', quote })
-    return dropped
+    sharedQuotes?.forget(keys, id)
+    return cache.forgetAll(keys, id)
   }
 
   /** Settles when every replica will find it; the folder is written behind. */
@@ -135,17 +134,15 @@ export class Notes implements QuoteNotes, JournalReader {
 
   /** The same id with a later expiry is a different quote. */
   wasUsed({ id, expiresAtMs }: UsedQuote): boolean {
-    const use = this.#used.peek(id)
-    return use !== undefined && expiresAtMs <= use.expiresAtMs
+    return expiresAtMs <= (this.#used.peek(id)?.expiresAtMs ?? Number.NEGATIVE_INFINITY)
   }
 
   /** Returns whether it was not known. */
-  #markUsed(quote: UsedQuote, generation = 0): boolean {
-    const { id, expiresAtMs } = quote
+  #markUsed({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
     const known = this.#used.peek(id)
-    const isNews = !this.wasUsed(quote)
+    const isNews = known === undefined || expiresAtMs > known.expiresAtMs
     if (isNews) this.#used.set(id, { expiresAtMs, generation })
-    else if (known !== undefined) known.generation = Math.max(known.generation, generation)
+    else known.generation = Math.max(known.generation, generation)
     return isNews
   }
 

@@ -46,47 +46,42 @@ const colon = 0x3a
 const opening = new Set(Buffer.from('{['))
 const closing = new Set(Buffer.from('}]'))
 
-const problems = {
-  empty: 'The body is empty. An order is a JSON object.',
-  notUtf8: 'The body is not valid UTF-8, which JSON has to be.',
-  byteOrderMark: 'The body starts with a byte order mark, which JSON must not have.',
-  tooDeep: `The body is nested more than ${maxDepth} levels deep.`,
-  malformed: 'The body is not valid JSON.',
-  notAnObject: 'The body is not a JSON object.',
-  duplicateKey: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
-}
-
 /** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
-  if (body.length === 0) return { problem: problems.empty }
-  if (!isUtf8(body)) return { problem: problems.notUtf8 }
+  if (body.length === 0) return { problem: 'The body is empty. An order is a JSON object.' }
+  if (!isUtf8(body)) return { problem: 'The body is not valid UTF-8, which JSON has to be.' }
   const shape = measure(body)
-  if (shape.depth > maxDepth) return { problem: problems.tooDeep }
+  if (shape.depth > maxDepth) return { problem: `The body is nested more than ${maxDepth} levels deep.` }
   const text = body.toString('utf8')
   // RFC 8259 8.1 lets a parser ignore or refuse a byte order mark. Whether the upstream ignores it is not known.
-  if (text.startsWith('\ufeff')) return { problem: problems.byteOrderMark }
+  if (text.startsWith('\ufeff'))
+    return { problem: 'The body starts with a byte order mark, which JSON must not have.' }
 
   let json: unknown
   try {
     // The last value is kept, so that a later one is not compared with a large one again and again.
     json = parse(text, null, { onDuplicateKey: ({ newValue }) => newValue })
   } catch {
-    return { problem: problems.malformed }
+    return { problem: 'The body is not valid JSON.' }
   }
   // With a key that is there twice, the object has fewer keys than the text.
-  if (countKeys(json) !== shape.colons) return { problem: problems.duplicateKey }
-  if (!isObject(json)) return { problem: problems.notAnObject }
+  if (countKeys(json) !== shape.colons)
+    return {
+      problem: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
+    }
+  if (!isObject(json)) return { problem: 'The body is not a JSON object.' }
   return { order: readTerms(json, options) }
 }
 
 function readTerms(json: object, { quoteIdFields, header }: OrderOptions): OrderTerms {
   const named = quoteIdFields.flatMap((path) => {
-    const id = readId(json, path)
-    return id === undefined ? [] : { id, isBare: path === 'id' }
+    const value = memberAt(json, path)
+    const id = textOf(value instanceof LosslessNumber ? value.value : value)
+    return id === undefined ? [] : { id: flatText(id), isBare: path === 'id' }
   })
   const quoteIds = [...namedByHeader(header), ...named]
-  const [statedPair, toAddress] = [textIn(json, 'pairId'), textIn(json, 'toAddress')]
-  const [fromAmount, toAmount] = [amountIn(json, 'fromAmount'), amountIn(json, 'toAmount')]
+  const [fromAmount, toAmount] = [readAmount(json, 'fromAmount'), readAmount(json, 'toAmount')]
+  const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) => textOf(memberAt(json, name)))
   // The order keeps these until it is answered, and the parser joins each text from its characters.
   const pair = statedPair && flatText(statedPair)
   return {
@@ -94,14 +89,9 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
     pair,
     foldedPair: pair && briefText(pair).toUpperCase(),
     toAddress: toAddress && flatText(toAddress),
-    fromAmount: readAmount(fromAmount),
-    toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
+    fromAmount: fromAmount === 'unreadable' ? undefined : fromAmount,
+    toAmount,
   }
-}
-
-function textIn(json: object, name: string): string | undefined {
-  const value = ownProperty(json, name)
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** What the header Quotegate-Quote names, which is never a number of the client's own. */
@@ -109,30 +99,33 @@ export function namedByHeader(id: string | undefined): NamedQuote[] {
   return id === undefined ? [] : [{ id, isBare: false }]
 }
 
-function readId(json: object, path: string): string | undefined {
+/** At a dotted path. Inherited properties are not part of the order. */
+function memberAt(json: object, path: string): unknown {
   let value: unknown = json
-  for (const name of path.split('.')) value = isObject(value) ? ownProperty(value, name) : undefined
-  if (value instanceof LosslessNumber) return flatText(value.value)
-  return typeof value === 'string' && value !== '' ? flatText(value) : undefined
+  for (const name of path.split('.'))
+    value = isObject(value) ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
+  return value
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** The order states no amount if the member is missing or `null`. */
-function amountIn(json: object, name: string): unknown {
-  const value = ownProperty(json, name)
-  return (isObject(value) ? ownProperty(value, 'value') : value) ?? undefined
-}
-
-function readAmount(value: unknown): AmountClaim | undefined {
+function readAmount(json: object, name: string): AmountClaim | 'unreadable' | undefined {
+  const member = memberAt(json, name)
+  const value = isObject(member) ? memberAt(member, 'value') : member
+  if (value === undefined || value === null) return undefined
   const isNumber = value instanceof LosslessNumber
   const text = isNumber ? value.value : value
-  if (typeof text !== 'string') return undefined
+  if (typeof text !== 'string') return 'unreadable'
   const canonical = parseDecimal(text)
   if (canonical !== undefined) return { text, canonical, isNumber }
   // An upstream may accept blanks, a plus or a hundred digits, and no odd spelling may bypass the guard.
   const double = String(Number(text))
   const lenient = parseDecimal(double)
   // Number() reads some texts as 0 that are not numbers, such as blanks.
-  if (lenient === undefined || isZero(lenient)) return undefined
+  if (lenient === undefined || isZero(lenient)) return 'unreadable'
   return { text: double, canonical: lenient, isNumber: true }
 }
 
@@ -171,14 +164,10 @@ function isObject(value: unknown): value is object {
   return isContainer && !Array.isArray(value)
 }
 
-/** Skips inherited properties: they are not part of the order. */
-function ownProperty(object: object, name: string): unknown {
-  return Object.getOwnPropertyDescriptor(object, name)?.value
-}
-
 export interface Orderer {
-  readonly application: string | undefined
-  /** Undefined: the client's address is not known, so no quote is its own. */
+  /** App-Name as the provider sees it. */
+  readonly application: string
+  /** The digest of the client's partition. Undefined: its address is not known, so no quote is its own. */
   readonly partition: string | undefined
   /** Whether the partition is one address, and not a country or all clients, whose quotes are not one client's own. */
   readonly isAddress: boolean

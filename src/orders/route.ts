@@ -2,17 +2,16 @@ import type { Clients } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { awaitsContinue } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
-import { linesOf } from '../http/headers.ts'
+import { headerLines, linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal, NotedQuote } from '../journal/journal.ts'
 import { inSpan } from '../process/span.ts'
 import { briefText } from '../process/text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
-import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
+import type { SwapHeaders } from '../server/swap-headers.ts'
+import { awaitsContinue, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import type { UpstreamRequest } from '../upstream/request.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
@@ -21,7 +20,7 @@ import { FloatOrder, type FloatOrderDecision } from './guard.ts'
 import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { Notes } from './notes.ts'
-import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
+import { namedByHeader, type Orderer, type OrderTerms, readOrder } from './order-terms.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -72,12 +71,6 @@ interface OrderToSend {
   readonly readAtMs: number
 }
 
-interface HowToSend extends Sender, Pick<UpstreamRequest, 'kind' | 'decide'> {}
-
-type OrderExplanation =
-  | { problem: string }
-  | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
-
 export class OrderRoutes {
   /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
   underWay = 0
@@ -91,7 +84,8 @@ export class OrderRoutes {
   async answerFloat(exchange: Exchange): Promise<void> {
     const { bodies, clock, config, keys, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
-    const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
+    const headers = swapHeaders.of(exchange, { isOrder: true })
+    const application = headerLines(headers, 'app-name') ?? ''
     const [coding, length, quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     refuseUnread(coding, length)
     const header = quoteNamedIn(quoteLines)
@@ -108,22 +102,25 @@ export class OrderRoutes {
     }
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
-
+    const asked = { terms, application: briefText(application) }
+    const send = () => this.#order(asked, exchange, toSend)
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
-    const answer =
-      key === undefined
-        ? await this.#order(terms, exchange, toSend)
-        : await keys.once(exchange, { key, headers, bytes, terms }, () =>
-            this.#order(terms, exchange, toSend),
-          )
+    const answer = await (key === undefined
+      ? send()
+      : keys.once(exchange, { key, headers, bytes, terms }, send))
     relayAnswer(exchange, answer, terms)
   }
 
   /** Sends the float order unless its verdict or a limit says otherwise. */
-  async #order(terms: OrderTerms, exchange: Exchange, toSend: OrderToSend): Promise<WholeAnswer> {
-    const { clients, partitionOf, rateLimit } = this.#parts
-    const { rawHeaders } = exchange.request
-    const order = await this.#judge(terms, partitionOf(clients.identify(exchange), rawHeaders), rawHeaders)
+  async #order(
+    { terms, application }: { terms: OrderTerms; application: string },
+    exchange: Exchange,
+    toSend: OrderToSend,
+  ): Promise<WholeAnswer> {
+    const { clients, markOf, partitionOf, rateLimit } = this.#parts
+    const place = partitionOf(clients.identify(exchange), exchange.request.rawHeaders)
+    const orderer = { application, isAddress: isAddress(place), partition: markOf(place) }
+    const order = await this.#judge(terms, orderer)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
@@ -131,12 +128,17 @@ export class OrderRoutes {
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
-  async explain(body: Buffer, appName: string): Promise<OrderExplanation> {
+  async explain(body: Buffer, appName: string) {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
-    // Where clients have partitions, the person at the console has none.
-    const place = this.#parts.partitionOf({ address: undefined, peerTrusted: false }, [])
-    const order = await this.#judge(terms, place, appName === '' ? [] : ['App-Name', appName])
+    const { applicationOf, markOf, partitionOf } = this.#parts
+    const application = applicationOf(appName === '' ? [] : ['App-Name', appName]) ?? ''
+    const order = await this.#judge(terms, {
+      isAddress: false,
+      // Where clients have partitions, the person at the console has none.
+      partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
+      application: briefText(application),
+    })
     return { order, decision: this.#decision(order) }
   }
 
@@ -144,20 +146,10 @@ export class OrderRoutes {
    * What other replicas noted is read first, or it is known that it could not be read. Even if a live quote is known
    * here: that one may expire while the order waits, and another replica may know of a quote that expires later.
    */
-  async #judge(
-    terms: OrderTerms,
-    place: string | undefined,
-    rawHeaders: readonly string[],
-  ): Promise<FloatOrder> {
-    const { applicationOf, config, journals, ledger, markOf } = this.#parts
-    const orderer = {
-      isAddress: isAddress(place),
-      partition: markOf(place),
-      application: briefText(applicationOf(rawHeaders) ?? ''),
-      marginMs: config.orders.expiryMarginMs,
-    }
+  async #judge(terms: OrderTerms, orderer: Orderer): Promise<FloatOrder> {
+    const { config, journals, ledger } = this.#parts
     const othersKnown = (await journals.stream?.caughtUp()) ?? true
-    return new FloatOrder(terms, { ...orderer, othersKnown }, ledger)
+    return new FloatOrder(terms, { ...orderer, marginMs: config.orders.expiryMarginMs, othersKnown }, ledger)
   }
 
   #decision(order: FloatOrder): FloatOrderDecision {
@@ -196,8 +188,9 @@ export class OrderRoutes {
         },
         sent: () => {
           used = order.quote
+          const isRepeated = used !== undefined && notes.order(used, order.asked.partition)
           events.orderDecided(exchange, this.#decision(order), order)
-          if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
+          if (isRepeated) events.orderRepeated(exchange, order)
         },
         // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
         answerBegan: (head) => {
@@ -206,7 +199,7 @@ export class OrderRoutes {
           if (quote === undefined) return
           // What the connection calls is in the span of the request that it was made for.
           if (mayBeAccepted(status)) inSpan(exchange.span, () => notes.use(quote))
-          else notes.orderRefused(quote, order.partition)
+          else notes.orderRefused(quote, order.asked.partition)
         },
       })
     } catch (error) {
@@ -223,7 +216,7 @@ export class OrderRoutes {
   async #send(
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
-    { kind, decide, ...sender }: HowToSend,
+    { kind, decide, ...sender }: Sender & Pick<UpstreamRequest, 'kind' | 'decide'>,
   ): Promise<WholeAnswer> {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
@@ -234,12 +227,11 @@ export class OrderRoutes {
         throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
       return decide?.() ?? Number.POSITIVE_INFINITY
     }
-    const trace = traceOf(exchange, true)
     this.underWay += 1
     try {
       return await fetchWhole({
         ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
-        request: { kind, method: 'POST', target, headers, body, trace, decide: decideIfAwaited },
+        request: { kind, method: 'POST', target, headers, body, cause: exchange, decide: decideIfAwaited },
         ...sender,
       })
     } finally {
@@ -254,7 +246,7 @@ export class OrderRoutes {
     const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
-    const headers = key === undefined ? [] : withTraceHeaders(swapHeaders.of(exchange), exchange)
+    const headers = key === undefined ? [] : swapHeaders.of(exchange, { isOrder: true })
     // A longer body streams, so that it cannot be compared with that of an order sent before.
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
     // With a key it may need no upstream.

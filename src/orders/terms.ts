@@ -201,11 +201,8 @@ export class AllTerms {
   }
 
   /** Those of just its amount first: the others only have the same nearest double. */
-  #meantBy(
-    { foldedPair: folded, fromAmount }: OrderTerms,
-    application: string | undefined,
-  ): readonly Terms[] {
-    if (folded === undefined || application === undefined || fromAmount === undefined) return []
+  #meantBy({ foldedPair: folded, fromAmount }: OrderTerms, application: string): readonly Terms[] {
+    if (folded === undefined || fromAmount === undefined) return []
     const isFrom = createAmountMatcher(fromAmount)
     const { canonical } = fromAmount
     const meant = this.#byFrom

@@ -1,11 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
-import { type Partition, refuseSecondAppName } from '../client/partition.ts'
+import type { Partition } from '../client/partition.ts'
 import { lineBreak, linesOf, nominatedIn } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
-import { refuseLoop, traceHeaders, wireName } from '../server/swap-headers.ts'
+import { refuseLoop, secondAppName, traceHeaders, wireName } from '../server/swap-headers.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {
@@ -132,14 +132,14 @@ export class Asks {
 /** Blank, or more than one line. */
 const unfitName = /^\s*$|\n/
 
-function refuseAppName(value: string | undefined): void {
+function refuseAppName(value: string | undefined): never {
   if (value === undefined || value.trim() === '') {
     throw new Problem('app-name-missing', {
       detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
       members: { header: 'App-Name' },
     })
   }
-  refuseSecondAppName(value)
+  throw secondAppName()
 }
 
 /**

@@ -5,7 +5,6 @@ import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
-import { traceOf } from '../server/swap-headers.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
@@ -250,7 +249,7 @@ export class QuoteRoute {
         headers: this.#asks.headersOf(ask, exchange),
         body: null,
         kind: { quoteOf: foldPair(ask.pair) },
-        trace: traceOf(exchange, true),
+        cause: exchange,
       },
       // Counted here, so that neither an open breaker nor a second try counts.
       sent() {

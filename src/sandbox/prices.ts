@@ -1,4 +1,4 @@
-import { isZero, parseDecimal } from '../http/decimal.ts'
+import { decimalsOf, isZero, parseDecimal } from '../http/decimal.ts'
 import { SandboxError } from './types.ts'
 
 export interface Asset {
@@ -86,4 +86,15 @@ function readPrice(pairId: string, price: number): string {
 export function positiveDecimal(text: string): string | undefined {
   const decimal = parseDecimal(text)
   return decimal === undefined || isZero(decimal) ? undefined : decimal
+}
+
+/** The product of two plain decimals, cut off after so many decimals: rounding up would promise money. */
+export function productOf(one: string, other: string, maxDecimals: number): string {
+  const scale = decimalsOf(one) + decimalsOf(other)
+  const kept = Math.min(scale, maxDecimals)
+  const product = BigInt(one.replace('.', '')) * BigInt(other.replace('.', ''))
+  const digits = String(product / 10n ** BigInt(scale - kept)).padStart(kept + 1, '0')
+  const fraction = digits.slice(digits.length - kept).replace(/(?<!0)0+$/, '')
+  const whole = digits.slice(0, digits.length - kept)
+  return fraction === '' ? whole : `${whole}.${fraction}`
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isZero, productOf } from '../http/decimal.ts'
+import { isZero } from '../http/decimal.ts'
 import { Refusal } from './answer.ts'
-import { type Asset, type Pair, positiveDecimal } from './prices.ts'
+import { type Asset, type Pair, positiveDecimal, productOf } from './prices.ts'
 
 export interface Amount {
   assetId: string

@@ -1,10 +1,9 @@
 import { type Request, Router } from 'express'
-import { productOf } from '../http/decimal.ts'
 import { addAnswers, Refusal, RefusedOrder } from './answer.ts'
 import type { Sources } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
-import { type Asset, type Pair, Prices } from './prices.ts'
+import { type Asset, type Pair, Prices, productOf } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject, queryOf } from './requests.ts'
 

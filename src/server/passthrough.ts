@@ -11,7 +11,7 @@ import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Exchange, UpstreamTimes } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
-import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from './swap-headers.ts'
+import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
   clock: Clock
@@ -48,12 +48,11 @@ export class PassThroughRoute {
     const rateLimit = isSwap ? this.#parts.rateLimit : undefined
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
-    const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
+    const headers = isSwap ? swapHeaders.of(exchange, { isOrder }) : untouchedHeaders(exchange)
     const ownHeaders = (answered: readonly string[]) => [
       ...(isOrder ? ownRequestId(answered, exchange.id) : []),
       ...rateLimitFields(exchange, answered),
     ]
-    const trace = traceOf(exchange, isOrder)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
@@ -74,13 +73,13 @@ export class PassThroughRoute {
         target: reading.target,
         kind,
         method: request.method ?? 'GET',
-        headers: isOrder ? withTraceHeaders(received, exchange) : received,
+        headers,
         body,
         connectByMs: isSwap ? clock.timers.steadyMs() + swapWaitMs : undefined,
         stallMs: bodyTimeoutMs,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times,
-        trace,
+        cause: exchange,
       })
     } catch (error) {
       // No client is left to be answered.

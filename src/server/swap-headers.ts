@@ -1,16 +1,16 @@
 import type { Clients } from '../client/client-address.ts'
-import { refuseSecondAppName } from '../client/partition.ts'
 import {
   claimsClientAddress,
   droppingNames,
   endToEndHeaders,
   headerLines,
   headerValues,
+  lineBreak,
+  linesOf,
   ownRequestId,
 } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
-import { shownTarget } from '../http/target.ts'
 import { formatTraceparent, newSpanId, readTraceparent } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -35,6 +35,11 @@ export function wireName(lowerCaseName: string): string {
   return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
 
+/** Of two App-Name headers, limits, the ledger and the provider might each use another one. */
+export function secondAppName(): Problem {
+  return new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
+}
+
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
 /** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
@@ -49,6 +54,7 @@ export function refuseLoop(viaLines: string): void {
 // Node answers Expect itself, and the upstream has a Host of its own.
 const neverForwarded = ['host', 'expect']
 const dropsNeverForwarded = droppingNames(neverForwarded)
+const dropsTrace = droppingNames(['traceparent', 'tracestate'])
 
 /** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
@@ -71,11 +77,12 @@ export class SwapHeaders {
 
   readonly #dropsRequestIdToo = (name: string) => name === 'x-request-id' || this.#drops(name)
 
-  of(exchange: Exchange): string[] {
+  /** `isOrder`: with the trace context of `traceHeaders` in place of the client's. */
+  of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
     const { rawHeaders, method } = exchange.request
-    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
     const { address } = this.#clients.identify(exchange)
-    const via = headerLines(rawHeaders, 'via')
+    const [appName, via] = linesOf(rawHeaders, ['app-name', 'via'])
+    if (appName?.includes(lineBreak)) throw secondAppName()
     if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
     for (const [name, value] of this.#supplied)
@@ -84,6 +91,8 @@ export class SwapHeaders {
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
+    if (isOrder && exchange.isTracing)
+      return [...endToEndHeaders(headers, dropsTrace), ...traceHeaders(exchange)]
     return method === 'OPTIONS' ? withFewerForwards(headers) : headers
   }
 }
@@ -114,18 +123,4 @@ export function traceHeaders(exchange: Exchange): string[] {
   if (!exchange.isTracing || readTraceparent(rawHeaders) !== undefined)
     for (const value of headerValues(rawHeaders, 'tracestate')) lines.push('tracestate', value)
   return lines
-}
-
-const dropsTrace = droppingNames(['traceparent', 'tracestate'])
-
-/** The headers of an order, with that trace context in place of the client's. */
-export function withTraceHeaders(headers: string[], exchange: Exchange): string[] {
-  if (!exchange.isTracing) return headers
-  return [...endToEndHeaders(headers, dropsTrace), ...traceHeaders(exchange)]
-}
-
-/** `isCarried`: whether the upstream is to know of the span, as with quotes and orders. */
-export function traceOf(exchange: Exchange, isCarried: boolean) {
-  const { span } = exchange
-  return span && { span, isCarried, shownTarget: shownTarget(exchange.reading) ?? '' }
 }

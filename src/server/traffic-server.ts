@@ -12,7 +12,6 @@ import { PatientTimer, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
-  awaitsContinue,
   bodyExpected,
   dateLine,
   hasBegun,
@@ -24,6 +23,7 @@ import {
   TrafficResponse,
 } from '../http/answer.ts'
 import { Problem, problemBody } from '../http/problem.ts'
+import { awaitsContinue } from '../upstream/body.ts'
 import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'

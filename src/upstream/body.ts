@@ -23,6 +23,11 @@ export function isSurelyLong({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > maxStartBytes
 }
 
+/** Whether the client waits to be asked for its body. */
+export function awaitsContinue(response: ServerResponse): boolean {
+  return response instanceof TrafficResponse && response.awaitsContinue
+}
+
 /** Of the heap limit, for the bodies that are not whole yet. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
@@ -81,7 +86,10 @@ export class RequestBodies {
     response: ServerResponse,
     { isJudged }: { isJudged: boolean },
   ): Promise<Body> {
-    if (response instanceof TrafficResponse) response.askForBody()
+    if (response instanceof TrafficResponse && response.awaitsContinue) {
+      response.awaitsContinue = false
+      response.writeContinue()
+    }
     // Its stream may have ended already, without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
     // What came with the head may have been malformed.

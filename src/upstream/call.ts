@@ -106,12 +106,12 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #try(): void {
-    const { trace, method } = this.request
+    const span = this.request.cause?.span
     this.#connection = undefined
     this.#controller = undefined
     this.#bytesReadBefore = undefined
     this.#began = false
-    this.#traced = trace && new TryTrace(trace, method, this.#upstream, this.#resends)
+    this.#traced = span && new TryTrace(span, this.request, this.#upstream, this.#resends)
     this.#upstream.connections.take(this)
     if (this.#connection !== undefined) return
     this.#waited = true

@@ -1,3 +1,4 @@
+import { shownTarget, type TargetReading } from '../http/target.ts'
 import type { Span } from '../process/span.ts'
 import type { RequestKind } from './breakers.ts'
 import type { SentBody } from './request-body.ts'
@@ -19,8 +20,8 @@ export interface UpstreamRequest {
    * sent any more; else says in how many milliseconds to ask again while it waits.
    */
   decide?(): number
-  /** Undefined: it is not sampled. */
-  trace?: RequestTrace | undefined
+  /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
+  cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
   /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
   times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
 }
@@ -37,15 +38,6 @@ export interface Receiver {
   ended(error?: Error): void
 }
 
-/** The trace that a request is sent in. */
-export interface RequestTrace {
-  readonly span: Span
-  /** Whether the upstream is sent the `traceparent` of its own span. */
-  readonly isCarried: boolean
-  /** What may be shown of the target. */
-  readonly shownTarget: string
-}
-
 /** Where requests go, as their spans say it. */
 export interface TracedUpstream {
   readonly url: URL
@@ -55,8 +47,8 @@ export interface TracedUpstream {
 
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
-  readonly #trace: RequestTrace
-  readonly #method: string
+  readonly #span: Span
+  readonly #request: UpstreamRequest
   readonly #upstream: TracedUpstream
   readonly #resends: number
   #wait: Span | undefined
@@ -64,35 +56,35 @@ export class TryTrace {
   /** Undefined while it is in the queue, and if it had its connection and was not sent, so that nothing was called. */
   #call: Span | undefined
 
-  constructor(trace: RequestTrace, method: string, upstream: TracedUpstream, resends: number) {
-    this.#trace = trace
-    this.#method = method
+  constructor(span: Span, request: UpstreamRequest, upstream: TracedUpstream, resends: number) {
+    this.#span = span
+    this.#request = request
     this.#upstream = upstream
     this.#resends = resends
   }
 
-  /** To send along, once it has started. */
+  /** To send along with quotes and orders, once it has started. */
   get headers(): readonly string[] {
-    return this.#trace.isCarried && this.#call ? ['traceparent', this.#call.traceparent] : []
+    return this.#call && this.#request.kind !== 'other' ? ['traceparent', this.#call.traceparent] : []
   }
 
   /** No connection is free. */
   waits(): void {
-    this.#wait = this.#trace.span.child('wait for connection', 'internal')
+    this.#wait = this.#span.child('wait for connection', 'internal')
   }
 
   /** It is out of the queue. `isOpen`: no connection has to be made for it. */
   starts(isOpen: boolean): void {
-    const { span, shownTarget } = this.#trace
+    const { method, cause } = this.#request
     this.#wait?.end()
-    if (!isOpen) this.#connecting = span.child('connect', 'internal')
+    if (!isOpen) this.#connecting = this.#span.child('connect', 'internal')
     const { url, basePath } = this.#upstream
     const { hostname, port, protocol, origin } = url
-    this.#call = span.child(this.#method, 'client')
-    this.#call.set('http.request.method', this.#method)
+    this.#call = this.#span.child(method, 'client')
+    this.#call.set('http.request.method', method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
-    this.#call.set('url.full', origin + basePath + shownTarget)
+    this.#call.set('url.full', origin + basePath + ((cause && shownTarget(cause.reading)) ?? ''))
     if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
   }
 

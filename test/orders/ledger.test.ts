@@ -104,6 +104,17 @@ it('a quote that is noted again is one entry of the first time, and with a later
   expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: expiry + 10, cacheKey: 'key 2' })
 })
 
+it('a quote that a full ledger has dropped does not come back when another one of its price gets a sooner end', () => {
+  const { judge, note } = ledgerOf(
+    [{ id: 'long', expiresAtMs: expiry + 60_000 }, { id: 'q2' }, { id: 'q3' }],
+    2,
+  )
+  note({ id: 'q3', refusedFromMs: expiry - 5_000 })
+  expect(judge('"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"', expiry + 1)).toBe(
+    'expired by exact: q2',
+  )
+})
+
 it('a quote that comes again with a sooner end costs no more among many live quotes than a look at each', () => {
   const { note } = ledgerOf(
     many(20_000, (index) => ({

@@ -4,22 +4,31 @@ import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
+const terms = { pairId: 'A_B', application: '', fromValue: '1', requestedAmount: '1', toValue: '2' }
+const asked = { application: '', partition: undefined, isAddress: false, othersKnown: true, marginMs: 0 }
+
+/** Of the quote that the order names, which ends then. */
+function noted(clock: ReturnType<typeof createTestClock>, expiresAtMs: number) {
+  return {
+    ...{ ...terms, id: 'q1', partition: undefined, cacheKey: '', notedAtMs: clock.nowMs() },
+    ...{ expiresAtMs, ...endAt(expiresAtMs) },
+  }
+}
+
+function namingOrder() {
+  const { order } = readOrder(Buffer.from('{"quoteId":"q1"}'), { quoteIdFields: ['quoteId'] })
+  if (order === undefined) throw new Error('not an order')
+  return order
+}
+
 /** When an order is judged again that waits, and names a quote with so much left. */
 function askAgainInMs(leftMs: number | undefined, { marginMs = 0, wallStepMs = 0 } = {}) {
   const clock = createTestClock()
   let stepMs = 0
   const nowMs = () => clock.nowMs() + stepMs
   const ledger = new Ledger({ entries: 10, retentionMs: 86_400_000, clock: { ...clock, nowMs } })
-  const terms = { pairId: 'A_B', application: '', fromValue: '1', requestedAmount: '1', toValue: '2' }
-  if (leftMs !== undefined)
-    ledger.note({
-      ...{ ...terms, id: 'q1', partition: undefined, cacheKey: '', notedAtMs: clock.nowMs() },
-      ...{ expiresAtMs: clock.nowMs() + leftMs, ...endAt(clock.nowMs() + leftMs) },
-    })
-  const { order } = readOrder(Buffer.from('{"quoteId":"q1"}'), { quoteIdFields: ['quoteId'] })
-  if (order === undefined) throw new Error('not an order')
-  const asked = { application: '', partition: undefined, isAddress: false, othersKnown: true, marginMs }
-  const waiting = new FloatOrder(order, asked, ledger)
+  if (leftMs !== undefined) ledger.note(noted(clock, clock.nowMs() + leftMs))
+  const waiting = new FloatOrder(namingOrder(), { ...asked, marginMs }, ledger)
   stepMs = wallStepMs
   return waiting.judgeAgain()
 }
@@ -34,4 +43,18 @@ it.each<[string, number | undefined, Parameters<typeof askAgainInMs>[1], number]
   ['every second, without a quote: one may become known', undefined, {}, 1_000],
 ])('an order that waits is judged again %s', (_when, leftMs, options, ms) => {
   expect(askAgainInMs(leftMs, options)).toBe(ms)
+})
+
+it.each([
+  [19, 'unknown'],
+  [20, 'expired'],
+])('an order that has waited %i ms is by then %s, by what has become known', (waitedMs, state) => {
+  const clock = createTestClock()
+  const timers = { ...clock.timers, steadyMs: clock.steadyMs }
+  const ledger = new Ledger({ entries: 10, retentionMs: 86_400_000, clock: { ...clock, timers } })
+  const waiting = new FloatOrder(namingOrder(), asked, ledger)
+  ledger.note(noted(clock, clock.nowMs() - 1))
+  clock.advance(waitedMs)
+  waiting.judgeAgain()
+  expect(waiting.verdict.state).toBe(state)
 })

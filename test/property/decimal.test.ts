@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { parseDecimal, productOf } from '../../src/http/decimal.ts'
+import { parseDecimal } from '../../src/http/decimal.ts'
+import { productOf } from '../../src/sandbox/prices.ts'
 import { decimal, plain } from './guard-model.ts'
 
 const digits = (maxLength: number) =>

@@ -160,9 +160,16 @@ test.each([
   expect(call?.attributes['url.full']).toBe(upstream.url + path + shown)
 })
 
+const own = ['traceparent', '00-not-valid', 'tracestate', 'a=1', 'X-Own', 'x']
+
+test('what is neither a quote nor an order goes to the swap API with the trace context of its client', async () => {
+  const { gateway, upstream } = await traced()
+  await ask(gateway.url, { path: '/v3/rates', headers: own })
+  expect(upstream.requests[0]?.rawHeaders).toEqual(expect.arrayContaining(own))
+})
+
 test('a payment and a webhook show no query and go out as they came', async () => {
   const { collector, gateway, upstream } = await traced()
-  const own = ['traceparent', '00-not-valid', 'tracestate', 'a=1', 'X-Own', 'x']
   const body = '{ "a":1.0 }'
   await ask(gateway.url, { path: '/checkouts/c1?key=sk_live', method: 'POST', headers: own, body })
   await ask(gateway.url, { path: '/webhooks/in?token=sk_live', method: 'POST', headers: [], body: 'b' })
