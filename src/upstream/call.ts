@@ -17,12 +17,15 @@ import {
   type Outcome,
   retryableFaults,
 } from './fault.ts'
-import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
+import { type Receiver, TryTrace, type UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 
 /** The upstream, as its calls know it. */
-export interface CalledUpstream extends TracedUpstream {
+export interface CalledUpstream {
   readonly name: UpstreamName
+  readonly url: URL
+  /** The path of its base URL, which goes before every target. */
+  readonly basePath: string
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'giveBack'> & { lanes: Pick<Lanes<Caller>, 'leave'> }
   readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
@@ -82,7 +85,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #controller: Controller | undefined
   /** Of the connections' breaker, while the try has no connection. */
   #connectPermit: Permit | undefined
-  #bytesReadBefore: number | undefined
   /** Its first byte was about to be written. */
   #began = false
   #traced: TryTrace | undefined
@@ -106,12 +108,11 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #try(): void {
-    const { trace, method } = this.request
+    const { trace } = this.request
     this.#connection = undefined
     this.#controller = undefined
-    this.#bytesReadBefore = undefined
     this.#began = false
-    this.#traced = trace && new TryTrace(trace, method, this.#upstream, this.#resends)
+    this.#traced = trace && new TryTrace(trace)
     this.#upstream.connections.take(this)
     if (this.#connection !== undefined) return
     this.#waited = true
@@ -141,10 +142,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#timer?.clear()
     this.#connection = connection
     this.#connectPermit = permit
-    this.#traced?.starts(connection.isOpen)
     // A trial is not retried: an upstream that is just recovering gets one request.
     if (permit.isTrial) this.#retriesLeft = 0
     const { body, headers, method, target } = this.request
+    this.#traced?.starts(method, this.#upstream, { isOpen: connection.isOpen, resends: this.#resends })
     const sent = {
       method: method as Dispatcher.HttpMethod,
       // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
@@ -192,12 +193,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Controller): void {
-    const connection = this.#connection
     const { connectByMs, times } = this.request
     this.#timer?.clear()
     this.#controller = controller
-    this.#bytesReadBefore = connection?.bytesRead
-    connection?.expectAnswer(controller)
+    this.#connection?.expectAnswer(controller)
     this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
     this.#upstream.breakers.states.connections.close()
@@ -205,8 +204,9 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     try {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isLate = this.#upstream.timers.steadyMs() > this.#connectByMs
-      if (this.#waited && connectByMs !== undefined && isLate) throw this.failure('connection_limit_reached')
+      const isBound = this.#waited && connectByMs !== undefined
+      if (isBound && this.#upstream.timers.steadyMs() > connectByMs)
+        throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
@@ -267,8 +267,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #failed(error: Error): void {
-    const bytesRead = this.#connection?.bytesRead
-    const answerBegan = this.#bytesReadBefore !== undefined && bytesRead !== this.#bytesReadBefore
+    const answerBegan = this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.

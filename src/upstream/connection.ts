@@ -28,8 +28,8 @@ export class Connection {
   #client: Client
   #socket: Socket | undefined
   #retiresAtMs = Number.POSITIVE_INFINITY
-  /** How many bytes of the answer have come; undefined once its version was seen. */
-  #answerBytes: number | undefined
+  /** How many bytes have come since a request was last sent. */
+  answerBytes = 0
   /** Whether the last answer came in HTTP/1.0. */
   answersInHttp10 = false
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
@@ -47,10 +47,6 @@ export class Connection {
 
   get isOpen(): boolean {
     return this.#socket?.destroyed === false
-  }
-
-  get bytesRead(): number {
-    return this.#socket?.bytesRead ?? 0
   }
 
   /** `connects` is called if a connection has to be made first: undici (7.30.2) may find an open one closed. */
@@ -78,7 +74,7 @@ export class Connection {
   /** A request is about to be sent. */
   expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
     this.#control = control
-    this.#answerBytes = 0
+    this.answerBytes = 0
     this.answersInHttp10 = false
   }
 
@@ -113,7 +109,7 @@ export class Connection {
     this.wasReset = false
     this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
     // Unlike on(), this does not make the socket flow: undici reads it.
-    socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
+    socket.prependListener('data', (bytes: Buffer) => this.#noteBytes(bytes))
     socket.on('error', (error: NodeJS.ErrnoException) => {
       resetIsAnError(error)
       // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
@@ -132,13 +128,10 @@ export class Connection {
   }
 
   /** undici does not say in which version an answer came. */
-  #readVersion(bytes: Buffer): void {
-    if (this.#answerBytes === undefined) return
-    const minor = bytes[minorVersionAt - this.#answerBytes]
-    this.#answerBytes += bytes.length
-    if (minor === undefined) return
-    this.#answerBytes = undefined
-    this.answersInHttp10 = minor === zero
+  #noteBytes(bytes: Buffer): void {
+    const at = minorVersionAt - this.answerBytes
+    this.answerBytes += bytes.length
+    if (at >= 0 && at < bytes.length) this.answersInHttp10 = bytes[at] === zero
   }
 }
 

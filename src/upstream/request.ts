@@ -46,29 +46,16 @@ export interface RequestTrace {
   readonly shownTarget: string
 }
 
-/** Where requests go, as their spans say it. */
-export interface TracedUpstream {
-  readonly url: URL
-  /** The path of its base URL, which goes before every target. */
-  readonly basePath: string
-}
-
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
   readonly #trace: RequestTrace
-  readonly #method: string
-  readonly #upstream: TracedUpstream
-  readonly #resends: number
   #wait: Span | undefined
   #connecting: Span | undefined
   /** Undefined while it is in the queue, and if it had its connection and was not sent, so that nothing was called. */
   #call: Span | undefined
 
-  constructor(trace: RequestTrace, method: string, upstream: TracedUpstream, resends: number) {
+  constructor(trace: RequestTrace) {
     this.#trace = trace
-    this.#method = method
-    this.#upstream = upstream
-    this.#resends = resends
   }
 
   /** To send along, once it has started. */
@@ -81,19 +68,22 @@ export class TryTrace {
     this.#wait = this.#trace.span.child('wait for connection', 'internal')
   }
 
-  /** It is out of the queue. `isOpen`: no connection has to be made for it. */
-  starts(isOpen: boolean): void {
+  /** It is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before it. */
+  starts(
+    method: string,
+    { url, basePath }: { url: URL; basePath: string },
+    { isOpen, resends }: { isOpen: boolean; resends: number },
+  ): void {
     const { span, shownTarget } = this.#trace
     this.#wait?.end()
     if (!isOpen) this.#connecting = span.child('connect', 'internal')
-    const { url, basePath } = this.#upstream
     const { hostname, port, protocol, origin } = url
-    this.#call = span.child(this.#method, 'client')
-    this.#call.set('http.request.method', this.#method)
+    this.#call = span.child(method, 'client')
+    this.#call.set('http.request.method', method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
     this.#call.set('url.full', origin + basePath + shownTarget)
-    if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
+    if (resends > 0) this.#call.set('http.request.resend_count', resends)
   }
 
   connected(): void {
