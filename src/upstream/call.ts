@@ -64,7 +64,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   /** Of the breaker of its kind, if it has one. */
   readonly #permit: Permit | undefined
-  readonly #connectByMs: number
   #retriesLeft: number
   #resends = 0
   /** Whether any try had to wait for a connection to be free. */
@@ -102,7 +101,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#upstream = upstream
     this.#permit = permit
     this.startedAtMs = upstream.timers.steadyMs()
-    this.#connectByMs = request.connectByMs ?? this.startedAtMs + upstream.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
     this.#try()
   }
@@ -122,12 +120,13 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
-    const { timers } = this.#upstream
+    const { timers, maxWaitMs } = this.#upstream
+    const { connectByMs = this.startedAtMs + maxWaitMs } = this.request
     this.#timer?.clear()
     try {
       // Only the wait for a connection to be free has this end: making one has a timeout of its own.
       const queues = this.#connection === undefined
-      const leftMs = queues ? this.#connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
+      const leftMs = queues ? connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
       const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
       if (ms < Number.POSITIVE_INFINITY)
@@ -196,7 +195,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const { connectByMs, times } = this.request
     this.#timer?.clear()
     this.#controller = controller
-    this.#connection?.expectAnswer(controller)
+    this.#connection?.expectAnswer()
     this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
     this.#upstream.breakers.states.connections.close()
@@ -356,8 +355,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
   const coding = headers['transfer-encoding']
   if (coding === undefined) return false
-  const lines = [coding].flat()
-  return lines.some((line) => !/^chunked *$/i.test(line))
+  return [coding].flat().some((line) => !/^chunked *$/i.test(line))
 }
 
 const isAscii = /^[ -~]*$/

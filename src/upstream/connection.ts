@@ -21,6 +21,13 @@ export interface ConnectionOptions {
   client: Client.Options
 }
 
+interface ConnectionCaller {
+  /** A connection has to be made first: undici (7.30.2) may find an open one closed. */
+  connects(): void
+  /** Reads on, if the answer is paused. */
+  resume(): void
+}
+
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
   readonly #options: ConnectionOptions
@@ -35,9 +42,7 @@ export class Connection {
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
   /** Whose request has been sent, or is to be. */
-  #caller: { connects(): void } | undefined
-  /** Of the answer that is under way. */
-  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
+  #caller: ConnectionCaller | undefined
 
   constructor(options: ConnectionOptions, connector: buildConnector.connector) {
     this.#options = options
@@ -49,11 +54,7 @@ export class Connection {
     return this.#socket?.destroyed === false
   }
 
-  /** `connects` is called if a connection has to be made first: undici (7.30.2) may find an open one closed. */
-  dispatch(
-    request: Dispatcher.DispatchOptions,
-    caller: Dispatcher.DispatchHandler & { connects(): void },
-  ): void {
+  dispatch(request: Dispatcher.DispatchOptions, caller: Dispatcher.DispatchHandler & ConnectionCaller): void {
     this.#caller = caller
     this.#client.dispatch(request, caller)
   }
@@ -72,15 +73,13 @@ export class Connection {
   }
 
   /** A request is about to be sent. */
-  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
-    this.#control = control
+  expectAnswer(): void {
     this.answerBytes = 0
     this.answersInHttp10 = false
   }
 
   /** A free connection would keep the last request and its body in memory. */
   answerEnded(): void {
-    this.#control = undefined
     this.#caller = undefined
   }
 
@@ -120,7 +119,7 @@ export class Connection {
     socket.on('end', () => {
       // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
       // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
-      this.#control?.resume()
+      this.#caller?.resume()
       // A reset right after the last bytes is reported as an end. The next write fails with the reset.
       socket.write('')
       this.wasReset = socket.errored !== null
