@@ -13,6 +13,15 @@ interface PipelinedRequest {
 /** The two packets of a client that ends its own side right behind its request may be this far apart. */
 const justMs = 1
 
+/** Counts the turns of the event loop, up to the second behind one in which a client has spoken. */
+let turn = 0
+let countsTo = 0
+
+function countTurn(): void {
+  turn += 1
+  if (turn < countsTo) setImmediate(countTurn)
+}
+
 /** A client's connection, with what is to be known of it between two requests. */
 export class Connection {
   /** The requests that have no complete answer yet. Only the first is being served. */
@@ -23,8 +32,8 @@ export class Connection {
   atEnd: (() => void) | undefined
   takesNoMore = false
   paused = false
-  /** Above 0: the last byte of a request was read in this turn of the event loop, or in the one before. */
-  #turnsLeft = 0
+  /** When the last byte of a request was read. */
+  #spokeInTurn = Number.NEGATIVE_INFINITY
   #spokeAtMs = Number.NEGATIVE_INFINITY
   /** Of the requests that wait behind the first. */
   waitingBytes = 0
@@ -37,19 +46,15 @@ export class Connection {
    * within a millisecond.
    */
   get hasJustSpoken(): boolean {
-    return this.#turnsLeft > 0 || performance.now() - this.#spokeAtMs < justMs
+    return turn - this.#spokeInTurn < 2 || performance.now() - this.#spokeAtMs < justMs
   }
 
   /** The last byte of a request was read. */
   noteSpoken(): void {
     this.#spokeAtMs = performance.now()
-    if (this.#turnsLeft === 0) setImmediate(this.#nextTurn)
-    this.#turnsLeft = 2
-  }
-
-  readonly #nextTurn = (): void => {
-    this.#turnsLeft -= 1
-    if (this.#turnsLeft > 0) setImmediate(this.#nextTurn)
+    this.#spokeInTurn = turn
+    if (turn === countsTo) setImmediate(countTurn)
+    countsTo = turn + 2
   }
 
   /**

@@ -17,12 +17,15 @@ import {
   type Outcome,
   retryableFaults,
 } from './fault.ts'
-import { type Receiver, type TracedUpstream, TryTrace, type UpstreamRequest } from './request.ts'
+import { type Receiver, TryTrace, type UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 
 /** The upstream, as its calls know it. */
-export interface CalledUpstream extends TracedUpstream {
+export interface CalledUpstream {
   readonly name: UpstreamName
+  readonly url: URL
+  /** The path of its base URL, which goes before every target. */
+  readonly basePath: string
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'giveBack'> & { lanes: Pick<Lanes<Caller>, 'leave'> }
   readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
@@ -61,7 +64,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   /** Of the breaker of its kind, if it has one. */
   readonly #permit: Permit | undefined
-  readonly #connectByMs: number
   #retriesLeft: number
   #resends = 0
   /** Whether any try had to wait for a connection to be free. */
@@ -82,7 +84,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #controller: Controller | undefined
   /** Of the connections' breaker, while the try has no connection. */
   #connectPermit: Permit | undefined
-  #bytesReadBefore: number | undefined
   /** Its first byte was about to be written. */
   #began = false
   #traced: TryTrace | undefined
@@ -100,7 +101,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#upstream = upstream
     this.#permit = permit
     this.startedAtMs = upstream.timers.steadyMs()
-    this.#connectByMs = request.connectByMs ?? this.startedAtMs + upstream.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
     this.#try()
   }
@@ -109,9 +109,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     const span = this.request.cause?.span
     this.#connection = undefined
     this.#controller = undefined
-    this.#bytesReadBefore = undefined
     this.#began = false
-    this.#traced = span && new TryTrace(span, this.request, this.#upstream, this.#resends)
+    this.#traced = span && new TryTrace(span, this.request)
     this.#upstream.connections.take(this)
     if (this.#connection !== undefined) return
     this.#waited = true
@@ -121,12 +120,13 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
-    const { timers } = this.#upstream
+    const { timers, maxWaitMs } = this.#upstream
+    const { connectByMs = this.startedAtMs + maxWaitMs } = this.request
     this.#timer?.clear()
     try {
       // Only the wait for a connection to be free has this end: making one has a timeout of its own.
       const queues = this.#connection === undefined
-      const leftMs = queues ? this.#connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
+      const leftMs = queues ? connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
       const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
       if (ms < Number.POSITIVE_INFINITY)
@@ -141,10 +141,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#timer?.clear()
     this.#connection = connection
     this.#connectPermit = permit
-    this.#traced?.starts(connection.isOpen)
     // A trial is not retried: an upstream that is just recovering gets one request.
     if (permit.isTrial) this.#retriesLeft = 0
     const { body, headers, method, target } = this.request
+    this.#traced?.starts(this.#upstream, { isOpen: connection.isOpen, resends: this.#resends })
     const sent = {
       method: method as Dispatcher.HttpMethod,
       // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
@@ -192,12 +192,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Controller): void {
-    const connection = this.#connection
     const { connectByMs, times } = this.request
     this.#timer?.clear()
     this.#controller = controller
-    this.#bytesReadBefore = connection?.bytesRead
-    connection?.expectAnswer(controller)
+    this.#connection?.expectAnswer()
     this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
     this.#upstream.breakers.states.connections.close()
@@ -205,8 +203,9 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     try {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isLate = this.#upstream.timers.steadyMs() > this.#connectByMs
-      if (this.#waited && connectByMs !== undefined && isLate) throw this.failure('connection_limit_reached')
+      const isBound = this.#waited && connectByMs !== undefined
+      if (isBound && this.#upstream.timers.steadyMs() > connectByMs)
+        throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
@@ -267,8 +266,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #failed(error: Error): void {
-    const bytesRead = this.#connection?.bytesRead
-    const answerBegan = this.#bytesReadBefore !== undefined && bytesRead !== this.#bytesReadBefore
+    const answerBegan = this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
@@ -357,8 +355,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
   const coding = headers['transfer-encoding']
   if (coding === undefined) return false
-  const lines = [coding].flat()
-  return lines.some((line) => !/^chunked *$/i.test(line))
+  return [coding].flat().some((line) => !/^chunked *$/i.test(line))
 }
 
 const isAscii = /^[ -~]*$/

@@ -21,6 +21,13 @@ export interface ConnectionOptions {
   client: Client.Options
 }
 
+interface ConnectionCaller {
+  /** A connection has to be made first: undici (7.30.2) may find an open one closed. */
+  connects(): void
+  /** Reads on, if the answer is paused. */
+  resume(): void
+}
+
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
   readonly #options: ConnectionOptions
@@ -28,16 +35,14 @@ export class Connection {
   #client: Client
   #socket: Socket | undefined
   #retiresAtMs = Number.POSITIVE_INFINITY
-  /** How many bytes of the answer have come; undefined once its version was seen. */
-  #answerBytes: number | undefined
+  /** How many bytes have come since a request was last sent. */
+  answerBytes = 0
   /** Whether the last answer came in HTTP/1.0. */
   answersInHttp10 = false
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
   /** Whose request has been sent, or is to be. */
-  #caller: { connects(): void } | undefined
-  /** Of the answer that is under way. */
-  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
+  #caller: ConnectionCaller | undefined
 
   constructor(options: ConnectionOptions, connector: buildConnector.connector) {
     this.#options = options
@@ -49,15 +54,7 @@ export class Connection {
     return this.#socket?.destroyed === false
   }
 
-  get bytesRead(): number {
-    return this.#socket?.bytesRead ?? 0
-  }
-
-  /** `connects` is called if a connection has to be made first: undici (7.30.2) may find an open one closed. */
-  dispatch(
-    request: Dispatcher.DispatchOptions,
-    caller: Dispatcher.DispatchHandler & { connects(): void },
-  ): void {
+  dispatch(request: Dispatcher.DispatchOptions, caller: Dispatcher.DispatchHandler & ConnectionCaller): void {
     this.#caller = caller
     this.#client.dispatch(request, caller)
   }
@@ -76,15 +73,13 @@ export class Connection {
   }
 
   /** A request is about to be sent. */
-  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
-    this.#control = control
-    this.#answerBytes = 0
+  expectAnswer(): void {
+    this.answerBytes = 0
     this.answersInHttp10 = false
   }
 
   /** A free connection would keep the last request and its body in memory. */
   answerEnded(): void {
-    this.#control = undefined
     this.#caller = undefined
   }
 
@@ -113,7 +108,7 @@ export class Connection {
     this.wasReset = false
     this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
     // Unlike on(), this does not make the socket flow: undici reads it.
-    socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
+    socket.prependListener('data', (bytes: Buffer) => this.#noteBytes(bytes))
     socket.on('error', (error: NodeJS.ErrnoException) => {
       resetIsAnError(error)
       // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
@@ -124,7 +119,7 @@ export class Connection {
     socket.on('end', () => {
       // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
       // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
-      this.#control?.resume()
+      this.#caller?.resume()
       // A reset right after the last bytes is reported as an end. The next write fails with the reset.
       socket.write('')
       this.wasReset = socket.errored !== null
@@ -132,13 +127,10 @@ export class Connection {
   }
 
   /** undici does not say in which version an answer came. */
-  #readVersion(bytes: Buffer): void {
-    if (this.#answerBytes === undefined) return
-    const minor = bytes[minorVersionAt - this.#answerBytes]
-    this.#answerBytes += bytes.length
-    if (minor === undefined) return
-    this.#answerBytes = undefined
-    this.answersInHttp10 = minor === zero
+  #noteBytes(bytes: Buffer): void {
+    const at = minorVersionAt - this.answerBytes
+    this.answerBytes += bytes.length
+    if (at >= 0 && at < bytes.length) this.answersInHttp10 = bytes[at] === zero
   }
 }
 

@@ -193,7 +193,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
   /** The one that a connection is there for. */
   next(): Request | undefined {
     const { connections, reserved } = this.#options
-    if (this.held >= connections) return undefined
+    if (this.waiting === 0 || this.held >= connections) return undefined
     const [order] = this.#orders
     if (order !== undefined) return order
     if (this.#held.stream + this.#held.other >= connections - reserved) return undefined

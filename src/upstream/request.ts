@@ -38,29 +38,18 @@ export interface Receiver {
   ended(error?: Error): void
 }
 
-/** Where requests go, as their spans say it. */
-export interface TracedUpstream {
-  readonly url: URL
-  /** The path of its base URL, which goes before every target. */
-  readonly basePath: string
-}
-
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
   readonly #span: Span
   readonly #request: UpstreamRequest
-  readonly #upstream: TracedUpstream
-  readonly #resends: number
   #wait: Span | undefined
   #connecting: Span | undefined
   /** Undefined while it is in the queue, and if it had its connection and was not sent, so that nothing was called. */
   #call: Span | undefined
 
-  constructor(span: Span, request: UpstreamRequest, upstream: TracedUpstream, resends: number) {
+  constructor(span: Span, request: UpstreamRequest) {
     this.#span = span
     this.#request = request
-    this.#upstream = upstream
-    this.#resends = resends
   }
 
   /** To send along with quotes and orders, once it has started. */
@@ -73,19 +62,21 @@ export class TryTrace {
     this.#wait = this.#span.child('wait for connection', 'internal')
   }
 
-  /** It is out of the queue. `isOpen`: no connection has to be made for it. */
-  starts(isOpen: boolean): void {
+  /** It is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before it. */
+  starts(
+    { url, basePath }: { url: URL; basePath: string },
+    { isOpen, resends }: { isOpen: boolean; resends: number },
+  ): void {
     const { method, cause } = this.#request
     this.#wait?.end()
     if (!isOpen) this.#connecting = this.#span.child('connect', 'internal')
-    const { url, basePath } = this.#upstream
     const { hostname, port, protocol, origin } = url
     this.#call = this.#span.child(method, 'client')
     this.#call.set('http.request.method', method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
     this.#call.set('url.full', origin + basePath + ((cause && shownTarget(cause.reading)) ?? ''))
-    if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
+    if (resends > 0) this.#call.set('http.request.resend_count', resends)
   }
 
   connected(): void {

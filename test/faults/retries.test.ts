@@ -52,6 +52,19 @@ test('a GET is not sent again on a connection that was used before, after a sing
   expect([edge.retries, upstream.received.length]).toEqual([0, 1])
 })
 
+test('a GET is sent again after a connection that was used before ended without a byte of its answer', async () => {
+  let connections = 0
+  const upstream = await rawUpstream((socket) => {
+    connections += 1
+    socket.write(good)
+    if (connections === 1) socket.on('data', () => socket.destroy())
+  })
+  const edge = await edgeTo(upstream.url, { connections: 1 })
+  expect((await rawExchange(edge.url, get)).status).toBe(200)
+  expect((await rawExchange(edge.url, get)).status).toBe(200)
+  expect([edge.retries, upstream.received.length]).toEqual([1, 2])
+})
+
 const body = Buffer.alloc(300_000, 'abcdefghij')
 const chunked = `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 

@@ -41,16 +41,14 @@ function call(options: Trial = {}) {
   const outcomes: Outcome[] = []
   const counted: CountedFailure[] = []
   const told: string[] = []
-  let bytesRead = 0
   const connection = {
     isOpen: true,
-    get bytesRead() {
-      return bytesRead
+    answerBytes: 0,
+    expectAnswer() {
+      this.answerBytes = 0
     },
-    closeIfRetired() {},
-    expectAnswer() {},
     dispatch: (_request: unknown, handler: Dispatcher.DispatchHandler) => tries.push(handler),
-  } as unknown as Connection
+  }
   const connections = {
     state: options.connections ?? 'closed',
     close: () => void connecting.push('connected'),
@@ -80,7 +78,10 @@ function call(options: Trial = {}) {
         maxWaitMs: 10_000,
         connections: {
           take: (caller: Caller) =>
-            caller.start(connection, permitInto(connecting, options.isConnectionTrial ?? false)),
+            caller.start(
+              connection as unknown as Connection,
+              permitInto(connecting, options.isConnectionTrial ?? false),
+            ),
           lanes: { leave: () => false },
           giveBack() {},
         },
@@ -93,7 +94,7 @@ function call(options: Trial = {}) {
   )
   const latest = () => tries.at(-1) as Dispatcher.DispatchHandler
   const fail = (error: Error, answerBegan = false) => {
-    if (answerBegan) bytesRead += 1
+    if (answerBegan) connection.answerBytes += 1
     latest().onResponseError?.(controller, error)
     // The next try, if there is one, is sent in a turn of its own.
     return Promise.resolve()
