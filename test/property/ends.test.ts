@@ -322,6 +322,23 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
   for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(300)
 })
 
+it.each([
+  [undefined, true],
+  ['0', true],
+  ['000', true],
+  ['0\n00', true],
+  ['7', false],
+  ['07', false],
+  ['0\n7', false],
+  ['0 s', false],
+  ['', false],
+])('the Date of an answer with the Age %j is a witness: %s', (age, isWitness) => {
+  const date = new Date(startMs + 20 * seconds).toUTCString()
+  const times = { receivedAtMs: startMs, sentSteadyMs: 0, receivedSteadyMs: 0 }
+  const end = new Ends({ note() {} }).endOf({ date, age, ...times }, startMs + 30 * seconds)
+  expect(end && end.servedUntilMs - startMs).toBe((isWitness ? 8.75 : 30) * seconds)
+})
+
 it('serves nothing late and refuses no live order when our clock is set, either way, within the life of a quote', () => {
   const by = fc
     .tuple(fc.constantFrom(3 * seconds, 20 * seconds, 5 * minutes, 2 * hours), fc.constantFrom(1, -1))
