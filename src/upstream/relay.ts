@@ -66,7 +66,8 @@ class Answer implements Receiver {
   /** Not written until it is known whether the body comes with the head. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
-  #statedLength: number | undefined
+  /** NaN: it states none. */
+  #statedLength = Number.NaN
   #wholeBody: Buffer | undefined
 
   constructor(options: RelayOptions) {
@@ -86,8 +87,7 @@ class Answer implements Receiver {
     }
     const headers = answerHeaders(status, rawHeaders)
     if (ownHeaders) headers.push(...ownHeaders(headers))
-    const length = headerLines(headers, 'content-length')
-    if (length !== undefined) this.#statedLength = Number(length)
+    this.#statedLength = Number(headerLines(headers, 'content-length'))
     this.#head = { status, reason, headers }
     this.#options.response.sendDate = false
     if (bodilessStatuses.has(status)) {
