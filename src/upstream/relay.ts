@@ -22,8 +22,6 @@ interface RelayOptions extends UpstreamRequest {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
-  stallMs: number
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
 }
@@ -141,12 +139,9 @@ class Answer implements Receiver {
     }
     this.#bodyBegan = true
     this.#writeHead()
-    const { response, stallMs, upstream } = this.#options
+    const { response, upstream } = this.#options
     const taken = response.write(chunk)
-    if (!taken) {
-      const goOn = () => this.call?.resume()
-      upstream.slowReaders.heldUp(response, { bytes: chunk.length, goOn, stallMs })
-    }
+    if (!taken) upstream.slowReaders.heldUp(response, chunk.length, () => this.call?.resume())
     return taken
   }
 

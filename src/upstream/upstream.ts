@@ -109,8 +109,8 @@ export class Upstream implements CalledUpstream {
         maxHeaderSize: maxAnswerHeadBytes,
       },
     })
-    const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.lanes.waiting > 0, timers)
+    const slow = { max: connectionsForStreams(limits.connections), stallMs: limits.bodyTimeoutMs }
+    this.slowReaders = new SlowReaders(slow, () => this.connections.lanes.waiting > 0, timers)
   }
 
   /** Throws why such a request would be refused now, which counts as a refusal. */
