@@ -16,7 +16,7 @@ import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 interface PassThroughParts {
   clock: Clock
   config: {
-    upstream: { bodyTimeoutMs: number; headersTimeoutMs: number; totalTimeoutMs: number }
+    upstream: { headersTimeoutMs: number; totalTimeoutMs: number }
     upstreams: { payments: { paths: readonly string[] } }
   }
   /** Undefined: it has no base URL. */
@@ -38,7 +38,7 @@ export class PassThroughRoute {
   /** `begun`: what a route has read of the request already. Without it, the request's own body. */
   async answer(exchange: Exchange, begun: SentBody | null = null): Promise<void> {
     const { bodies, clock, swapHeaders } = this.#parts
-    const { bodyTimeoutMs, headersTimeoutMs, totalTimeoutMs } = this.#parts.config.upstream
+    const { headersTimeoutMs, totalTimeoutMs } = this.#parts.config.upstream
     // No longer than quotes: what may wait longer than they gets every connection that both wait for.
     const swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
     const { request, response, reading } = exchange
@@ -76,7 +76,6 @@ export class PassThroughRoute {
         headers,
         body,
         connectByMs: isSwap ? clock.timers.steadyMs() + swapWaitMs : undefined,
-        stallMs: bodyTimeoutMs,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times,
         cause: exchange,

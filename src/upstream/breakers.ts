@@ -221,17 +221,8 @@ export class Breakers {
     return [...this.#pairs]
   }
 
-  /** The breaker that keeps a request of this kind from being sent. */
-  refusal(kind: RequestKind): Breaker | undefined {
-    return [this.states.connections, this.#of(kind)].find((breaker) => breaker?.admits() === false)
-  }
-
-  /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
-  admit(kind: RequestKind): Permit | undefined {
-    return this.#of(kind)?.admit()
-  }
-
-  #of(kind: RequestKind): Breaker | undefined {
+  /** The breaker of this kind, if it has one: requests to other upstreams have that of connections alone. */
+  of(kind: RequestKind): Breaker | undefined {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
     const name = pair.length > maxNameLength ? createHash('sha256').update(pair).digest('hex') : pair

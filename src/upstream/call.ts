@@ -161,18 +161,13 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (!this.#began && !this.#isTold) this.#watch()
   }
 
-  /** Of the connections: it will have none. */
-  refuse(error: Error): void {
-    this.#failed(error)
-  }
-
   /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
   giveUp(reason: Error): void {
     if (this.#isTold || this.#hasEnded) return
     this.#reason = reason
     this.#tell(reason)
     if (this.#began) this.#controller?.abort(reason)
-    else if (this.#upstream.connections.lanes.leave(this)) this.#failed(reason)
+    else if (this.#upstream.connections.lanes.leave(this)) this.failed(reason)
   }
 
   /** The same, because no client waits for the answer any more. */
@@ -245,16 +240,15 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.#connection?.wasReset) {
-      this.#failed(new errors.SocketError('reset by the upstream'))
+      this.failed(new errors.SocketError('reset by the upstream'))
       return
     }
     this.#giveBack()
     this.#complete()
   }
 
-  /** Without a controller if the request never had its connection. */
   onResponseError(_controller: unknown, error: Error): void {
-    this.#failed(error)
+    this.failed(error)
   }
 
   #complete(): void {
@@ -265,7 +259,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     } else this.#end('answered', 'succeeded')
   }
 
-  #failed(error: Error): void {
+  /** Also of the connections: it will have none. */
+  failed(error: Error): void {
     const answerBegan = this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
     this.#giveBack()
     const fault = this.#faultOf(error)

@@ -110,7 +110,9 @@ export class Connection {
     // Unlike on(), this does not make the socket flow: undici reads it.
     socket.prependListener('data', (bytes: Buffer) => this.#noteBytes(bytes))
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      resetIsAnError(error)
+      // After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
+      // crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
+      if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
       // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
       // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
       // lost.
@@ -172,14 +174,6 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
 }
 
 /**
- * After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
- * crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
- */
-function resetIsAnError(error: NodeJS.ErrnoException): void {
-  if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
-}
-
-/**
  * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
  * that client would wait without end, even with a correct certificate. So the error gets another code.
  */
@@ -197,15 +191,13 @@ function tlsServerName(origin: string): { servername?: string } {
   return hostname.endsWith('.') ? { servername: hostname.slice(0, -1) } : {}
 }
 
-type LookupCallback = Parameters<LookupFunction>[2]
-
 /**
  * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
  * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
  * dead name would leave no thread for the names of the other upstreams.
  */
 function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
-  let waiting: LookupCallback[] = []
+  let waiting: Parameters<LookupFunction>[2][] = []
   return (name, options, callback) => {
     waiting.push(callback)
     if (waiting.length > 1) return

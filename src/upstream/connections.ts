@@ -16,7 +16,7 @@ export interface Caller {
    */
   start(connection: Connection, permit: Permit): void
   /** It is out of the queue, and will have none. */
-  refuse(error: Error): void
+  failed(error: Error): void
 }
 
 /**
@@ -52,7 +52,7 @@ export class Connections {
   take(caller: Caller): void {
     const closed = this.#closed
     if (closed) {
-      process.nextTick(() => caller.refuse(closed))
+      process.nextTick(() => caller.failed(closed))
       return
     }
     this.lanes.wait(caller)
@@ -62,9 +62,13 @@ export class Connections {
   /** Starts whatever waits and may be sent. Also called when the breaker has closed. */
   serve(): void {
     for (let next = this.lanes.next(); next !== undefined; next = this.lanes.next()) {
-      const permit = this.#options.breaker.admit()
+      const { breaker, timers } = this.#options
+      const permit = breaker.admit()
       if (permit === undefined) {
-        this.#serveWhenBreakerIsDue()
+        // A trial is under way. When it ends, the queue is served.
+        if (breaker.state === 'half-open') return
+        timers.clear(this.#breakerTimer)
+        this.#breakerTimer = timers.setTimeout(() => this.serve(), Math.ceil(breaker.retryAfterMs)).unref()
         return
       }
       this.lanes.hold(next)
@@ -79,7 +83,7 @@ export class Connections {
 
   /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
-    for (const caller of this.lanes.leaveAll()) caller.refuse(error)
+    for (const caller of this.lanes.leaveAll()) caller.failed(error)
   }
 
   giveBack(connection: Connection, caller: Caller): void {
@@ -95,15 +99,6 @@ export class Connections {
     this.#options.timers.clear(this.#breakerTimer)
     this.refuseWaiting(error)
     await Promise.all(this.#all.map((connection) => connection.close(error)))
-  }
-
-  #serveWhenBreakerIsDue(): void {
-    const { breaker, timers } = this.#options
-    const { retryAfterMs, state } = breaker
-    // A trial is under way. When it ends, the queue is served.
-    if (state === 'half-open') return
-    timers.clear(this.#breakerTimer)
-    this.#breakerTimer = timers.setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
   }
 
   readonly #release = (connection: Connection, caller: Caller): void => {

@@ -22,8 +22,6 @@ interface RelayOptions extends UpstreamRequest {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
-  stallMs: number
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
 }
@@ -66,7 +64,8 @@ class Answer implements Receiver {
   /** Not written until it is known whether the body comes with the head. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
-  #statedLength: number | undefined
+  /** NaN: it states none. */
+  #statedLength = Number.NaN
   #wholeBody: Buffer | undefined
 
   constructor(options: RelayOptions) {
@@ -86,8 +85,7 @@ class Answer implements Receiver {
     }
     const headers = answerHeaders(status, rawHeaders)
     if (ownHeaders) headers.push(...ownHeaders(headers))
-    const length = headerLines(headers, 'content-length')
-    if (length !== undefined) this.#statedLength = Number(length)
+    this.#statedLength = Number(headerLines(headers, 'content-length'))
     this.#head = { status, reason, headers }
     this.#options.response.sendDate = false
     if (bodilessStatuses.has(status)) {
@@ -141,12 +139,9 @@ class Answer implements Receiver {
     }
     this.#bodyBegan = true
     this.#writeHead()
-    const { response, stallMs, upstream } = this.#options
+    const { response, upstream } = this.#options
     const taken = response.write(chunk)
-    if (!taken) {
-      const goOn = () => this.call?.resume()
-      upstream.slowReaders.heldUp(response, { bytes: chunk.length, goOn, stallMs })
-    }
+    if (!taken) upstream.slowReaders.heldUp(response, chunk.length, () => this.call?.resume())
     return taken
   }
 

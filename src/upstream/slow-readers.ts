@@ -14,7 +14,6 @@ interface Reader {
   taken: number
   /** For how long it has taken none, in whole looks: a pause of this process is one look. */
   idleMs: number
-  readonly stallMs: number
 }
 
 /**
@@ -25,6 +24,7 @@ interface Reader {
  */
 export class SlowReaders {
   readonly #max: number
+  readonly #stallMs: number
   readonly #othersWait: () => boolean
   /** In the order in which they first held up their answers. */
   readonly #readers = new Map<ServerResponse, Reader>()
@@ -32,17 +32,15 @@ export class SlowReaders {
   #timer: Timer | undefined
 
   /** `max`: how many connections they may hold while other requests wait for one. */
-  constructor(max: number, othersWait: () => boolean, timers: Timers) {
-    this.#max = max
+  constructor(limits: { max: number; stallMs: number }, othersWait: () => boolean, timers: Timers) {
+    this.#max = limits.max
+    this.#stallMs = limits.stallMs
     this.#othersWait = othersWait
     this.#timers = timers
   }
 
   /** Calls `goOn` once the client has taken these bytes. */
-  heldUp(
-    response: ServerResponse,
-    { bytes, goOn, stallMs }: { bytes: number; goOn: () => void; stallMs: number },
-  ): void {
+  heldUp(response: ServerResponse, bytes: number, goOn: () => void): void {
     // It would say its end no more.
     if (response.destroyed) return
     response.once('drain', goOn)
@@ -52,7 +50,7 @@ export class SlowReaders {
       return
     }
     // The first look may come at once, so no client is slow at it.
-    this.#readers.set(response, { taken: slowBytes, idleMs: 0, stallMs })
+    this.#readers.set(response, { taken: slowBytes, idleMs: 0 })
     response.once('close', () => this.#readers.delete(response))
     this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()
   }
@@ -65,7 +63,7 @@ export class SlowReaders {
       if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes) slow.push(response)
       reader.idleMs = isHeldUp && reader.taken === 0 ? reader.idleMs + lookEveryMs : 0
       reader.taken = 0
-      if (reader.idleMs >= reader.stallMs) response.destroy()
+      if (reader.idleMs >= this.#stallMs) response.destroy()
     }
     if (slow.length > this.#max && this.#othersWait())
       for (const response of slow.slice(0, slow.length - this.#max)) response.destroy()

@@ -109,19 +109,20 @@ export class Upstream implements CalledUpstream {
         maxHeaderSize: maxAnswerHeadBytes,
       },
     })
-    const maxSlow = connectionsForStreams(limits.connections)
-    this.slowReaders = new SlowReaders(maxSlow, () => this.connections.lanes.waiting > 0, timers)
+    const slow = { max: connectionsForStreams(limits.connections), stallMs: limits.bodyTimeoutMs }
+    this.slowReaders = new SlowReaders(slow, () => this.connections.lanes.waiting > 0, timers)
   }
 
-  /** Throws why such a request would be refused now, which counts as a refusal. */
-  mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): void {
-    const breaker = this.breakers.refusal(kind)
+  /** Throws why such a request would be refused now, which counts as a refusal; else gives the breaker of its kind. */
+  mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): Breaker | undefined {
+    const breaker = this.breakers.of(kind)
+    const stopped = [this.breakers.states.connections, breaker].find((one) => one?.admits() === false)
     const isFull = !this.connections.lanes.takes(laneOf(kind, bodyStreams))
-    if (!isFull && breaker === undefined) return
+    if (!isFull && stopped === undefined) return breaker
     const failure =
-      isFull || breaker === undefined
+      isFull || stopped === undefined
         ? new UpstreamFailure(this.name, { fault: 'connection_limit_reached', maybeSeen: false })
-        : this.#stopped(breaker)
+        : this.#stopped(stopped)
     this.failures += 1
     this.#events.callRefused(this.name, trafficOf(kind), failure.fault)
     throw failure
@@ -131,9 +132,8 @@ export class Upstream implements CalledUpstream {
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody
-    this.mustTake(kind, { bodyStreams })
+    const permit = this.mustTake(kind, { bodyStreams })?.admit()
     this.inFlight += 1
-    const permit = this.breakers.admit(kind)
     return new Call(request, receiver, { upstream: this, lane: laneOf(kind, bodyStreams), permit })
   }
 

@@ -133,8 +133,8 @@ describe('an upstream', () => {
   test('has a breaker that is in one state', async () => {
     const limits = { failures: 1, minFailingMs: 0, openMs: 0, nowMs: () => 0, onChange() {} }
     const breakers = new Breakers(true, limits)
-    breakers.admit('order')?.failed()
-    breakers.admit('order')
+    breakers.of('order')?.admit()?.failed()
+    breakers.of('order')?.admit()
     const swap = { inFlight: 0, connections: { busy: 0, idle: 0 }, breakers }
     const metrics = fresh([], { upstreams: { swap, payments: undefined, webhooks: undefined } })
     const state = (name: string) =>
@@ -148,8 +148,8 @@ describe('an upstream', () => {
 test('open pairs are counted, with a label for those that METRICS_PAIRS names', async () => {
   const limits = { failures: 1, minFailingMs: 0, openMs: 1_000, nowMs: () => 0, onChange() {} }
   const breakers = new Breakers(true, limits)
-  for (const quoteOf of ['ETH_USDC', 'A_B', 'C_D']) breakers.admit({ quoteOf })?.failed()
-  breakers.admit({ quoteOf: 'BTC_USDC' })?.succeeded()
+  for (const quoteOf of ['ETH_USDC', 'A_B', 'C_D']) breakers.of({ quoteOf })?.admit()?.failed()
+  breakers.of({ quoteOf: 'BTC_USDC' })?.admit()?.succeeded()
   const swap = { inFlight: 0, connections: { busy: 0, idle: 0 }, breakers }
   const upstreams = { swap, payments: undefined, webhooks: undefined }
   const metrics = fresh(['ETH_USDC', 'BTC_USDC'], { upstreams })

@@ -117,15 +117,16 @@ class World {
 
   compare(): void {
     const refused = pairs.filter((pair) => this.models[pair]?.admits(this.nowMs) === false)
+    const asked = (kind: RequestKind) => [this.breakers.states.connections, this.breakers.of(kind)]
     expect({
-      refusals: kinds.map((kind) => this.breakers.refusal(kind)?.name),
+      refusals: kinds.map((kind) => asked(kind).find((one) => one?.admits() === false)?.name),
       refused: refusedPairs(this.breakers).toSorted(),
     }).toEqual({ refusals: kinds.map((kind) => this.expectedRefusal(kind)), refused })
   }
 
   begin(kind: RequestKind): void {
-    if (this.breakers.refusal(kind) !== undefined) return
-    const permit = this.breakers.admit(kind) as Permit
+    if (this.expectedRefusal(kind) !== undefined) return
+    const permit = this.breakers.of(kind)?.admit() as Permit
     const request: Underway = { kind, permit, connecting: undefined, phase: 'waits' }
     this.modelOf(kind).admit(request, this.nowMs)
     this.underway.push(request)

@@ -118,11 +118,11 @@ test('the breakers of pairs with long and many invented names do not fill memory
   const limits = { failures: 2, minFailingMs: 0, openMs, nowMs: () => 1_000_000, onChange() {} }
   const breakers = new Breakers(true, limits)
   const long = `BAD${'x'.repeat(6_000)}`
-  for (let time = 0; time < 2; time += 1) breakers.admit({ quoteOf: long })?.failed()
-  const isRefused = (pair: string) => breakers.refusal({ quoteOf: pair })?.name === 'pair'
+  for (let time = 0; time < 2; time += 1) breakers.of({ quoteOf: long })?.admit()?.failed()
+  const isRefused = (pair: string) => breakers.of({ quoteOf: pair })?.admits() === false
   expect([long, `${long}y`].map(isRefused)).toEqual([true, false])
   expect(refusedPairs(breakers).map(({ length }) => length)).toEqual([64])
-  for (let count = 0; count < 1_000; count += 1) breakers.admit({ quoteOf: `P${count}` })
+  for (let count = 0; count < 1_000; count += 1) breakers.of({ quoteOf: `P${count}` })?.admit()
   // It was asked for longest ago, so it has been forgotten.
   expect([breakers.pairs.length, refusedPairs(breakers)]).toEqual([1_000, []])
 })

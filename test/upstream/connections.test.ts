@@ -31,7 +31,7 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   const start = () => {
     started = true
   }
-  connections.take({ lane: 'other', start, refuse() {} })
+  connections.take({ lane: 'other', start, failed() {} })
   expect(started).toBe(false)
   await until(() => started, 'its connection')
 })

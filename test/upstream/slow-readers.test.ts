@@ -31,10 +31,9 @@ test('a client that takes no byte for stallMs is cut, one that takes some now an
       isOver = true
     },
   }
-  const readers = new SlowReaders(1, () => false, timers)
+  const readers = new SlowReaders({ max: 1, stallMs: 30_000 }, () => false, timers)
   const [stalled, slow] = [new HeldUp(), new HeldUp()]
-  const heldUp = (one: HeldUp) =>
-    readers.heldUp(one as unknown as ServerResponse, { bytes: 1, goOn() {}, stallMs: 30_000 })
+  const heldUp = (one: HeldUp) => readers.heldUp(one as unknown as ServerResponse, 1, () => {})
   heldUp(stalled)
   heldUp(slow)
   // The first look may come at once, and then one every 1.5 s.

@@ -73,7 +73,6 @@ export async function edgeTo(
       headers: [],
       connectByMs: undefined,
       body: hasBody(request) ? new RequestBody(request, { idleTimeoutMs: 30_000 }) : null,
-      stallMs: 30_000,
     }).catch((error) => {
       if (error instanceof ClientGone) return
       if (response.headersSent) {
