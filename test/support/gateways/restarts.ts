@@ -1,6 +1,7 @@
 import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { asIfKilled, newFolder } from '../../journal/disk-support.ts'
+import { statusOf } from '../../operations/support.ts'
 import { clockedProvider, type OrderClient, orderClient } from '../clients/orders.ts'
 import { gatewayWith, pause } from './between.ts'
 import type { RunningGateway } from './gateway.ts'
@@ -25,10 +26,7 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
       { SWAP_BASE_URL: upstream.url, STATE_DIRECTORY: folder, ...settings, ...more },
       { clock, ...overrides },
     )
-    const state = async () => {
-      const status = await fetch(`${gateway.operationsUrl}/status`)
-      return ((await status.json()) as { journal: { disk: Record<string, number> } }).journal.disk
-    }
+    const state = async () => (await statusOf(gateway)).journal.disk
     return {
       ...gateway,
       ...orderClient(gateway),
