@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { aSecond, floatOrder, gatewayInHaste, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { gatewayTo, gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
@@ -30,10 +30,9 @@ async function refuseOne(longId: string, settings: object = {}): Promise<Running
 
 describeInBrowser('the console', () => {
   test('lists requests that failed before the page was opened, and opens them by mouse and keyboard', async () => {
-    const upstream = await recordingUpstream((_request, response) => {
+    const { gateway } = await recordedGateway({}, (_request, response) => {
       setTimeout(() => response.writeHead(500).end(), 30)
     })
-    const gateway = await gatewayTo(upstream.url)
     await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, { headers: { 'App-Name': 'web' } })
     const { page } = await openPage(gateway.operationsUrl)
     const row = rowsOf(page, '#requests')
@@ -125,12 +124,11 @@ describeInBrowser('the console', () => {
   })
 
   test('filters requests by area, by the source of the error and by status', async () => {
-    const upstream = await recordingUpstream((request, response) => {
+    const { gateway } = await recordedGateway({}, (request, response) => {
       if (request.target.startsWith('/v3/assets')) response.writeHead(500).end()
       else if (request.target.startsWith('/checkouts')) response.writeHead(204).end()
       else giveQuote(response)
     })
-    const gateway = await gatewayTo(upstream.url)
     const { page } = await openPage(gateway.operationsUrl)
     await quote(gateway)
     await quote(gateway, { amount: '0' })

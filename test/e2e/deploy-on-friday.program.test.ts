@@ -1,31 +1,19 @@
 import { Agent } from 'node:http'
 import { afterEach, expect, it } from 'vitest'
-import { ask, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { killPrograms, type ListeningProgram } from '../support/gateways/program.ts'
-import { startInstance } from '../support/gateways/rolling.ts'
+import { send, startInstance } from '../support/gateways/rolling.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
-
-/** The status, or what went wrong. */
-async function send(url: string, agent: Agent | undefined, { path, body }: { path: string; body?: object }) {
-  const method = body === undefined ? 'GET' : 'POST'
-  const written = body === undefined ? {} : { body: JSON.stringify(body) }
-  try {
-    const answer = await ask(url, { path, method, ...(agent && { agent }), ...written })
-    return { outcome: `${method} ${answer.status}`, body: answer.body }
-  } catch (error) {
-    return { outcome: `${method} ${error}`, body: '' }
-  }
-}
 
 const quoteFor = (amount: string) => ({ path: `${quotePath}?amount=${amount}` })
 const orderFor = (quoted: string, reference: string) => {
   const { pairId, fromAmount, toAmount } = JSON.parse(quoted)
   const terms = { pairId, fromAmount: Number(fromAmount.value), toAmount: Number(toAmount.value) }
-  return { path: '/v3/orders/float', body: { ...terms, reference } }
+  return { path: '/v3/orders/float', body: JSON.stringify({ ...terms, reference }) }
 }
 
 /** Gives quotes that live for an hour, or for a second and a half if the amount is 66. */

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import { pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
@@ -61,11 +61,10 @@ test('connections that keep coming do not keep the listener open', async () => {
 // Its quote is used, which its replica, and the next process, have to know (docs/orders.md).
 test('an order whose client has left is waited for, and its quote is used', async () => {
   let answerOrder = () => {}
-  const upstream = await recordingUpstream(({ method }, response) => {
+  const { upstream, gateway } = await recordedGateway({}, ({ method }, response) => {
     if (method === 'GET') giveQuote(response)
     else answerOrder = () => void response.writeHead(201).end('{}')
   })
-  const gateway = await gatewayTo(upstream.url)
   const client = new RawConnection(gateway.url)
   client.write(get(`${quotePath}?amount=0.1`))
   const { id } = JSON.parse((await client.answer()).body.toString())

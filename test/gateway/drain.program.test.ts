@@ -7,7 +7,6 @@ import { shutDownOnSignalOrError } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 import { listening } from '../support/machine/listening.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
@@ -187,10 +186,7 @@ describe('the end itself', () => {
   test('cut requests are broken off, and do not count as failures of the upstream', async () => {
     const { logger, lines } = await keptLog('trace')
     const upstream = await recordingUpstream(() => {})
-    const gateway = await startGateway(
-      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, DRAIN_TIMEOUT_MS: 300 },
-      { logger },
-    )
+    const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: 300 }, { logger })
     for (const path of ['/checkouts/1', `${quotePath}?amount=1`])
       new RawConnection(gateway.url).write(`GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
     await until(() => upstream.requests.length === 2, 'both requests to arrive')

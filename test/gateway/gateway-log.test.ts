@@ -7,10 +7,9 @@ import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts
 
 type Log = Awaited<ReturnType<typeof keptLog>>
 
-async function loggedGateway(upstreamUrl: string, log: Log) {
+function loggedGateway(upstreamUrl: string, log: Log) {
   const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, WEBHOOKS_BASE_URL: upstreamUrl }
-  const gateway = await gatewayWith(urls, { logger: log.logger })
-  return gateway
+  return gatewayWith(urls, { logger: log.logger })
 }
 
 async function started(answer?: Parameters<typeof recordingUpstream>[0]) {

@@ -22,17 +22,6 @@ test('docs/metrics.md names every metric of a running gateway and no other, with
   expect(documented.sort()).toEqual(exposed.sort())
 })
 
-test('two gateways in one process have separate counts', async () => {
-  const other = await startGateway()
-  try {
-    await asking(other.url, '5')
-    expect(await counted(other, 'quotegate_cache_lookups_total{result="miss"}')).toBe(1)
-    expect(await counted(gateway, 'quotegate_cache_lookups_total{result="miss"}')).toBe(0)
-  } finally {
-    await other.close()
-  }
-})
-
 /** Requests of a client that wants to fill the metrics. */
 const hostile = Array.from({ length: 40 }, (_, index) => {
   const word = `x${index}"\\}`

@@ -94,7 +94,7 @@ describe('a quote', () => {
 
 describe('the operations listener', () => {
   const token = { ADMIN_TOKEN: 'a-token-of-some-length' }
-  type Asked = Awaited<ReturnType<typeof askOperations>>
+  type Asked = Pick<Awaited<ReturnType<typeof askOperations>>, 'status' | 'headers' | 'body'>
   const at = async (path: string, headers = {}, settings = {}): Promise<Asked> =>
     askOperations((await gatewayWith(settings)).operationsUrl + path, { headers })
   const untrusted = (path: string) => () => at(path, { Authorization: 'Bearer wrong' }, token)

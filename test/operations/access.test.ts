@@ -139,13 +139,6 @@ describe('with an ADMIN_TOKEN', () => {
   })
 })
 
-test('nothing of the console answers on the traffic port', async () => {
-  const { url } = await gatewayWith()
-  for (const path of ['/', '/status', '/stream', '/main.js', '/metrics']) {
-    expect((await fetch(url + path)).status, path).toBe(404)
-  }
-})
-
 test('a page may run only its own files, and no page may frame it', async () => {
   const { operationsUrl } = await gatewayWith()
   const { headers, body } = await ask(operationsUrl)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { quoteBody } from '../support/clients/quotes.ts'
-import { gatewayTo, gatewayWith, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, gatewayWith, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { helloOf, look, quote, statusOf } from './support.ts'
 
@@ -42,10 +42,9 @@ test('a console that opens receives the requests that failed before, each once',
 })
 
 test('an error says whose it is', async () => {
-  const upstream = await recordingUpstream(({ target }, response) => {
+  const { upstream, gateway } = await recordedGateway({}, ({ target }, response) => {
     response.writeHead(Number(target.slice(-3))).end()
   })
-  const gateway = await gatewayTo(upstream.url)
   for (const status of [500, 429, 422]) await fetch(`${gateway.url}/v3/assets?status=${status}`)
   await quote(gateway, { amount: '0' })
   await fetch(`${gateway.url}/v3/assets`, { headers: { Via: '1.1 quotegate' } })
@@ -66,10 +65,9 @@ test('an error says whose it is', async () => {
 
 test('a request says where its time went: in the queue for a connection, at the upstream, in the gateway', async () => {
   const slowMs = 300
-  const upstream = await recordingUpstream((_request, response) => {
+  const { gateway } = await recordedGateway({ UPSTREAM_CONNECTIONS: 1 }, (_request, response) => {
     setTimeout(() => response.writeHead(500).end(), slowMs)
   })
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1 })
   await Promise.all(['1', '2'].map((amount) => quote(gateway, { amount }).catch(() => {})))
   const [second, first] = await failuresOf(gateway, 2)
   expect(first?.upstreamMs).toBeGreaterThanOrEqual(slowMs - 5)
@@ -93,10 +91,9 @@ test("the time of a request is the upstream's if the upstream hangs", async () =
 })
 
 test("a request that waited for another request's call shows no parts of its time", async () => {
-  const upstream = await recordingUpstream((_request, response) => {
+  const { gateway } = await recordedGateway({}, (_request, response) => {
     setTimeout(() => response.writeHead(200).end(quoteBody()), 300)
   })
-  const gateway = await gatewayTo(upstream.url)
   const viewer = await look(gateway.operationsUrl)
   await Promise.all([quote(gateway), quote(gateway)])
   const requests = () => viewer.frames.flatMap(({ data }) => data.requests as Failure[])

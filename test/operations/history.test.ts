@@ -5,7 +5,7 @@ import { History } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
-import { gatewayTo, gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayWith, pause, recordedGateway } from '../support/gateways/between.ts'
 import { ask, floatOrder, helloOf, look, nothingCounted, quote, statusOf } from './support.ts'
 
 /** A history with a clock that stands still until `pass` is called. */
@@ -225,11 +225,10 @@ describe('the history of a gateway', () => {
   })
 
   test("shows the slowest request with its trace, and without the client's own texts", async () => {
-    const upstream = await recordingUpstream(async ({ target }, response) => {
+    const { gateway } = await recordedGateway({}, async ({ target }, response) => {
       if (target.includes('amount=9')) await pause(200)
       giveQuote(response)
     })
-    const gateway = await gatewayTo(upstream.url)
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
     expect(await statusOf(gateway)).toMatchObject({ slowest: null })
     await asking(gateway.url, '9', ['App-Name', 'wallet', 'traceparent', `00-${traceId}-00f067aa0ba902b7-01`])

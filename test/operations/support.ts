@@ -1,8 +1,8 @@
-import { request } from 'node:http'
 import { systemClock, systemTimers } from '../../src/clock.ts'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
 import type { Counts } from '../../src/operations/history.ts'
+import { type Answered, ask as rawAsk } from '../support/clients/quotes.ts'
 import { gatewayWith, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 
@@ -28,33 +28,15 @@ export const aSecond = 1_050
 /** What production needs before it starts; nothing is sent there. */
 export const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'http://127.0.0.1:9' }
 
-export interface Asked {
-  status: number
-  headers: NodeJS.Dict<string | string[]>
-  body: string
-}
-
 /** With any Host header, which fetch does not allow. */
-export function ask(
+export async function ask(
   url: string,
-  {
-    headers = {},
-    method = 'GET',
-    body = '',
-  }: { headers?: Record<string, string>; method?: string; body?: string } = {},
-): Promise<Asked> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, agent: false }, (answer) => {
-      let text = ''
-      answer.setEncoding('utf8')
-      answer.on('data', (chunk) => {
-        text += chunk
-      })
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }))
-    })
-    sent.on('error', reject)
-    sent.end(body)
-  })
+  { headers = {}, ...rest }: { headers?: Record<string, string>; method?: string; body?: string } = {},
+): Promise<Answered> {
+  const all = Object.entries({ Host: 'localhost', ...headers }).flat()
+  const { pathname, search } = new URL(url)
+  const answer = await rawAsk(url, { ...rest, path: pathname + search, headers: all })
+  return { ...answer, body: Buffer.from(answer.body, 'latin1').toString() }
 }
 
 /** What GET /status says. */
@@ -71,7 +53,7 @@ export function act(
   action: string,
   body: object = {},
   headers: Record<string, string> = {},
-): Promise<Asked> {
+): Promise<Answered> {
   return ask(`${operationsUrl}/actions/${action}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'X-Quotegate-Console': '1', ...headers },

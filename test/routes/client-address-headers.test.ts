@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { statusOf } from '../operations/support.ts'
 import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
+import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 const ignored = (reason: string) => `quotegate_client_address_headers_ignored_total{reason="${reason}"}`
@@ -11,7 +11,7 @@ async function behindProxy(settings: Record<string, string | undefined> = {}) {
   const log = await keptLog('info')
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
   const all = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', ...settings }
-  const gateway = await startGateway(all, { logger: log.logger })
+  const gateway = await gatewayWith(all, { logger: log.logger })
   const said = log.lines(levels.warn).length
   return {
     gateway,
@@ -23,18 +23,14 @@ async function behindProxy(settings: Record<string, string | undefined> = {}) {
         path: `/v3/pairs/ETH_USDC/quotes?amount=${amount}`,
       }),
     forwarded: () => upstream.requests.map(({ headers }) => headers.forwarded),
-    async status() {
-      const answer = await fetch(`${gateway.operationsUrl}/status`)
-      return (await answer.json()) as { outages: object[]; otherHeaderPeers: object }
-    },
-    [Symbol.asyncDispose]: () => gateway.close(),
+    status: () => statusOf(gateway),
   }
 }
 
 /** Every user looks like the proxy to the provider. That it is named in the log, once: test/e2e/new-team.test.ts. */
 describe('a trusted proxy that sends another client-address header than CLIENT_IP_HEADER', () => {
   it('is counted with each request, and /status has a sentence of it', async () => {
-    await using stage = await behindProxy()
+    const stage = await behindProxy()
     const none = { count: 0, peers: [], headers: [] }
     expect(await stage.status()).toMatchObject({ outages: [], otherHeaderPeers: none })
     for (const user of ['203.0.113.7', '203.0.113.8']) await stage.asked(['X-Forwarded-For', user])
@@ -54,7 +50,7 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
   })
 
   it('and its own in other requests gets its own address where that is missing, and the others are right', async () => {
-    await using stage = await behindProxy()
+    const stage = await behindProxy()
     const forwarded = ['Forwarded', 'for=203.0.113.7']
     const listed = ['X-Forwarded-For', '203.0.113.8']
     // The third and the fourth are hits.
@@ -72,7 +68,7 @@ describe('a trusted proxy whose header names no client', () => {
   ])(
     'makes its users unknown, shares none of their quotes, is counted, and named once: %s: %s',
     async (name, value, reason, words) => {
-      await using stage = await behindProxy({ CLIENT_IP_HEADER: name })
+      const stage = await behindProxy({ CLIENT_IP_HEADER: name })
       for (let times = 0; times < 2; times += 1) {
         const { headers } = await stage.asked([name, value])
         expect(headers['cache-status']).toBe('quotegate; fwd=bypass; detail=unknown-client')
@@ -86,7 +82,7 @@ describe('a trusted proxy whose header names no client', () => {
   )
 
   it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
-    await using stage = await behindProxy({ QUOTE_PARTITION: 'none' })
+    const stage = await behindProxy({ QUOTE_PARTITION: 'none' })
     const ids = new Set<string>()
     for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])
       ids.add((await stage.asked(['Forwarded', client])).body)
@@ -98,7 +94,7 @@ describe('a trusted proxy whose header names no client', () => {
   })
 
   it('shares no quote by place either, because the provider does not see the place', async () => {
-    await using stage = await behindProxy({
+    const stage = await behindProxy({
       QUOTE_PARTITION: 'header',
       QUOTE_PARTITION_HEADER: 'cf-ipcountry',
     })

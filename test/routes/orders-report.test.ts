@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { act, ask } from '../operations/support.ts'
+import { act, statusOf } from '../operations/support.ts'
 import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
@@ -17,10 +17,6 @@ async function countsOf({ gateway }: OrderStage): Promise<Record<string, number>
   return Object.fromEntries(
     found.map(([, decision, reason, count]) => [`${decision} ${reason}`, Number(count)]),
   )
-}
-
-async function statusOf({ gateway }: OrderStage) {
-  return JSON.parse((await ask(`${gateway.operationsUrl}/status`)).body)
 }
 
 it.each<[string, (quote: GivenQuote) => object]>([
@@ -47,7 +43,7 @@ it('an order for a live quote or an unknown one is judged as without report', as
   expect((await stage.order(termsOf(given))).status).toBe(201)
   expectProblem(await stage.order({ ...termsOf(given), quoteId: 'unknown' }), 409, 'quote-unknown')
   expect(await countsOf(stage)).toEqual({ 'forwarded live': 1, 'refused unknown': 1 })
-  expect(await statusOf(stage)).toMatchObject({ ordersRefused: 1, ordersReported: 0 })
+  expect(await statusOf(stage.gateway)).toMatchObject({ ordersRefused: 1, ordersReported: 0 })
 })
 
 it('a fixed order for an expired quote is refused, and one that fails before it is sent is not counted', async () => {
@@ -86,7 +82,7 @@ it.each([
   expect([(await first).status, (await waiting).status]).toEqual([201, 201])
   expect(arrived()).toHaveLength(2)
   expect(await countsOf(stage)).toEqual({ 'reported expired': 1 })
-  expect(await statusOf(stage)).toMatchObject({ ordersReported: 1, ordersRefused: 0 })
+  expect(await statusOf(stage.gateway)).toMatchObject({ ordersReported: 1, ordersRefused: 0 })
 })
 
 it('an order that is reported uses its quote up', async () => {
@@ -110,7 +106,7 @@ it('an order that is reported has its line in the order log, and stands apart in
     { msg: 'reported-expired', rule: 'exact', application: 'wallet', quoteId: given.id, lateMs: 7 },
   ])
   expectProblem(await order({ quoteId: 'unknown' }), 409, 'quote-unknown')
-  const { lastRefusals, ...status } = await statusOf(stage)
+  const { lastRefusals, ...status } = await statusOf(stage.gateway)
   expect(status).toMatchObject({ ordersRefused: 1, ordersReported: 1 })
   expect(lastRefusals).toMatchObject([
     { reason: 'unknown', sent: false, quoteId: null },

@@ -1,16 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { ask, counted, giveQuote, notKept, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, rawUpstream, recordedGateway } from '../support/gateways/between.ts'
 
 const request = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n`
 
 /** A gateway in front of an upstream that answers each quote with these headers and this body. */
-async function serving(headers: readonly string[], body: string | Buffer, settings = {}) {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response, body, headers))
-  const gateway = await gatewayTo(upstream.url, settings)
-  return { upstream, gateway }
-}
+const serving = (headers: readonly string[], body: string | Buffer, settings = {}) =>
+  recordedGateway(settings, (_request, response) => giveQuote(response, body, headers))
 
 describe('the bytes of a quote', () => {
   const expiry = Date.now() + 30_000
@@ -33,12 +30,11 @@ describe('the bytes of a quote', () => {
 
   it('come whole from an upstream that sends them in chunks, with the length that they have', async () => {
     const body = quoteBody({ id: 'caf\u00e9' })
-    const upstream = await recordingUpstream((_request, response) => {
+    const { gateway } = await recordedGateway({}, (_request, response) => {
       const bytes = Buffer.from(body)
       response.writeHead(200).write(bytes.subarray(0, 10))
       setTimeout(() => response.end(bytes.subarray(10)), 20)
     })
-    const gateway = await gatewayTo(upstream.url)
     const answer = await rawExchange(gateway.url, request)
     expect([answer.framing, answer.body.toString()]).toEqual(['length', body])
   })
@@ -83,10 +79,9 @@ describe('the headers of a quote', () => {
 
   // A cookie on a shared answer would make one client another.
   it('hold no cookie, neither on quotes nor on errors that several share', async () => {
-    const upstream = await recordingUpstream((_request, response) => {
+    const { gateway } = await recordedGateway({}, (_request, response) => {
       response.writeHead(503, ['Set-Cookie', 'session=1', 'X-Stays', '1']).end('later')
     })
-    const gateway = await gatewayTo(upstream.url)
     const answer = await rawExchange(gateway.url, request)
     expect([answer.status, answer.body.toString()]).toEqual([503, 'later'])
     expect(valuesOf(answer.rawHeaders, 'set-cookie')).toEqual([])

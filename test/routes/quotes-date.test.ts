@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { statusOf } from '../operations/support.ts'
 import { asking, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
@@ -16,8 +17,7 @@ async function stage() {
   const log = await keptLog('warn')
   const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
   async function said() {
-    const status = await fetch(`${gateway.operationsUrl}/status`)
-    const { clock: shown } = (await status.json()) as { clock: { unknown: boolean } }
+    const { clock: shown } = await statusOf(gateway)
     const warnings = log.lines(levels.warn).filter(({ msg }) => msg.includes('has a readable Date'))
     const unknown = await counted(gateway, 'quotegate_upstream_clock_unknown{upstream="swap"}')
     return { unknown, isShownUnknown: shown.unknown, warnings: warnings.length }

@@ -3,10 +3,8 @@ import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
 import { valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
 import { recordedGateway } from '../support/gateways/between.ts'
 
-async function parts(settings: Record<string, string> = {}) {
-  const { upstream, gateway } = await recordedGateway(settings, (_request, response) => giveQuote(response))
-  return { upstream, gateway }
-}
+const parts = (settings: Record<string, string> = {}) =>
+  recordedGateway(settings, (_request, response) => giveQuote(response))
 
 describe('a quote call', () => {
   it('sends the keyed headers, Forwarded, Via, Accept, Accept-Encoding, request id and trace; nothing else', async () => {

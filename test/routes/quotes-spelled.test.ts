@@ -3,7 +3,7 @@ import { orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { recordedGateway } from '../support/gateways/between.ts'
 
 // Upstream routers may fold each of these to the path of a quote.
 const spelled = [
@@ -16,10 +16,7 @@ const spelled = [
   '/v3/pairs%2FDAI_USDC%2Fquotes',
 ]
 
-async function gatewayOf(settings = {}) {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  return { upstream, gateway: await gatewayTo(upstream.url, settings) }
-}
+const gatewayOf = (settings = {}) => recordedGateway(settings, (_request, response) => giveQuote(response))
 
 describe('a path that upstream routers may fold to that of a quote', () => {
   it.each(spelled)('%s is sent as received, with our own headers, and cached', async (path) => {

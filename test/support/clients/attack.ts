@@ -1,9 +1,9 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { pause } from '../gateways/between.ts'
 import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
-import { parseAnswer } from './raw-connection.ts'
+import { parseAnswer, RawConnection } from './raw-connection.ts'
 
 export interface Answer {
   status: number
@@ -70,32 +70,16 @@ export async function attack(
   steps: Step | readonly Step[],
   options: { methods?: readonly string[] } = {},
 ): Promise<Outcome> {
-  const { hostname, port } = new URL(url)
-  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
-  const chunks: Buffer[] = []
-  let error: Error | undefined
-  let over = false
-  const ended = new Promise<void>((resolve) => {
-    socket.on('data', (chunk) => chunks.push(chunk))
-    socket.on('error', (cause) => {
-      error = cause
-    })
-    for (const event of ['end', 'close'] as const) {
-      socket.on(event, () => {
-        over = true
-        resolve()
-      })
-    }
-  })
+  const client = new RawConnection(url)
   for (const step of Array.isArray(steps) ? steps : [steps]) {
-    if (over) break
-    if (typeof step === 'number') await Promise.race([ended, pause(step)])
-    else if (typeof step === 'function') await step(socket)
-    else socket.write(typeof step === 'string' ? Buffer.from(step, 'latin1') : step)
+    if (client.ended) break
+    if (typeof step === 'number') await Promise.race([client.closed(), pause(step)])
+    else if (typeof step === 'function') await step(client.socket)
+    else client.write(step)
   }
-  await ended
-  socket.destroy()
-  return { ...readAnswers(Buffer.concat(chunks).toString('latin1'), options.methods), error }
+  await client.closed()
+  client.socket.destroy()
+  return { ...readAnswers(client.received.toString('latin1'), options.methods), error: client.error }
 }
 
 /** Every byte the clients mean to smuggle asks for a path with this name. */

@@ -29,15 +29,19 @@ export interface Provider {
   takeOrder(request: Recorded, response: ServerResponse): void
 }
 
-export interface OrderStage {
+/** What a client does at a gateway. */
+export interface OrderClient {
+  quote(amount?: string, options?: { path?: string; headers?: readonly string[] }): Promise<GivenQuote>
+  order(body: string | Buffer | object, options?: Post): Promise<ParsedAnswer>
+}
+
+export interface OrderStage extends OrderClient {
   gateway: RunningGateway
   upstream: RecordingUpstream
   clock: ReturnType<typeof createTestClock>
   provider: Provider
   /** What reached the provider besides quote calls. */
   arrived(): Recorded[]
-  quote(amount?: string, options?: { path?: string; headers?: readonly string[] }): Promise<GivenQuote>
-  order(body: string | Buffer | object, options?: Post): Promise<ParsedAnswer>
   decided(decision: string, reason: string): Promise<number>
 }
 
@@ -61,13 +65,10 @@ export function post(body: string | Buffer, options: Post = {}): Buffer {
 }
 
 /**
- * A gateway whose clock stands still until it is set, and a provider that remembers what reached it. The
- * provider dates its answers by the same clock, or by one that is `offsetMs` ahead.
+ * A provider that remembers what reached it, and a clock that stands still until it is set. The provider dates its
+ * answers by that clock, or by one that is `offsetMs` ahead.
  */
-export async function orderStage(
-  settings: Record<string, SettingValue | undefined> = {},
-  overrides: Omit<GatewayOverrides, 'clock'> = {},
-): Promise<OrderStage> {
+export async function clockedProvider() {
   const clock = createTestClock()
   const provider: Provider = {
     offsetMs: 0,
@@ -89,29 +90,42 @@ export async function orderStage(
     const body = quoteBody({ expiry: nowMs() + provider.lifeMs, ...provider.quote })
     giveQuote(response, body, ['Date', dateNow(), ...provider.quoteHeaders])
   })
-  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, ...settings }, { ...overrides, clock })
+  const arrived = () => upstream.requests.filter(({ method }) => method !== 'GET')
+  return { clock, provider, upstream, arrived }
+}
 
+export function orderClient({ url }: Pick<RunningGateway, 'url'>): OrderClient {
   return {
-    gateway,
-    upstream,
-    clock,
-    provider,
-    arrived: () => upstream.requests.filter(({ method }) => method !== 'GET'),
     async quote(amount = '0.1', { path, headers } = {}) {
       const asked = {
         path: path ?? `/v3/pairs/ETH_USDC/quotes?amount=${amount}`,
         ...(headers && { headers }),
       }
-      const { status, body, headers: received } = await ask(gateway.url, asked)
+      const { status, body, headers: received } = await ask(url, asked)
       expect(status).toBe(200)
       const given = JSON.parse(Buffer.from(body, 'latin1').toString())
       return { ...given, cacheStatus: String(received['cache-status']) }
     },
     order: (body, options) =>
       rawExchange(
-        gateway.url,
+        url,
         post(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body), options),
       ),
+  }
+}
+
+/** A gateway whose clock is that of its provider. */
+export async function orderStage(
+  settings: Record<string, SettingValue | undefined> = {},
+  overrides: Omit<GatewayOverrides, 'clock'> = {},
+): Promise<OrderStage> {
+  const stage = await clockedProvider()
+  const all = { SWAP_BASE_URL: stage.upstream.url, ...settings }
+  const gateway = await gatewayWith(all, { ...overrides, clock: stage.clock })
+  return {
+    ...stage,
+    gateway,
+    ...orderClient(gateway),
     decided: (decision, reason) =>
       counted(gateway, `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`),
   }

@@ -72,7 +72,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answered> {
         port,
         path,
         method,
-        headers: ['Host', 'gateway', ...headers],
+        headers: headers.includes('Host') ? headers : ['Host', 'gateway', ...headers],
         agent: options.agent ?? false,
         ...(options.signal ? { signal: options.signal } : {}),
       },

@@ -1,5 +1,6 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { listening } from '../machine/listening.ts'
 import { pause } from './between.ts'
 
 interface Backend {
@@ -15,7 +16,6 @@ const healthCheckEveryMs = 100
  */
 export async function startBalancer(backends: Set<Backend>) {
   const given = new Map<Backend, number>()
-  const sockets = new Set<Socket>()
   let ready: Backend[] = []
   let turn = 0
   let closed = false
@@ -43,11 +43,10 @@ export async function startBalancer(backends: Set<Backend>) {
       [client, upstream],
       [upstream, client],
     ] as const) {
-      sockets.add(from)
       from.pipe(to)
       from.on('error', () => to.destroy())
-      from.on('close', () => sockets.delete(from))
     }
+    client.on('close', () => upstream.destroy())
   })
   await check()
   void (async () => {
@@ -58,13 +57,6 @@ export async function startBalancer(backends: Set<Backend>) {
   })()
   onTestFinished(() => {
     closed = true
-    server.close()
-    for (const socket of sockets) socket.destroy()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    backends,
-    given,
-  }
+  return { url: (await listening(server)).url, backends, given }
 }

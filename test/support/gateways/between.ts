@@ -1,10 +1,10 @@
-import type { Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
+import { listening } from '../machine/listening.ts'
 import { VirtualTime } from '../machine/virtual-time.ts'
-import { type RawUpstream, startRawUpstream } from '../upstreams/raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
 
@@ -17,12 +17,23 @@ export async function recordingUpstream(
   return upstream
 }
 
-export async function rawUpstream(
-  onRequest: (socket: Socket, received: Buffer) => void,
-): Promise<RawUpstream> {
-  const upstream = await startRawUpstream(onRequest)
-  onTestFinished(() => upstream.close())
-  return upstream
+/** An upstream that is nothing but a socket: it sends exactly the bytes that the test gives it. */
+export async function rawUpstream(onRequest: (socket: Socket, received: Buffer) => void) {
+  /** Everything received, one Buffer a connection. */
+  const received: Buffer[] = []
+  const server = createServer((socket) => {
+    const index = received.push(Buffer.alloc(0)) - 1
+    socket.on('error', () => {})
+    let answered = false
+    socket.on('data', (chunk) => {
+      const all = Buffer.concat([received[index] as Buffer, chunk])
+      received[index] = all
+      if (answered || !all.includes('\r\n\r\n')) return
+      answered = true
+      onRequest(socket, all)
+    })
+  })
+  return { ...(await listening(server)), received }
 }
 
 type Settings = Record<string, SettingValue | undefined>

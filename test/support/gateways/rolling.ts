@@ -1,5 +1,5 @@
-import { Agent, request } from 'node:http'
-import { giveQuote, quotePath } from '../clients/quotes.ts'
+import { Agent } from 'node:http'
+import { type Ask, ask, giveQuote, quotePath } from '../clients/quotes.ts'
 import { environment } from '../machine/environment.ts'
 import { recordingUpstream } from './between.ts'
 import { startListening } from './program.ts'
@@ -34,17 +34,16 @@ export function startLoad(url: string): Load {
   let running = true
   const clients = Array.from({ length: 12 }, async (_, client) => {
     // Two in three keep their connection, as pools do; the others make a new one each time.
-    const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
+    const agent = client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
     for (let count = 0; running; count += 1) {
       const body = `${client}/${count}`
       const pays = client % 2 === 0
       if (pays) posted.push(body)
-      const outcome = pays
-        ? await call(url, agent, { method: 'POST', path: '/checkouts', body })
-        : await call(url, agent, { method: 'GET', path: `${quotePath}?amount=${count % 7}.5` })
+      const path = pays ? '/checkouts' : `${quotePath}?amount=${count % 7}.5`
+      const { outcome } = await send(url, agent, { path, ...(pays && { body }) })
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     }
-    if (agent) agent.destroy()
+    agent?.destroy()
   })
   return {
     posted,
@@ -56,21 +55,13 @@ export function startLoad(url: string): Load {
   }
 }
 
-interface Call {
-  method: 'GET' | 'POST'
-  path: string
-  body?: string
-}
-
-function call(url: string, agent: Agent | false, { method, path, body }: Call): Promise<string> {
-  const { hostname, port } = new URL(url)
-  const headers = { Host: 'gateway', 'App-Name': 'wallet' }
-  return new Promise((resolve) => {
-    const sent = request({ hostname, port, method, path, headers, agent }, (response) => {
-      response.on('error', (error) => resolve(`${method} ${error.message}`))
-      response.resume().on('end', () => resolve(`${method} ${response.statusCode}`))
-    })
-    sent.on('error', (error) => resolve(`${method} ${error.message}`))
-    sent.end(body)
-  })
+/** A GET, or the POST of a body: its status, or what went wrong. */
+export async function send(url: string, agent: Agent | undefined, asked: Pick<Ask, 'path' | 'body'>) {
+  const method = asked.body === undefined ? 'GET' : 'POST'
+  try {
+    const answer = await ask(url, { ...asked, method, ...(agent && { agent }) })
+    return { outcome: `${method} ${answer.status}`, body: answer.body }
+  } catch (error) {
+    return { outcome: `${method} ${error}`, body: '' }
+  }
 }
