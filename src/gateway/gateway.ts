@@ -70,7 +70,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
     trafficUrl: () =>
       lifecycle.trafficUrl?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
   })
-  lifecycle.serve({ traffic, operations, exchanges, orders })
+  lifecycle.served = { traffic, operations, exchanges, orders }
   return {
     app: listener,
     listener,

@@ -1,4 +1,3 @@
-import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import type { OperationsApp } from '../operations/operations-app.ts'
@@ -33,15 +32,16 @@ const minBacklog = 511
 
 /** Opens both listeners, and closes them and what is behind them in order. */
 export class Lifecycle {
-  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
-  isReady = false
   trafficUrl: string | undefined
+  /** What the listeners answer; undefined: the one for operations says that the gateway starts. */
+  served: Served | undefined
   readonly #config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>
   readonly #log: Logger
-  readonly #operations = createOperationsServer((request, response) => this.#answer(request, response))
+  readonly #operations = createOperationsServer((request, response) => {
+    const answer = this.served?.operations.listener ?? answerStarting
+    answer(request, response)
+  })
   #operationsUrl: string | undefined
-  #answer: RequestListener = answerStarting
-  #served: Served | undefined
   /** The last that was opened first. */
   readonly #closes: Close[] = []
   readonly #drainDelay = new AbortController()
@@ -58,10 +58,9 @@ export class Lifecycle {
     this.#closes.unshift(close)
   }
 
-  /** What the listeners answer from now on; before, the one for operations says that the gateway starts. */
-  serve(served: Served): void {
-    this.#served = served
-    this.#answer = served.operations.listener
+  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
+  get isReady(): boolean {
+    return this.trafficUrl !== undefined && this.#closing === undefined
   }
 
   /** Alone, before there is anything to operate, because reading the ledger may take long. */
@@ -78,7 +77,7 @@ export class Lifecycle {
 
   async listen(): ReturnType<Gateway['listen']> {
     if (this.#closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
-    this.#opening ??= this.#open(this.#served as Served).catch((error) => {
+    this.#opening ??= this.#open(this.served as Served).catch((error) => {
       // The port may be free later.
       this.#opening = undefined
       throw error
@@ -99,15 +98,13 @@ export class Lifecycle {
     })
     warnOfCutBacklog(connections, this.#log)
     this.trafficUrl = trafficUrl
-    this.isReady = this.#closing === undefined
     return { trafficUrl, operationsUrl }
   }
 
   close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
-    const served = this.#served as Served
+    const served = this.served as Served
     // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
     const isStarting = this.#closing === undefined && this.#opening !== undefined && !this.isReady
-    this.isReady = false
     served.traffic.announceEnd()
     if (delayMs === 0 || isStarting) this.#drainDelay.abort()
     this.#closing ??= this.#end(served, delayMs)
@@ -148,7 +145,7 @@ export class Lifecycle {
     await closeAll([
       ...this.#closes.map((close) => () => close(Math.max(0, endsAtMs - performance.now()))),
       // Its live streams would hold up the listener.
-      () => this.#served?.operations.close(),
+      () => this.served?.operations.close(),
       () => this.#closeOperations(),
     ])
   }

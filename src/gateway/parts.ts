@@ -67,9 +67,13 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const stream = await streamIfSet(basics, sharedStore)
   opened(() => stream?.close())
   const journals = { disk, stream }
+  const keys = new OrderKeys({
+    salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
+    keepers: await keyKeepersIfSet(basics, disk, sharedStore),
+    ...{ orderMs: config.upstream.totalTimeoutMs, clock, events },
+  })
   // Once the upstreams are closed, each order has its outcome.
-  let keys: OrderKeys | undefined
-  opened(() => keys?.close())
+  opened(() => keys.close())
   const sandbox = await sandboxIfNeeded(basics)
   opened(() => sandbox?.close())
   const upstreams = forEachUpstream((name) => {
@@ -112,11 +116,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
     })
-  keys = new OrderKeys({
-    salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
-    keepers: await keyKeepersIfSet(basics, disk, sharedStore),
-    ...{ orderMs: config.upstream.totalTimeoutMs, clock, events },
-  })
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
 
   // The ways themselves.

@@ -10,25 +10,14 @@ import type { Ask } from './ask.ts'
 import { type End, serveLeftMs } from './ends.ts'
 import type { QuoteAnswer, StoredQuote } from './quote.ts'
 
-/** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
-interface WrittenHeaders {
-  readonly list: readonly string[]
-  readonly lines: string | undefined
-}
-
 export class QuoteWriter {
   readonly #events: Events
   /** The request headers that tell which quote a client gets. */
   readonly #chosenBy: readonly string[]
   /** What a hit repeats of the headers that came with its quote. Nearly all quotes share one list of headers. */
-  readonly #repeated = new WeakMap<readonly string[], WrittenHeaders>()
+  readonly #repeated = new WeakMap<readonly string[], ReturnType<typeof written>>()
   /** What the last hit said of itself: the same as every quote with as many seconds left. */
-  #own = {
-    ttl: -1,
-    list: [] as readonly string[],
-    lines: '',
-    outcome: { how: 'hit', cacheStatus: '' } as Outcome,
-  }
+  #own = hitHeaders(0)
 
   /** `chosenBy`: in lower case. */
   constructor(chosenBy: readonly string[], events: Events) {
@@ -39,7 +28,9 @@ export class QuoteWriter {
   /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
   hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now, found?: 'hit'): void {
     const { response } = exchange
-    const own = this.#ofHit(this.#serve(pair, quote.end, at, found))
+    const ttl = this.#serve(pair, quote.end, at, found)
+    if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
+    const own = this.#own
     const received = this.#ofQuote(quote.headers)
     exchange.outcome = own.outcome
     const isPlain = exchange.rateLimit === undefined && received.lines !== undefined
@@ -102,22 +93,24 @@ export class QuoteWriter {
     return Math.floor(leftMs / 1_000)
   }
 
-  #ofQuote(received: readonly string[]): WrittenHeaders {
+  #ofQuote(received: readonly string[]) {
     const known = this.#repeated.get(received)
     if (known !== undefined) return known
-    const list = withVary(received, this.#chosenBy)
-    const repeated = { list, lines: headLines(list) }
+    const repeated = written(withVary(received, this.#chosenBy))
     this.#repeated.set(received, repeated)
     return repeated
   }
+}
 
-  #ofHit(ttl: number) {
-    if (ttl === this.#own.ttl) return this.#own
-    const cacheStatus = `quotegate; hit; ttl=${ttl}`
-    const list = ownHeaders(ttl, cacheStatus)
-    this.#own = { ttl, list, lines: headLines(list) ?? '', outcome: { how: 'hit', cacheStatus } }
-    return this.#own
-  }
+/** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
+function written(list: readonly string[]) {
+  return { list, lines: headLines(list) }
+}
+
+function hitHeaders(ttl: number) {
+  const cacheStatus = `quotegate; hit; ttl=${ttl}`
+  const outcome: Outcome = { how: 'hit', cacheStatus }
+  return { ttl, outcome, ...written(ownHeaders(ttl, cacheStatus)) }
 }
 
 function ownHeaders(ttl: number, cacheStatus: string): string[] {

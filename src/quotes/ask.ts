@@ -85,8 +85,9 @@ export class Asks {
       const sent = nominated?.has(name) ? undefined : keyed[index]
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
-        if (value === undefined || unfitName.test(value)) refuseAppName(value)
-        application = value ?? ''
+        if (value === undefined || value.trim() === '') throw new Problem('app-name-missing', noAppName)
+        if (value.includes(lineBreak)) throw secondAppName()
+        application = value
       }
       if (name === 'authorization') authorization = value ?? ''
       return [name, value] as const
@@ -129,17 +130,9 @@ export class Asks {
   }
 }
 
-/** Blank, or more than one line. */
-const unfitName = /^\s*$|\n/
-
-function refuseAppName(value: string | undefined): never {
-  if (value === undefined || value.trim() === '') {
-    throw new Problem('app-name-missing', {
-      detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
-      members: { header: 'App-Name' },
-    })
-  }
-  throw secondAppName()
+const noAppName = {
+  detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
+  members: { header: 'App-Name' },
 }
 
 /**

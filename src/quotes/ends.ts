@@ -59,7 +59,7 @@ export class Ends {
     const { receivedAtMs, sentSteadyMs } = answer
     const wallAheadMs = receivedAtMs - answer.receivedSteadyMs
     const dateMs = readDate(answer)
-    const isOursRight = this.#agrees(answer, dateMs === undefined ? undefined : differenceOf(dateMs, answer))
+    const isOursRight = this.#agrees(answer, dateMs)
     const end = (servedUntilMs: number, refusedFromMs: number) => ({
       servedUntilMs: Math.floor(servedUntilMs),
       refusedFromMs: Math.ceil(refusedFromMs),
@@ -80,12 +80,24 @@ export class Ends {
   }
 
   /** Whether the `Date` agrees with our clock, and every one has for a while. */
-  #agrees({ sentSteadyMs, receivedSteadyMs }: DatedAnswer, difference: Difference | undefined): boolean {
+  #agrees(
+    { receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
+    dateMs: number | undefined,
+  ): boolean {
+    const tookMs = receivedSteadyMs - sentSteadyMs
+    // It was written at some moment between our sending and our receiving.
+    const difference =
+      dateMs === undefined
+        ? undefined
+        : {
+            lowMs: dateMs - lagMs - receivedAtMs,
+            highMs: dateMs + cutMs + lagMs - (receivedAtMs - tookMs),
+          }
     this.#clockDifference.note(difference, receivedSteadyMs)
     const contradicts = difference !== undefined && (difference.lowMs > 0 || difference.highMs < 0)
     this.#answersSince = contradicts ? 0 : this.#answersSince + 1
     if (contradicts) this.#contradictedSteadyMs = receivedSteadyMs
-    if (difference === undefined || receivedSteadyMs - sentSteadyMs > promptMs) return false
+    if (difference === undefined || tookMs > promptMs) return false
     const isLongAgo = receivedSteadyMs - this.#contradictedSteadyMs > contradictedForMs
     return isLongAgo && this.#answersSince > contradictedForAnswers
   }
@@ -99,15 +111,6 @@ function isLife(ms: number): boolean {
 function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {
   // An Age that is not a number still says that the answer has an age.
   return date !== undefined && /^0+(?:\n0+)*$/.test(age) ? readHttpDate(date, receivedAtMs) : undefined
-}
-
-/** It was written at some moment between our sending and our receiving. */
-function differenceOf(
-  dateMs: number,
-  { receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
-): Difference {
-  const sentAtMs = receivedAtMs - (receivedSteadyMs - sentSteadyMs)
-  return { lowMs: dateMs - lagMs - receivedAtMs, highMs: dateMs + cutMs + lagMs - sentAtMs }
 }
 
 const minuteMs = 60_000
@@ -164,24 +167,20 @@ export class ClockDifference {
       )
       this.#least.push({ steadyMs, ms })
     }
-    if (steadyMs - this.#warnedSteadyMs >= warnEveryMs && this.#warns()) this.#warnedSteadyMs = steadyMs
-  }
-
-  #warns(): boolean {
-    if (this.saysNoTime) {
+    if (steadyMs - this.#warnedSteadyMs < warnEveryMs) return
+    if (this.saysNoTime)
       this.#log.warn(
         {},
         'no answer of the provider has a readable Date: quotes are judged by our clock alone, which must be right',
       )
-      return true
-    }
-    if (Math.abs(this.leastMs) <= worthAWarningMs) return false
-    this.#log.warn(
-      { offsetMs: Math.round(this.leastMs) },
-      "the provider's clock is far from ours: quotes are served until the earlier of the two ends that they say, " +
-        'and orders for them refused from the later one. Check the clock of this machine',
-    )
-    return true
+    else if (Math.abs(this.leastMs) > worthAWarningMs)
+      this.#log.warn(
+        { offsetMs: Math.round(this.leastMs) },
+        "the provider's clock is far from ours: quotes are served until the earlier of the two ends that they say, " +
+          'and orders for them refused from the later one. Check the clock of this machine',
+      )
+    else return
+    this.#warnedSteadyMs = steadyMs
   }
 }
 

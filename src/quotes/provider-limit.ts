@@ -48,7 +48,7 @@ export class ProviderLimit {
     })
   }
 
-  /** The provider answered 429. `retryAfterMs`: what its Retry-After says; undefined: nothing that can be read. */
+  /** The provider answered 429. `retryAfterMs`: what its Retry-After says. */
   begin(caller: Caller, retryAfterMs = 0): void {
     const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
     const { address = 'unknown' } = caller
@@ -81,16 +81,15 @@ export function isProviderLimit(error: unknown): boolean {
 }
 
 /**
- * How long an answer asks to wait; undefined if it does not say, or not readably. A date counts from the answer's own
- * Date, because both are of the same clock; without one, from `nowMs`, which is ours.
+ * How long an answer asks to wait; 0 if it does not say, or not readably. A date counts from the answer's own Date,
+ * because both are of the same clock; without one, from `nowMs`, which is ours.
  */
-export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): number | undefined {
+export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): number {
   const [date = ''] = headerValues(rawHeaders, 'date')
-  const waits = headerValues(rawHeaders, 'retry-after').flatMap((value) => {
+  const fromMs = readHttpDate(date, nowMs) ?? nowMs
+  const waits = headerValues(rawHeaders, 'retry-after').map((value) => {
     const text = value.trim()
-    if (/^\d+$/.test(text)) return [Number(text) * 1_000]
-    const untilMs = readHttpDate(text, nowMs)
-    return untilMs === undefined ? [] : [Math.max(0, untilMs - (readHttpDate(date, nowMs) ?? nowMs))]
+    return /^\d+$/.test(text) ? Number(text) * 1_000 : (readHttpDate(text, nowMs) ?? fromMs) - fromMs
   })
-  return waits.length === 0 ? undefined : Math.max(...waits)
+  return Math.max(0, ...waits)
 }

@@ -57,15 +57,14 @@ export class QuoteAnswer {
   /** A quote out of the cache that replicas share. */
   static found(quote: StoredQuote, at: Now): QuoteAnswer {
     const { headers } = quote
-    const answer = new QuoteAnswer({ ...foundHead, headers, repeated: headers }, at)
+    const body = Buffer.alloc(0)
+    const answer = new QuoteAnswer({ status: 200, reason: 'OK', body, headers, repeated: headers }, at)
     answer.found = quote
     answer.stored = quote
     answer.end = quote.end
     return answer
   }
 }
-
-const foundHead = { status: 200, reason: 'OK', body: Buffer.alloc(0) }
 
 export interface GivenQuote {
   readonly quote: Quote
@@ -216,21 +215,17 @@ export function storedQuote({ body }: Pick<StoredQuote, 'body'>): Quote | undefi
 }
 
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
-export interface QuoteLookalike {
+const quoteLookalike = z.object({
   /** Undefined: it names no pair. */
-  pairId: string | undefined
+  pairId: z.string().optional().catch(undefined),
   /** Canonical. Undefined: it states no fromAmount that can be read. */
-  fromAmount: string | undefined
-}
+  fromAmount: z.unknown().optional().transform(amountIn),
+  toAmount: z.unknown().refine((stated) => stated !== undefined && stated !== null),
+})
+export type QuoteLookalike = Pick<z.infer<typeof quoteLookalike>, 'pairId' | 'fromAmount'>
 
 function readLookalike(body: Buffer): QuoteLookalike | undefined {
-  const json = parseJson(body)
-  if (typeof json !== 'object' || json === null || !('toAmount' in json) || json.toAmount === null)
-    return undefined
-  return {
-    pairId: 'pairId' in json && typeof json.pairId === 'string' ? json.pairId : undefined,
-    fromAmount: 'fromAmount' in json ? amountIn(json.fromAmount) : undefined,
-  }
+  return quoteLookalike.safeParse(parseJson(body)).data
 }
 
 /** Of an Amount, or of a number or text in its place. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { hasBegun } from '../http/answer.ts'
 
 /** A request in the queue of its connection. */
-interface PipelinedRequest {
+export interface PipelinedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   serve: RequestListener
@@ -31,7 +31,6 @@ export class Connection {
   /** Called once the queue is empty, if no further request is taken. */
   atEnd: (() => void) | undefined
   takesNoMore = false
-  paused = false
   /** When the last byte of a request was read. */
   #spokeInTurn = Number.NEGATIVE_INFINITY
   #spokeAtMs = Number.NEGATIVE_INFINITY

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
 import { systemTimers, type Timers } from '../clock.ts'
 import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
-import { Connection } from './connections.ts'
+import { Connection, type PipelinedRequest } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
@@ -121,7 +121,7 @@ export class Pipeline {
     })
     // Node resumes a socket after every answer, also one that was paused here.
     socket.on('resume', () => {
-      if (connection.paused) socket.pause()
+      if (waitsTooMuch(connection)) socket.pause()
     })
     return connection
   }
@@ -166,14 +166,7 @@ export class Pipeline {
     queue.push(pipelined)
     if (bodyExpected(request)) request.once('end', () => connection.noteSpoken())
     connection.noteSpoken()
-    response.on('close', () => {
-      if (!request.complete) {
-        connection.answeredEarly = request
-        endBody(request)
-      }
-      queue.splice(queue.indexOf(pipelined), 1)
-      this.#next(socket, connection)
-    })
+    response.on('close', () => this.#next(socket, connection, pipelined))
     connection.waitingBytes += waitingBytes
     this.#waitingBytesInAll += waitingBytes
     if (this.#waitingBytesInAll > maxWaitingBytesInAll && connection.waitingBytes > toleratedBytes) {
@@ -181,24 +174,25 @@ export class Pipeline {
       socket.destroy()
       return
     }
-    if (!connection.paused && waitsTooMuch(connection)) {
-      connection.paused = true
-      socket.pause()
-    }
+    if (waitsTooMuch(connection)) socket.pause()
   }
 
-  #next(socket: Refusable, connection: Connection): void {
-    if (socket.destroyed || socket[refused]) return
+  #next(socket: Refusable, connection: Connection, answered: PipelinedRequest): void {
     const { queue, atEnd } = connection
+    const { request } = answered
+    if (!request.complete) {
+      connection.answeredEarly = request
+      endBody(request)
+    }
+    const wasPaused = waitsTooMuch(connection)
+    queue.splice(queue.indexOf(answered), 1)
+    if (socket.destroyed || socket[refused]) return
     const first = queue[0]
     if (first) {
       connection.waitingBytes -= first.waitingBytes
       this.#waitingBytesInAll -= first.waitingBytes
     }
-    if (connection.paused && !waitsTooMuch(connection)) {
-      connection.paused = false
-      socket.resume()
-    }
+    if (wasPaused && !waitsTooMuch(connection)) socket.resume()
     if (first) first.serve(first.request, first.response)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0

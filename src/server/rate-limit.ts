@@ -35,13 +35,12 @@ export class RateLimit {
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by, limiter } = this.#options
-    const taken = await limiter.take(this.#bucketOf(exchange))
-    const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
-    const { allowed } = taken
+    const { allowed, remaining, resetMs } = await limiter.take(this.#bucketOf(exchange))
+    const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
     exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
     if (allowed) return
     this.#options.events.rateLimited(exchange.area)
-    const seconds = Math.max(1, Math.ceil(taken.resetMs / 1_000))
+    const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
     throw new Problem('rate-limited', {
       detail:
         `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
@@ -60,7 +59,6 @@ export class RateLimit {
   }
 }
 
-const noFields: readonly string[] = []
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
@@ -69,11 +67,11 @@ const fieldNames = ['ratelimit', 'ratelimit-policy']
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,
-  received: readonly string[] = noFields,
+  received: readonly string[] = [],
 ): readonly string[] {
-  if (rateLimit === undefined) return noFields
+  if (rateLimit === undefined) return []
   const upstreamSpeaks = fieldNames.some((name) => headerValues(received, name).length > 0)
-  return upstreamSpeaks ? noFields : rateLimit.fields
+  return upstreamSpeaks ? [] : rateLimit.fields
 }
 
 /** The limit of another client refused the call that several shared. This client may still ask. */

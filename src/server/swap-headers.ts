@@ -14,18 +14,17 @@ import { Problem } from '../http/problem.ts'
 import { formatTraceparent, newSpanId, readTraceparent } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Sent to the swap upstream where the client sends none. */
-interface SwapDefaults {
-  appName: string | undefined
-  appVersion: string | undefined
-  authorization: string | undefined
-}
-
 /** Names the quote of an order, to the gateway alone. */
 export const quoteHeader = 'quotegate-quote'
 
-/** By their names in lower case; a map, because a header may be called `constructor`. */
-export function suppliedHeaders({ appName, appVersion, authorization }: SwapDefaults): Map<string, string> {
+/**
+ * What the swap upstream is sent where the client sends none, by names in lower case; a map, because a header may be
+ * called `constructor`.
+ */
+export function suppliedHeaders(
+  swap: Record<'appName' | 'appVersion' | 'authorization', string | undefined>,
+): Map<string, string> {
+  const { appName, appVersion, authorization } = swap
   const all = { 'app-name': appName, 'app-version': appVersion, authorization }
   return new Map(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
