@@ -1,12 +1,25 @@
 import { defineConfig } from 'vitest/config'
 import { needOwnProcess, programs } from './vitest.config.ts'
 
-/** For `npm run mutation`: the tests that start no program, in one process, where the long properties play less. */
+const rooms = 'client,journal,orders,property,promises,quotes,routes,upstream'
+/** They wait for deadlines, and would do so again for each of thousands of changes. */
+const slow = [
+  'an-order-is-sent-once',
+  'errors-as-documented',
+  'nothing-behind-a-refusal',
+  'one-further-call-for-those-who-joined',
+  'short-bodies-before-connections',
+  'slow-readers-hold-a-quarter',
+]
+
+/** For `npm run mutation`: tests that start no program and are quick, in one process; long properties play less. */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/{bench,deploy,fuzz,grafana,package,readme,scripts}/**', programs, ...needOwnProcess],
-    testTimeout: 60_000,
+    include: [`test/{${rooms}}/**/*.test.ts`],
+    exclude: [`test/promises/{${slow.join(',')}}.test.ts`, programs, ...needOwnProcess],
+    // What waits for an answer that a change has taken away fails soon.
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
     pool: 'forks',
     isolate: false,
     env: {

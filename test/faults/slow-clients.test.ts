@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { recordedGateway } from '../support/gateways/between.ts'
+import { gatewayTo, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const unfinished = (line: string, rest = 'Content-Length: 500\r\n\r\n{') =>
@@ -25,6 +25,16 @@ test('a connection past CLIENT_CONNECTIONS gets a 503; the others are served, a 
   await serve(taken[0])
   taken[1]?.socket.destroy()
   await expect.poll(async () => (await rawExchange(gateway.url, get('/checkouts'))).status).toBe(200)
+})
+
+test('a client that takes nothing of its answer for as long as an upstream may be silent is cut off', async () => {
+  const upstream = await recordingUpstream((_request, response) => response.end(Buffer.alloc(64_000_000)))
+  const gateway = await gatewayTo(upstream.url, { bodyTimeoutMs: 2_000 })
+  const client = new RawConnection(gateway.url)
+  client.socket.pause()
+  client.write(get('/checkouts'))
+  await until(() => upstream.connections.size === 1, 'the answer to begin')
+  await until(() => upstream.connections.size === 0, 'the answer to be given up')
 })
 
 describe('bodyIdleTimeoutMs', () => {
