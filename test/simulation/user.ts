@@ -101,8 +101,10 @@ export class User {
     world.facts.orders += 1
     const knows = replica.parts.ledger.findById(id) !== undefined
     const reply = await this.#ask(replica, 'POST /v3/orders/float', { body, key })
-    if (reply?.headers.get('idempotent-replayed') !== undefined) world.facts.replayed += 1
-    if (reply?.status === 201 && knows && body.includes('quoteId')) replica.used.add(id)
+    const isReplayed = reply?.headers.get('idempotent-replayed') !== undefined
+    if (isReplayed) world.facts.replayed += 1
+    // A replica that did not know the quote may have sent that order.
+    else if (reply?.status === 201 && knows && body.includes('quoteId')) replica.used.add(id)
     if (reply?.status !== 409) return reply
     const { type } = JSON.parse(reply.body)
     if (type.endsWith('quote-unknown')) world.wrong(`an order for ${id} was refused as unknown`)
