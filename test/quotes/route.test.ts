@@ -92,6 +92,33 @@ describe('a call', () => {
     get()
     expect(calls).toHaveLength(2)
   })
+
+  it.each([
+    [lifeMs - 1, 'one'],
+    [lifeMs, 'two'],
+  ])('whose quote is %i ms old once it is noted is answered with quote %s', async (ageMs, id) => {
+    const noted = deferred<void>()
+    const { clock, calls, quote, get, told } = setUp({ notes: { note: () => noted.promise } })
+    const asked = get()
+    calls[0]?.answer(quote('one'))
+    await turn()
+    clock.advance(ageMs)
+    noted.resolve()
+    await turn()
+    calls[1]?.answer(quote('two'))
+    expect((await told(asked))[1]).toBe(id)
+  })
+
+  it('that is given up takes its successor from no client', async () => {
+    const { calls, get } = setUp()
+    const first = get()
+    first.leave()
+    get()
+    await expect(first.answer).rejects.toThrow('waits no longer')
+    await turn()
+    get()
+    expect(calls).toHaveLength(2)
+  })
 })
 
 it('an expired quote is not a miss in the counts, and an error is counted by its reason', async () => {
