@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientAddress } from '../client/client-address.ts'
-import { headerLines } from '../http/headers.ts'
+import { headerLines, readTraceparent } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
-import { readTraceparent } from '../http/trace-context.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
 /** How a request ended: for logs and the console only. */

@@ -3,15 +3,17 @@ import {
   claimsClientAddress,
   droppingNames,
   endToEndHeaders,
+  formatTraceparent,
   headerLines,
   headerValues,
   lineBreak,
   linesOf,
+  newSpanId,
   ownRequestId,
+  readTraceparent,
 } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
-import { formatTraceparent, newSpanId, readTraceparent } from '../http/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Names the quote of an order, to the gateway alone. */

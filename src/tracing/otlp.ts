@@ -6,7 +6,7 @@ import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace-base'
-import { formatTraceparent, readTraceparent } from '../http/trace-context.ts'
+import { formatTraceparent, readTraceparent } from '../http/headers.ts'
 import { version } from '../process/package-info.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
