@@ -49,7 +49,7 @@ export class ProviderLimit {
   }
 
   /** The provider answered 429. `retryAfterMs`: what its Retry-After says. */
-  begin(caller: Caller, retryAfterMs = 0): void {
+  begin(caller: Caller, retryAfterMs: number): void {
     const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
     const { address = 'unknown' } = caller
     const application = briefText(caller.application)

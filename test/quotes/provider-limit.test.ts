@@ -24,7 +24,7 @@ it('a shorter Retry-After does not cut a longer one, and a longer one prolongs i
   expect(begun).toEqual(['a'])
   clock.advance(20_000)
   expect([limit.leftMs(caller('a')), limit.list()]).toEqual([0, []])
-  limit.begin(caller('a'))
+  limit.begin(caller('a'), 0)
   expect(begun).toEqual(['a', 'a'])
 })
 
