@@ -173,6 +173,21 @@ const otherAmount = {
   toAmount: { assetId: 'USDC', value: '3' },
 }
 
+/** Four clients that share a call and another's refusal twice: the last two have nothing in common after it. */
+const refusedTwice = [
+  ...[
+    ['x', '1000'],
+    ['y', '1000'],
+    ['z', '1000'],
+    ['x', '1e3'],
+  ].map(
+    ([address = '', target = '']): Step => ({ doing: 'ask', address, target, key: 'a', pick: 0, waitMs: 1 }),
+  ),
+  ...['refuse', 'refuse'].map(
+    (): Step => ({ doing: 'refuse', address: 'x', target: '', key: 'a', pick: 0, waitMs: 1 }),
+  ),
+]
+
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 it('the clients of each call are those that the promise names, and every client gets the right answer', async () => {
@@ -224,7 +239,7 @@ it('the clients of each call are those that the promise names, and every client 
       await turn()
       expect(vi.getTimerCount()).toBe(0)
     }),
-    { numRuns: 500 },
+    { numRuns: 500, examples: [[refusedTwice]] },
   )
   // The steps met each other, or nothing has been shown.
   expect(furtherCalls).toBeGreaterThan(100)
