@@ -96,13 +96,22 @@ test('an end is read as an end, and not as a record', () => {
 })
 
 test.each([
-  ['of another kind', ['x', now.nowMs, 'id', 5]],
-  ['without a time', ['u', 'now', 'id', 5]],
-  ['with a member too few', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', 0, 0, '']],
-  ['with an amount that is not canonical', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2.0', 0, 0, '', 5]],
-  ['with a toAmount that cannot be one', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 many', 0, 0, '', 5]],
-])('a line %s is not a record, although its checksum is right', (_, members) => {
+  ['a member too few', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', 0, 0, '']],
+  ['a member too many', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', 0, 0, '', 5, 5]],
+  ['an amount that is not canonical', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2.0', 0, 0, '', 5]],
+  ['a toAmount that cannot be one', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 many', 0, 0, '', 5]],
+])('a line with %s is not a record, although its checksum is right', (_, members) => {
   expect(atOnce(sealLine(members))).toBeUndefined()
+})
+
+test('a line with one member of another kind is not a record, although its checksum is right', () => {
+  const noted = ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', '1', 'partition', '', 5]
+  for (const members of [noted, ['u', now.nowMs, 'id', 5]]) {
+    expect(atOnce(sealLine(members))).toBeDefined()
+    for (const [at, member] of members.entries())
+      for (const other of [null, true, typeof member === 'string' ? 7 : '7'])
+        expect(atOnce(sealLine(members.with(at, other as never))), `${at}: ${other}`).toBeUndefined()
+  }
 })
 
 test('a line that is too long is not a record', () => {

@@ -174,18 +174,14 @@ const otherAmount = {
 }
 
 /** Four clients that share a call and another's refusal twice: the last two have nothing in common after it. */
-const refusedTwice = [
-  ...[
-    ['x', '1000'],
-    ['y', '1000'],
-    ['z', '1000'],
-    ['x', '1e3'],
-  ].map(
-    ([address = '', target = '']): Step => ({ doing: 'ask', address, target, key: 'a', pick: 0, waitMs: 1 }),
-  ),
-  ...['refuse', 'refuse'].map(
-    (): Step => ({ doing: 'refuse', address: 'x', target: '', key: 'a', pick: 0, waitMs: 1 }),
-  ),
+const plain = { address: 'x', target: '1000', key: 'a', pick: 0, waitMs: 1 } as const
+const refusedTwice: Step[] = [
+  { doing: 'ask', ...plain },
+  { doing: 'ask', ...plain, address: 'y' },
+  { doing: 'ask', ...plain, address: 'z' },
+  { doing: 'ask', ...plain, target: '1e3' },
+  { doing: 'refuse', ...plain },
+  { doing: 'refuse', ...plain },
 ]
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
