@@ -202,8 +202,7 @@ function judge(order: OrderTerms, stated: StatedAmount | undefined, sight: Sight
   // 6. None does.
   if (own !== undefined && counts(own)) return sight.verdict('none', [own])
   if (stated === undefined && past !== undefined) return sight.verdict('none', [past])
-  if (stating.length > 0) return sight.verdict('none', sight.withOwn(stating, counts))
-  return { state: 'unknown', rule: 'none' }
+  return sight.verdict('none', sight.withOwn(stating, counts))
 }
 
 /** Of an order that names no quote known here: another source's quote, unless it may be a number of the client's own. */
@@ -252,7 +251,6 @@ class Sight {
 
   /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */
   counts(quote: Entry, evidence: 'certain' | 'doubtful'): boolean {
-    if (this.isLive(quote)) return true
     if (orderLeftMs(quote, this.now) <= -this.ledger.rememberedMs) return false
     return this.#trustsAll || quote.origin !== 'restored' || evidence === 'certain'
   }
