@@ -179,6 +179,7 @@ describe.each([floatPath, plainPath])(
       if ('queue' in settings) expectProblem(await unsent.answer(), 503, 'saturated')
       else await expect.poll(() => counted(gateway, series('claimed'))).toBe(2)
       unsent.socket.destroy()
+      await expect.poll(() => counted(gateway, 'quotegate_http_requests_in_flight')).toBe(1)
       held[0]?.writeHead(201).end()
       await busy.answer()
       const sent = send()
