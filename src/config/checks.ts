@@ -40,7 +40,7 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
 
 type Listener = Config['traffic']
 
-/** As written, and by localhost and loopback. Where a name leads here otherwise, requests are answered 508 `loop`. */
+/** As written, and by localhost and loopback. Where a name leads here otherwise, swap requests are answered 508. */
 function reaches(text: string, listener: Listener): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)

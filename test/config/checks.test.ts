@@ -41,8 +41,8 @@ describe('settings that are refused together', () => {
     [{ HOST: 'a b', ADMIN_HOST: '127.0.0.1', SWAP_BASE_URL: 'http://localhost:8080' }, 'HOST'],
     [{ HOST: 'a b', ADMIN_HOST: '::1', SWAP_BASE_URL: 'http://localhost:8081' }, 'HOST', 'SWAP_BASE_URL'],
     [inProduction({ SWAP_BASE_URL: 'nonsense' }), 'SWAP_BASE_URL'],
-    // A URL cannot lead to the gateway itself. Whether it is an address of this machine is not looked up: a request that
-    // comes back is answered 508.
+    // A URL cannot lead to the gateway itself. Whether it is an address of this machine is not looked up: a swap request
+    // that comes back is answered 508.
     [{ SWAP_BASE_URL: 'http://localhost:8080/api' }, 'SWAP_BASE_URL'],
     [{ PAYMENTS_BASE_URL: 'http://127.9.9.9:8081' }, 'PAYMENTS_BASE_URL'],
     [{ WEBHOOKS_BASE_URL: 'http://[::1]:8080' }, 'WEBHOOKS_BASE_URL'],

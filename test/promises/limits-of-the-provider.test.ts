@@ -73,7 +73,7 @@ describe('a limit that the provider sets is met by each address once, and again 
     ['none', [], 1],
     ['0', ['Retry-After', '0'], 1],
     ['7', ['Retry-After', '7'], 7],
-    ['10 minutes', ['Retry-After', '600'], 30],
+    ['10 minutes, of which 30 seconds count', ['Retry-After', '600'], 30],
     ['a number beyond all measure', ['Retry-After', '9'.repeat(400)], 30],
     ['words', ['Retry-After', 'soon'], 1],
     ['two lines', ['Retry-After', '2', 'Retry-After', '4'], 4],

@@ -41,13 +41,15 @@ describe.each(everyWay)(
     test('receives webhooks whose signature verifies', async () => {
       const receiver = await startVerifier()
       const { gateway } = await setStage({ WEBHOOKS_BASE_URL: `${receiver.url}/internal` })
-      for (const [signature, status] of [
-        [sign(signedBytes), 201],
-        [sign('{}'), 401],
+      for (const [signature, ...expected] of [
+        [sign(signedBytes), 201, signedBytes],
+        [sign('{}'), 401, 'bad signature'],
       ] as const) {
         const headers = { 'X-Signature': signature, 'Content-Type': 'application/json', Forwarded: 'for=x' }
         const delivery = open(gateway)('post', '/webhooks/payments?try=1').set(headers).send(signedBytes)
-        expect((await delivery).status).toBe(status)
+        const { status, text, headers: answered } = await delivery
+        expect([status, text]).toEqual(expected)
+        expect(answered['x-payments']).toBe('one, two')
       }
       const [seen] = receiver.requests
       expect(seen?.target).toBe('/internal/webhooks/payments?try=1')

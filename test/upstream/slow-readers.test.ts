@@ -7,43 +7,67 @@ import { SlowReaders } from '../../src/upstream/slow-readers.ts'
 class HeldUp extends EventEmitter {
   destroyed = false
   writableNeedDrain = true
-  readonly req = { method: 'POST' }
+  readonly req: { method: string }
+  constructor(method: string) {
+    super()
+    this.req = { method }
+  }
   destroy(): void {
     this.destroyed = true
     this.emit('close')
   }
 }
 
-// Such a client held a connection to the upstream for as long as it kept its own open.
-test('a client that takes no byte for stallMs is cut, one that takes some now and then is not', () => {
-  let look = () => {}
-  let isOver = false
+/** Readers of which one may stay slow, and the looks at them. */
+function stage(othersWait: boolean) {
+  const seen = { look: () => {}, isOver: false }
   const timers = {
     ...systemTimers,
     setInterval: (onTime: () => void) => {
-      look = onTime
+      seen.look = onTime
       return {
         refresh() {},
         unref: () => ({ refresh() {}, unref: () => systemTimers.setTimeout(() => {}, 0) }),
       }
     },
     clear: () => {
-      isOver = true
+      seen.isOver = true
     },
   }
-  const readers = new SlowReaders({ max: 1, stallMs: 30_000 }, () => false, timers)
-  const [stalled, slow] = [new HeldUp(), new HeldUp()]
-  const heldUp = (one: HeldUp) => readers.heldUp(one as unknown as ServerResponse, 1, () => {})
+  const readers = new SlowReaders({ max: 1, stallMs: 30_000 }, () => othersWait, timers)
+  const heldUp = (one: HeldUp, bytes = 1) => readers.heldUp(one as unknown as ServerResponse, bytes, () => {})
+  return { seen, heldUp }
+}
+
+// Such a client held a connection to the upstream for as long as it kept its own open.
+test('a client that takes no byte for stallMs is cut, one that takes some now and then is not', () => {
+  const { seen, heldUp } = stage(false)
+  const [stalled, slow] = [new HeldUp('POST'), new HeldUp('POST')]
   heldUp(stalled)
   heldUp(slow)
   // The first look may come at once, and then one every 1.5 s.
   for (let looks = 0; looks <= 20; looks += 1) {
     expect([stalled.destroyed, slow.destroyed]).toEqual([false, false])
     if (looks % 3 === 0) heldUp(slow)
-    look()
+    seen.look()
   }
   expect([stalled.destroyed, slow.destroyed]).toEqual([true, false])
   slow.destroy()
-  look()
-  expect(isOver).toBe(true)
+  seen.look()
+  expect(seen.isOver).toBe(true)
+})
+
+test('while others wait, those that read a GET at less than 64 KiB a second for longest are cut, until as many as may stay are left', () => {
+  for (const othersWait of [true, false]) {
+    const { seen, heldUp } = stage(othersWait)
+    const all = [...Array(3).fill('GET'), 'POST', 'GET', 'GET'].map((method) => new HeldUp(method))
+    for (const one of all) heldUp(one)
+    seen.look()
+    expect(all.some(({ destroyed }) => destroyed)).toBe(false)
+    // In the 1.5 s between two looks: the fourth GET took just enough, the last one byte less.
+    all.slice(4).forEach((one, index) => void heldUp(one, 98_304 - index))
+    seen.look()
+    const isCut = othersWait ? [true, true, true, false, false, false] : Array(6).fill(false)
+    expect(all.map(({ destroyed }) => destroyed)).toEqual(isCut)
+  }
 })
