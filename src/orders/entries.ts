@@ -160,7 +160,7 @@ export class Terms {
 
   /**
    * In place of one of the same price that ends before it. Returns the one that is not shown because of it, unless that
-   * one would never decide.
+   * one would never decide: it is of the same client, ends before the other one and is forgotten before it.
    */
   show(quote: Entry, now: Now): Entry | undefined {
     // Numbers first: a price is looked for among a thousand.
@@ -176,7 +176,7 @@ export class Terms {
     this.remove(known)
     this.shown = [...this.shown, last]
     const other = last === quote ? known : quote
-    return other.partition === last.partition ? undefined : other
+    return last === quote && known.partition === quote.partition ? undefined : other
   }
 
   remove(quote: Entry): void {

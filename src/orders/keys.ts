@@ -169,9 +169,9 @@ export class OrderKeys {
   }
 
   *live(): Iterable<Kept & { readonly id: string }> {
-    for (const all of [this.#open, [...this.#answered.entries()].reverse()])
-      for (const [id, known] of all)
-        if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
+    // All at once: whoever writes them down does it in parts, and one may be answered meanwhile.
+    for (const [id, known] of [...this.#open, ...[...this.#answered.entries()].reverse()])
+      if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }
 
   #find(id: string): Known | undefined {

@@ -8,6 +8,8 @@ import type { Orderer, OrderTerms } from './order-terms.ts'
 
 /** With the same key: honest clients have one. */
 const maxFew = 64
+/** As many as the prices that the terms of one have. */
+const maxOfOneAmount = 1_000
 const parts = 16
 const none: readonly never[] = []
 
@@ -92,13 +94,16 @@ export class AllTerms {
     const { pairId, application, fromValue, requestedAmount } = quote
     const folded = fold(pairId)
     const fromHash = this.#hashOf(folded, application, fromValue)
-    const known = this.#byFrom.of(fromHash).find((terms) => terms.are(quote, folded))
-    if (known !== undefined) return known
-    const terms = new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
+    const alike = this.#byFrom.of(fromHash)
+    const known = alike.find((terms) => terms.are(quote, folded))
+    if (known !== undefined && known === alike.at(-1) && fromValue === requestedAmount) return known
+    const terms = known ?? new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
+    // What is noted comes last, and again where it had to go.
     for (const [at, amount] of this.#hashesOf(terms)) {
       // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
       const mayGo = (known: Terms) => known.requestedAmount !== parseDecimal(String(Number(amount)))
-      this.#byFrom.add(at, terms, maxFew, mayGo)
+      this.#byFrom.remove(at, terms)
+      this.#byFrom.add(at, terms, maxOfOneAmount, mayGo)
     }
     return terms
   }
@@ -200,7 +205,7 @@ export class AllTerms {
     return found
   }
 
-  /** Those of just its amount first: the others only have the same nearest double. */
+  /** Those of just its amount first, since the others only have the same nearest double; of each kind the last noted. */
   #meantBy({ foldedPair: folded, fromAmount }: OrderTerms, application: string): readonly Terms[] {
     if (folded === undefined || fromAmount === undefined) return []
     const isFrom = createAmountMatcher(fromAmount)
@@ -215,7 +220,7 @@ export class AllTerms {
       )
     const isJust = ({ fromValue, requestedAmount }: Terms) =>
       fromValue === canonical || requestedAmount === canonical
-    return meant.sort((left, right) => Number(isJust(right)) - Number(isJust(left)))
+    return meant.reverse().sort((left, right) => Number(isJust(right)) - Number(isJust(left)))
   }
 
   /** The orderer's own of the same price. */

@@ -122,11 +122,14 @@ export class AnswerReader {
       return answer
     }
     answer.given = { quote, end }
-    if (serveLeftMs(end, at) <= 0) {
+    const headAt = { nowMs: whole.receivedAtMs, steadyMs: whole.receivedSteadyMs }
+    const wasLive = serveLeftMs(end, headAt) > 0
+    // One that ended while its body came is asked for again. One that was over before is what the provider has.
+    if (wasLive) answer.end = end
+    if (!wasLive || serveLeftMs(end, at) <= 0) {
       answer.notKept = 'expired'
       return answer
     }
-    answer.end = end
     if (isPersonal) answer.notKept = 'vary'
     else if (body.length > this.#maxBytes) answer.notKept = 'too-large'
     else {

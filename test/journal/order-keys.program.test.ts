@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock, systemTimers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
 import { KeyFile } from '../../src/journal/key-file.ts'
@@ -32,11 +33,11 @@ async function stage() {
     const { ready, end } = startOn(folder, { SWAP_BASE_URL: upstream.url, ...settings })
     return { url: await ready(), end }
   }
-  return { path: join(folder, 'keys.ndjson'), sent, start }
+  return { path: join(folder, 'keys.ndjson'), provider: upstream.url, sent, start }
 }
 
 it('after kill -9 an answered key is answered again, one that was sent is unknown, one that was freed is free', async () => {
-  const { path, sent, start } = await stage()
+  const { path, provider, sent, start } = await stage()
   const first = await start()
   expect((await order(first.url, 'done')).status).toBe(201)
   expect((await order(first.url, 'full')).status).toBe(429)
@@ -57,6 +58,12 @@ it('after kill -9 an answered key is answered again, one that was sent is unknow
   expectProblem(await order(third.url, 'hang'), 409, 'order-outcome-unknown')
   expect((await order(third.url, 'done')).status).toBe(201)
   expect(statSync(path).mode & 0o777).toBe(0o600)
+  await third.end('SIGKILL')
+
+  // Another provider knows nothing of it.
+  const elsewhere = await start({ SWAP_BASE_URL: `${provider}/other` })
+  expect((await order(elsewhere.url, 'done')).status).toBe(201)
+  expect(sent('done')).toHaveLength(2)
 })
 
 it('an order that still waits for a connection when the drain ends is free in the next process', async () => {
@@ -74,11 +81,12 @@ it('an order that still waits for a connection when the drain ends is free in th
 
 describe('the file of the keys', () => {
   /** What its owner keeps is in `kept`. `onLive`: all of it is about to be written. */
-  async function keyFile(directory: string, onLive: () => void = () => {}) {
+  async function keyFile(directory: string, onLive: () => void = () => {}, timers = systemClock.timers) {
     const kept = new Map<string, string>()
     const log = await keptLog()
+    const clock = { ...systemClock, timers }
     const trouble = new DiskTrouble(systemClock, new Events())
-    const file = new KeyFile({ directory, clock: systemClock, log: log.logger, trouble })
+    const file = new KeyFile({ directory, clock, log: log.logger, trouble })
     await file.read({
       restore: (id, text) => kept.set(id, text),
       release: (id) => kept.delete(id),
@@ -126,6 +134,24 @@ describe('the file of the keys', () => {
     rmdirSync(inTheWay)
     const path = join(folder, 'keys.ndjson')
     await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('late'), 'the key')
+  })
+
+  it('is waited for a second at most while the disk hangs, and then no more until it works again', async () => {
+    const folder = newFolder()
+    // Whoever opens it to write waits for a reader.
+    execFileSync('mkfifo', [join(folder, 'keys.ndjson.new')])
+    const waits: number[] = []
+    const { file } = await keyFile(folder, undefined, {
+      ...systemTimers,
+      setTimeout: (onTime, ms) => {
+        waits.push(ms)
+        return systemTimers.setTimeout(onTime, 1)
+      },
+    })
+    await file.claim('one', '"claimed"')
+    await file.claim('two', '"claimed"')
+    expect(waits).toEqual([1_000])
+    readFileSync(join(folder, 'keys.ndjson.new'))
   })
 
   it('is written again when it is twice what is alive in it', async () => {

@@ -76,18 +76,33 @@ describe('amounts with one nearest double', () => {
       return { id: `s${index}`, ...amount, expiresAtMs: expiry + index, ...given }
     })
 
-  it('are found up to the last 64', () => {
-    const ledger = ledgerOf(shared(1_000))
-    expect(ledger.judge(open, expiry)).toBe('live by pays: s999')
-    expect(ledger.judge(exactly(936), expiry)).toBe('live by pays: s936')
-    expect(ledger.judge(exactly(935), expiry)).toBe('unknown by none')
+  it('are found up to the last 1,000', () => {
+    const ledger = ledgerOf(shared(1_100))
+    expect(ledger.judge(open, expiry)).toBe('live by pays: s1099')
+    expect(ledger.judge(exactly(100), expiry)).toBe('live by pays: s100')
+    expect(ledger.judge(exactly(99), expiry)).toBe('unknown by none')
+  })
+
+  // A live order was refused, and late ones were sent, once a provider had answered one amount with 65 others.
+  it('or that are answers to one amount are found by it while they are among the last 1,000 that were noted', () => {
+    const from = (index: number) => ({
+      ...{ fromValue: `0.100${index + 1_000}`, requestedAmount: '0.1', partition: `${index}` },
+    })
+    const { judge, note } = ledgerOf(
+      many(1_100, (index) => ({ id: `f${index}`, ...from(index), toValue: `14.${1_000 + index}55` })),
+    )
+    const stating = (toAmount: string) => `"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"${toAmount}"`
+    expect(judge(stating('14.110055'), expiry)).toBe('expired by exact: f100')
+    expect(judge(stating('14.109955'), expiry)).toBe('unknown by none')
+    note({ id: 'again', ...from(0), toValue: '15.123456', expiresAtMs: expiry + 60_000 })
+    expect(judge(stating('15.123456'), expiry)).toBe('live by exact: again')
   })
 
   it('do not hide the quotes of the usual one, which is quoted all day, nor are they pushed out by these', () => {
     const usual = many(200, (index) => ({ id: `u${index}` }))
     const ledger = ledgerOf([...usual.slice(0, 1), ...shared(1, { toValue: '289' }), ...usual.slice(1)])
     expect(ledger.judge(exactly(0), noted)).toBe('live by pays: s0')
-    for (const given of shared(200, { toValue: '289', partition: 'another' })) ledger.note(given)
+    for (const given of shared(1_200, { toValue: '289', partition: 'another' })) ledger.note(given)
     for (const order of [priced, '"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"']) {
       expect(ledger.judge(order, noted)).toMatch('live by exact')
       expect(ledger.judge(order, expiry)).toMatch('expired by exact')
@@ -113,6 +128,20 @@ it('a quote that a full ledger has dropped does not come back when another one o
   expect(judge('"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"', expiry + 1)).toBe(
     'expired by exact: q2',
   )
+})
+
+it('a live quote decides though a full ledger has dropped one of its price and client that ended after it', () => {
+  const ends = [100_000, 90_000, 10_000].map((ms) => noted + ms)
+  const { judge } = ledgerOf(
+    ends.map((expiresAtMs, index) => ({
+      id: `q${index}`,
+      expiresAtMs,
+      toValue: index < 2 ? '14.5' : '14.6',
+    })),
+    2,
+  )
+  const stating = '"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"14.5"'
+  expect(judge(stating, noted + 50_000)).toBe('live by exact: q1')
 })
 
 it('a quote that comes again with a sooner end costs no more among many live quotes than a look at each', () => {

@@ -61,6 +61,20 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
     },
   )
 
+  test('are all written down, in parts, though one is answered meanwhile', async () => {
+    const { keys } = withEvents()
+    const { promise, resolve } = deferred<WholeAnswer>()
+    const clicks = ['first', 'second'].map((key) => click(keys, key, () => promise))
+    await pause(0)
+    let written = 0
+    for (const _ of keys.live()) {
+      written += 1
+      resolve(answer())
+      await Promise.all(clicks)
+    }
+    expect(written).toBe(2)
+  })
+
   test('whose orders are on their way or have no known answer stay, and where there are only these no new one is taken', async () => {
     const { keys, said } = withEvents()
     await click(keys, 'answered')

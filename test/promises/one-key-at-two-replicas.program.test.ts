@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { afterEach, describe, expect, it } from 'vitest'
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
@@ -63,6 +65,20 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     expect(left).toBeLessThanOrEqual(86_400_000 - 1_000)
   })
 
+  it('a claim that the client of a cluster runs again, because its connection ended, is one claim', async () => {
+    const client = new Redis((await valkey()).url)
+    onTestFinished(() => client.disconnect())
+    const twice = async <Answer>(_operation: string, commands: (client: Redis) => Promise<Answer>) => {
+      await commands(client)
+      return commands(client)
+    }
+    const keys = new SharedOrderKeys({ keyPrefix: '', insist: twice }, 60_000)
+    expect(await keys.claim('k', 'sent')).toBeUndefined()
+    await keys.settle('k', 'answered')
+    for (const found of [await keys.find('k'), await keys.claim('k', 'sent')])
+      expect(found).toMatchObject({ text: 'answered' })
+  })
+
   it('an order with an unknown outcome is unknown at the other replica, and at one that starts later', async () => {
     const { b, a, start, upstream } = await replicas((response) => response.destroy())
     expect((await order(a, 'k')).status).toBe(502)
@@ -92,6 +108,15 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     store.thaw()
     expect((await both).map(({ status }) => status)).toContain(201)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('an order waits for a store that hangs for a second before it is sent, and as long before its answer', async () => {
+    const { a, store } = await replicas((response) => response.writeHead(201).end('{}'))
+    store.freeze()
+    const beganMs = performance.now()
+    expect((await order(a, 'k')).status).toBe(201)
+    // Not more, on a machine that has other things to do.
+    expect(performance.now() - beganMs).toBeLessThan(20_000)
   })
 
   it('a database that the store refuses gets no answer of an order, and neither does number 0', async () => {

@@ -109,6 +109,16 @@ describe('a call', () => {
     expect((await told(asked))[1]).toBe(id)
   })
 
+  it('that ends while its body comes is asked for again, by all who wait', async () => {
+    const { clock, calls, quote, get, told } = setUp()
+    const both = [get(), get()]
+    calls[0]?.answer(quote('one'), { meanwhile: () => clock.advance(lifeMs) })
+    await turn()
+    calls[1]?.answer(quote('two'))
+    for (const asked of both) expect((await told(asked))[1]).toBe('two')
+    expect(calls).toHaveLength(2)
+  })
+
   it('that is given up takes its successor from no client', async () => {
     const { calls, get } = setUp()
     const first = get()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { untilCounted } from '../support/clients/quotes.ts'
-import { RawConnection } from '../support/clients/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, until } from '../support/gateways/between.ts'
 
 const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -69,6 +69,28 @@ describe('an interim answer', () => {
     ['that of an order', order('POST /v3/orders HTTP/1.1')],
   ])('never reaches %s', async (_whom, bytes) => {
     expect(statuses(await exchange(bytes, say(hints + final)))).toEqual([200])
+  })
+
+  test('begins the time for the head again, but not the whole time of a float order', async () => {
+    const upstream = await rawUpstream((socket) => {
+      let said = 0
+      const timer = setInterval(() => {
+        said += 1
+        socket.write(said === 15 ? final : 'HTTP/1.1 102 Processing\r\n\r\n')
+      }, 200)
+      socket.once('close', () => clearInterval(timer))
+    })
+    const times = { UPSTREAM_HEADERS_TIMEOUT_MS: 1_500, UPSTREAM_TOTAL_TIMEOUT_MS: 2_000 }
+    const gateway = await gatewayTo(upstream.url, times)
+    const status = async (bytes: string) => (await rawExchange(gateway.url, bytes)).status
+    const lines = [request('GET /checkouts HTTP/1.1'), order('POST /v3/orders/float HTTP/1.1')]
+    expect(await Promise.all(lines.map(status))).toEqual([200, 504])
+  })
+
+  test('with Connection: close makes the answer a 502', async () => {
+    const upstream = await rawUpstream(say(hints.replace('X-Gone\r\n', 'close\r\n') + final))
+    const gateway = await gatewayTo(upstream.url)
+    expect((await rawExchange(gateway.url, request('GET /checkouts HTTP/1.1'))).status).toBe(502)
   })
 
   test('is not buffered for a client that reads nothing', async () => {

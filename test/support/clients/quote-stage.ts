@@ -28,8 +28,13 @@ export class StagedCall {
     receiver.sent?.()
   }
 
-  answer(body: string | Buffer, { status = 200, headers = [] as string[] } = {}): void {
+  /** `meanwhile`: what happens between its head and its body. */
+  answer(
+    body: string | Buffer,
+    { status = 200, headers = [] as string[], meanwhile = (): void => {} } = {},
+  ): void {
     this.#receiver.head(status, headers, 'OK')
+    meanwhile()
     this.#receiver.data(Buffer.from(body))
     this.#receiver.ended()
   }

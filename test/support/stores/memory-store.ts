@@ -103,7 +103,8 @@ export class MemoryStore {
   #claim(key: string, [value, ms]: Parameter[]): unknown {
     const now = this.#nowMs()
     const kept = this.#orders.get(key)
-    if (kept !== undefined && kept.endsAtMs > now)
+    const isOther = kept?.value.slice(0, tokenLength) !== String(value).slice(0, tokenLength)
+    if (kept !== undefined && isOther && kept.endsAtMs > now)
       return [Buffer.from(kept.value.slice(tokenLength)), kept.endsAtMs - now]
     this.#orders.set(key, { value: String(value), endsAtMs: now + Number(ms) })
     return null
