@@ -169,7 +169,7 @@ export class OrderKeys {
   }
 
   *live(): Iterable<Kept & { readonly id: string }> {
-    // All at once: whoever writes them down does it in parts, and one may be answered meanwhile.
+    // All at once: they are written down in parts, and one may be answered meanwhile.
     for (const [id, known] of [...this.#open, ...[...this.#answered.entries()].reverse()])
       if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }

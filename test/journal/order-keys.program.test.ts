@@ -138,7 +138,7 @@ describe('the file of the keys', () => {
 
   it('is waited for a second at most while the disk hangs, and then no more until it works again', async () => {
     const folder = newFolder()
-    // Whoever opens it to write waits for a reader.
+    // Who opens it to write waits for a reader.
     execFileSync('mkfifo', [join(folder, 'keys.ndjson.new')])
     const waits: number[] = []
     const { file } = await keyFile(folder, undefined, {
