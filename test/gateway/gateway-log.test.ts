@@ -5,11 +5,14 @@ import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayWith, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 
+const secret = 'sk_live_secret'
+
 type Log = Awaited<ReturnType<typeof keptLog>>
 
 function loggedGateway(upstreamUrl: string, log: Log) {
   const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, WEBHOOKS_BASE_URL: upstreamUrl }
-  return gatewayWith(urls, { logger: log.logger })
+  const own = { SWAP_AUTHORIZATION: `Bearer ${secret}`, ADMIN_TOKEN: `${secret}_of_operators` }
+  return gatewayWith({ ...urls, ...own }, { logger: log.logger })
 }
 
 async function started(answer?: Parameters<typeof recordingUpstream>[0]) {
@@ -112,7 +115,6 @@ describe('the request id', () => {
 test('no secret and no payments query is logged at any level, whatever becomes of the request', async () => {
   const running = await started()
   const { gateway, upstream, log } = running
-  const secret = 'sk_live_secret'
   const headers = {
     Authorization: `Bearer ${secret}`,
     Cookie: `session=${secret}`,
