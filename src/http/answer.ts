@@ -274,3 +274,13 @@ function readToEnd(request: IncomingMessage, done: () => void): void {
   socket.once('close', stop)
   request.resume()
 }
+
+/** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer, so only a reset shows that it is incomplete. */
+export function cutOff(response: ServerResponse): void {
+  try {
+    if (response.headersSent && response.req.httpVersionMinor === 0) response.req.socket.resetAndDestroy()
+  } catch {
+    // Neither TLS nor a Unix socket of a parent's server can be reset.
+  }
+  response.destroy()
+}

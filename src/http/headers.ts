@@ -108,13 +108,14 @@ export function endToEndHeaders(
   return kept
 }
 
-/** The end-to-end headers of an answer. RFC 9110 8.6: a 204 has no length; some upstreams send one. */
+/** The end-to-end headers of an answer. RFC 9110 8.6: a 1xx or 204 has no length; some upstreams send one. */
 export function answerHeaders(
   status: number,
   rawHeaders: readonly string[],
   drops: (lowerCaseName: string) => boolean = dropsNothing,
 ): string[] {
-  const dropsMore = status === 204 ? (name: string) => name === 'content-length' || drops(name) : drops
+  const dropsMore =
+    status < 200 || status === 204 ? (name: string) => name === 'content-length' || drops(name) : drops
   return endToEndHeaders(rawHeaders, dropsMore)
 }
 

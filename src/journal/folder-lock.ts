@@ -50,7 +50,8 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<() =
   try {
     await chmod(fresh, 0o600)
     await rename(fresh, path)
-    // Without the guard another process may have renamed its own to it since.
+    // Another process may have renamed its own to it since, without the guard or from another network namespace.
+    await pause(guardPauseMs)
     if ((await ask(path)) !== number) throw inUse(directory)
   } catch (error) {
     server.close()

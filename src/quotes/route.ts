@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Lookup } from '../events.ts'
 import { foldPair } from '../http/fold-path.ts'
@@ -73,12 +72,7 @@ export class QuoteRoute {
   /** Answers at once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void> {
     const { cache, clock } = this.#parts
-    const { response } = exchange
-    // In a mounted app an earlier answer on the same connection is not finished. A quote that waited for that would go
-    // out unjudged, so it is looked for when its turn comes.
-    if (response.socket === null) return once(response, 'socket').then(() => this.answer(exchange))
     const ask = this.#asks.read(exchange)
-    if (response.destroyed) return
     // One moment decides whether the quote is live, and says what it has left.
     const at = lookAt(clock)
     const quote = cache.hit(ask.key, at)

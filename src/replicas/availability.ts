@@ -1,7 +1,7 @@
 import { systemTimers, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
-import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
+import { isOfReplica, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
 
 interface AvailabilityOptions {
   client: ValkeyClient
@@ -77,6 +77,8 @@ export class Availability {
     client.on('close', () => {
       this.connectionsEnded += 1
       this.#isGreeted = false
+      // The next one is greeted. To end it while it asks a Sentinel would end the client for good.
+      this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
     client.on('ready', () => this.#greet())
@@ -173,8 +175,8 @@ export class Availability {
       },
       (error) => {
         this.#down(error)
-        // After another failure the connection ends, and the next one is greeted.
-        if (isRefusal(error) && !this.#isClosed) this.#greetAgain(error)
+        // After another failure the next connection is greeted. That of a Cluster stays, whichever of its masters failed.
+        if (!this.#isClosed) this.#greetAgain(error)
       },
     )
   }

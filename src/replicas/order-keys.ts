@@ -8,7 +8,8 @@ const tokenLength = 22
 
 /**
  * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. Of a key that is not free: its
- * text, and what is left of its time. A client of a cluster runs it again where its connection ends before the answer.
+ * text, and what is left of its time. A client of a cluster runs it again where its connection ends before the answer, perhaps
+ * after the outcome was written.
  */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `
@@ -16,7 +17,7 @@ local kept = redis.call('GET', KEYS[1])
 if kept and string.sub(kept, 1, ${tokenLength}) ~= string.sub(ARGV[1], 1, ${tokenLength}) then
   return {string.sub(kept, ${tokenLength + 1}), redis.call('PTTL', KEYS[1])}
 end
-if ARGV[1] ~= '' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+if not kept and ARGV[1] ~= '' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return false
 `,
   (answer) => answer === null || (Array.isArray(answer) && Buffer.isBuffer(answer[0])),

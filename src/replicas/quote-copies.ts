@@ -58,7 +58,9 @@ export class QuoteCopy implements QuoteOrLock {
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
     const before = lookAt(clock)
     const wasUp = sharedStore.up
-    const parameters = [expiresAfterMs, minLeftMs, this.#token, lockMs]
+    // By our clock it lives as well: that of the store may have been set back.
+    const expiresAfterUsMs = Math.max(expiresAfterMs, before.nowMs + minLeftMs)
+    const parameters = [expiresAfterUsMs, minLeftMs, this.#token, lockMs]
     const answer = await sharedStore.run('quote-get', (client) =>
       getOrLockScript(client, atKey(sharedStore, this.#key), parameters),
     )
@@ -90,7 +92,10 @@ export class QuoteCopy implements QuoteOrLock {
     if (quote === undefined || !isWhole(quote)) return undefined
     const wallAheadMs = now.nowMs - now.steadyMs
     const end: End = {
-      servedUntilMs: Math.floor(Math.min(before.nowMs, before.steadyMs + wallAheadMs) + serveMs),
+      servedUntilMs: Math.min(
+        Math.floor(Math.min(before.nowMs, before.steadyMs + wallAheadMs) + serveMs),
+        quote.expiresAtMs,
+      ),
       refusedFromMs: Math.ceil(now.nowMs + orderMs),
       wallAheadMs,
     }

@@ -56,13 +56,18 @@ function isQuoteOrLock(answer: unknown): boolean {
 /**
  * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this was
  * sent, ARGV[4] ms of serving were left, until ARGV[5] by the store's clock or a little earlier, and an order for it was
- * to be refused after ARGV[6] ms. However long this took on its way, it is served no longer and refused no earlier.
+ * to be refused after ARGV[6] ms. However long this took on its way, it is served no longer and refused no earlier. A live
+ * one with a later expiry stays: its call had the lock after this one had lost it.
  */
 export const setScript = createScript(`${start}
-local served = math.min(tonumber(ARGV[5]), now + ARGV[4])
-redis.call('HSET', KEYS[1], 'quote', ARGV[1], 'expires', ARGV[2],
-  'servedUntil', string.format('%.0f', served), 'refusedFrom', string.format('%.0f', now + ARGV[6]))
-liveFor(math.max(served - now, 1))
+local expires, keptUntil = unpack(redis.call('HMGET', KEYS[1], 'expires', 'servedUntil'))
+local isNewer = expires and keptUntil and tonumber(expires) > tonumber(ARGV[2]) and tonumber(keptUntil) > now
+if not isNewer then
+  local served = math.min(tonumber(ARGV[5]), now + ARGV[4])
+  redis.call('HSET', KEYS[1], 'quote', ARGV[1], 'expires', ARGV[2],
+    'servedUntil', string.format('%.0f', served), 'refusedFrom', string.format('%.0f', now + ARGV[6]))
+  liveFor(math.max(served - now, 1))
+end
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[3] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end
 `)
 

@@ -3,6 +3,7 @@ import express, { type Express, type Request, type Response } from 'express'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
+  cutOff,
   destroyUnlessRead,
   hasBegun,
   isAnsweredWithProblem,
@@ -42,6 +43,12 @@ export class Exchanges {
       request.socket.destroy()
       return
     }
+    // In a parent's server it waits for the answers before it. A quote would go out unjudged then, and where the client
+    // leaves meanwhile, no event would say so.
+    if (response.socket === null) {
+      response.once('socket', () => this.serve(request, response, answer))
+      return
+    }
     this.inFlight += 1
     const exchange = new Exchange(request, response, this.#maker)
     let isDone = true
@@ -72,7 +79,7 @@ export class Exchanges {
     exchange.outcome = { how: 'problem', problem: problem.slug, why: `${problem.slug}: ${problem.detail}` }
     this.#events.problemAnswered(problem, id, exchange)
     // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
-    if (hasBegun(response)) response.destroy()
+    if (hasBegun(response)) cutOff(response)
     else
       answerProblem(request, response, { problem, requestId: id, fields: exchange.rateLimit?.fields ?? [] })
   }

@@ -10,7 +10,6 @@ import {
   writableReason,
   writeReceivedHead,
 } from '../http/answer.ts'
-import { ClientGone } from '../http/failure.ts'
 import { answerHeaders, bodilessStatuses, headerLines } from '../http/headers.ts'
 import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
@@ -159,10 +158,6 @@ class Answer implements Receiver {
   }
 
   #fail(error: Error): void {
-    const { request, response } = this.#options
-    // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
-    const isCut = response.headersSent && request.httpVersionMinor === 0 && !(error instanceof ClientGone)
-    if (isCut) request.socket.resetAndDestroy()
     this.#stop()
     this.#reject(error)
   }

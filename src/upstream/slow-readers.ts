@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Timer, Timers } from '../clock.ts'
+import { cutOff } from '../http/answer.ts'
 
 /**
  * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by
@@ -63,10 +64,10 @@ export class SlowReaders {
       if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes) slow.push(response)
       reader.idleMs = isHeldUp && reader.taken === 0 ? reader.idleMs + lookEveryMs : 0
       reader.taken = 0
-      if (reader.idleMs >= this.#stallMs) response.destroy()
+      if (reader.idleMs >= this.#stallMs) cutOff(response)
     }
     if (slow.length > this.#max && this.#othersWait())
-      for (const response of slow.slice(0, slow.length - this.#max)) response.destroy()
+      for (const response of slow.slice(0, slow.length - this.#max)) cutOff(response)
     if (this.#readers.size > 0) return
     this.#timers.clear(this.#timer)
     this.#timer = undefined

@@ -85,10 +85,12 @@ export class MemoryStore {
 
   #set(kept: KeptQuote, [quote, expires, token, serveMs, servedUntil, orderMs]: Parameter[]): void {
     const now = this.#nowMs()
-    kept.quote = quote as Buffer
-    kept.expires = Number(expires)
-    kept.servedUntil = Math.min(Number(servedUntil), now + Number(serveMs))
-    kept.refusedFrom = now + Number(orderMs)
+    if (kept.quote === undefined || kept.expires <= Number(expires) || kept.servedUntil <= now) {
+      kept.quote = quote as Buffer
+      kept.expires = Number(expires)
+      kept.servedUntil = Math.min(Number(servedUntil), now + Number(serveMs))
+      kept.refusedFrom = now + Number(orderMs)
+    }
     this.#unlock(kept, String(token))
   }
 
@@ -106,7 +108,7 @@ export class MemoryStore {
     const isOther = kept?.value.slice(0, tokenLength) !== String(value).slice(0, tokenLength)
     if (kept !== undefined && isOther && kept.endsAtMs > now)
       return [Buffer.from(kept.value.slice(tokenLength)), kept.endsAtMs - now]
-    this.#orders.set(key, { value: String(value), endsAtMs: now + Number(ms) })
+    if (isOther && value !== '') this.#orders.set(key, { value: String(value), endsAtMs: now + Number(ms) })
     return null
   }
 

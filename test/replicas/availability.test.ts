@@ -1,0 +1,35 @@
+import { EventEmitter } from 'node:events'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Availability } from '../../src/replicas/availability.ts'
+import type { ValkeyClient } from '../../src/replicas/client.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
+
+/** A client that the test plays, whose first greeting is refused with this. */
+async function connected(refusal: Error) {
+  const { logger: log } = await keptLog()
+  const client = Object.assign(new EventEmitter(), { connect: async () => {}, disconnect: vi.fn() })
+  const greet = vi.fn(async () => {})
+  greet.mockRejectedValueOnce(refusal)
+  const all = { client: client as unknown as ValkeyClient, timeoutMs: 50, log, greet }
+  const availability = new Availability(all)
+  onTestFinished(() => availability.close())
+  client.emit('ready')
+  return { client, availability }
+}
+
+test('a Cluster of which one master was away is greeted again: it does not say another time that it is ready', async () => {
+  const { availability } = await connected(new Error('Connection is closed.'))
+  await until(() => availability.up, 'the store to be up')
+})
+
+// To end a connection that is being made ended the client for good, where a Sentinel was asked for the master.
+test('a replica is left for its master, unless the connection to it has ended by then', async () => {
+  const replica = Object.assign(new Error('READONLY no writes'), { name: 'ReplyError' })
+  const [left, ended] = [await connected(replica), await connected(replica)]
+  await pause(0)
+  ended.client.emit('close')
+  await until(() => left.client.disconnect.mock.calls.length > 0, 'the replica to be left')
+  await pause(50)
+  expect(ended.client.disconnect).not.toHaveBeenCalled()
+})
