@@ -33,10 +33,9 @@ test.each(paths)(
   async (path) => {
     for (const isChunked of [true, false]) {
       const { upstream, went, url } = await behindSlowMiddleware()
-      const client = new RawConnection(url)
       const piece = isChunked ? chunk : (text: string) => text
       const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 70000'
-      client.write(head(`POST ${path}`, framing) + piece(parts[0]))
+      const client = new RawConnection(url, head(`POST ${path}`, framing) + piece(parts[0]))
       await pause(100)
       client.write(piece(parts[1]) + (isChunked ? '0\r\n\r\n' : ''))
       await pause(100)
@@ -51,9 +50,8 @@ test.each(paths)(
 
 test.each([...paths, '/v3/orders/float'])('a body to %s that middleware has paused is read', async (path) => {
   const { upstream, went, url } = await behindSlowMiddleware({ pauses: true })
-  const client = new RawConnection(url)
   const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'x' })
-  client.write(head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
+  const client = new RawConnection(url, head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
   await until(() => went.length === 1, 'the middleware')
   went[0]?.()
   expect((await client.answer()).status).toBe(200)

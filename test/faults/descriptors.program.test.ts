@@ -3,13 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/listen.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
 async function startGatewayProgram(settings: Record<string, string> = {}, descriptors?: number) {
   const upstream = await recordingUpstream(({ target }, response) => {
@@ -59,8 +57,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
   tags: ['prlimit'],
 }, async () => {
   const { program, pid, url } = await startGatewayProgram({ QUOTE_PARTITION: 'none' })
-  const kept = new RawConnection(url)
-  kept.write(get('/v3/pairs'))
+  const kept = new RawConnection(url, get('/v3/pairs'))
   expect((await kept.answer()).status).toBe(200)
   const many = connectMany(url, 30)
   await until(() => openDescriptors(pid) > 30, 'the connections to be accepted')
@@ -100,8 +97,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
 // A client that is refused and does not hang up holds a descriptor for as long as the gateway listens to it.
 test('a flood of refused connections holds at most a thousand descriptors, and each is answered', async () => {
   const { pid, url } = await startGatewayProgram({ CLIENT_CONNECTIONS: '1' })
-  const served = new RawConnection(url)
-  served.write(get('/v3/pairs'))
+  const served = new RawConnection(url, get('/v3/pairs'))
   expect((await served.answer()).status).toBe(200)
   const refused: RawConnection[] = []
   let most = 0

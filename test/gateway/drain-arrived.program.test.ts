@@ -65,8 +65,7 @@ test('an order whose client has left is waited for, and its quote is used', asyn
     if (method === 'GET') giveQuote(response)
     else answerOrder = () => void response.writeHead(201).end('{}')
   })
-  const client = new RawConnection(gateway.url)
-  client.write(get(`${quotePath}?amount=0.1`))
+  const client = new RawConnection(gateway.url, get(`${quotePath}?amount=0.1`))
   const { id } = JSON.parse((await client.answer()).body.toString())
   client.write(post(JSON.stringify({ quoteId: id })))
   await until(

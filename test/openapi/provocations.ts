@@ -168,8 +168,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   },
   async 'too-many-connections'() {
     const { url } = await sandboxStage({ CLIENT_CONNECTIONS: 1 })
-    const first = new RawConnection(url)
-    first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
+    const first = new RawConnection(url, 'GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
     await first.answer()
     return sentTo(url)
   },

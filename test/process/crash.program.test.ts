@@ -2,13 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startListening } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
 /** A program that does this when it gets SIGUSR2, and a client that is connected to it. */
 async function startedToFail(statement: string, settings: Record<string, string> = {}) {
@@ -66,8 +64,7 @@ test('a late write to a client that has left harms no other client', async () =>
   })
   const gateway = await gatewayTo(upstream.url)
   for (let count = 0; count < 10; count += 1) {
-    const client = new RawConnection(gateway.url)
-    client.write(get('/checkouts'))
+    const client = new RawConnection(gateway.url, get('/checkouts'))
     await until(() => waiting.length === count + 1, 'the request to arrive')
     client.socket.resetAndDestroy()
     waiting[count]?.()

@@ -3,12 +3,10 @@ import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { rawExchange } from '../support/clients/raw-connection.ts'
+import { get, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
 import { builtProgram } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
 /** A pipe by its two ends, which Node's own `stdio: 'pipe'` is not: that is a socket. */
 function openPipe() {

@@ -44,8 +44,7 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
     const { clock, slow, url } = await mounted()
     const target = `${quotePath}?amount=1`
     if (isKept) await ask(url, { path: target })
-    const connection = new RawConnection(url)
-    connection.write(get('/checkouts/slow') + get(target) + get(target))
+    const connection = new RawConnection(url, get('/checkouts/slow') + get(target) + get(target))
     await until(() => slow.length === 1, 'the slow one to be asked for')
     const probe = await ask(url, { path: '/checkouts/1' })
     expect(probe.status).toBe(200)

@@ -51,8 +51,7 @@ describe('the headers of an answer', () => {
       socket.write(Buffer.from('HTTP/1.1 200 OK\r\nX-Latin: \xe9\r\nContent-Length: 2\r\n\r\n', 'latin1'))
     })
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get)
+    const client = new RawConnection(gateway.url, get)
     // Without a body yet the head has to be on its way: an event stream may say nothing for a long time.
     await until(() => client.received.includes('\r\n\r\n'), 'the head')
     expect(client.received.toString('latin1')).toContain('X-Latin: \xe9\r\n')
@@ -135,8 +134,7 @@ describe('an answer without a body', () => {
       response.writeHead(200, ['Content-Length', '1234', 'ETag', '"x"']).end()
     })
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get.replace('GET', 'HEAD').repeat(2))
+    const client = new RawConnection(gateway.url, get.replace('GET', 'HEAD').repeat(2))
     for (const _ of [1, 2]) {
       const answer = await client.answer({ toHead: true })
       expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Length', '1234', 'ETag', '"x"'])
