@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/listen.ts'
 import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
+import { startListening } from '../support/gateways/program.ts'
 
 async function startGatewayProgram(settings: Record<string, string> = {}, descriptors?: number) {
   const upstream = await recordingUpstream(({ target }, response) => {

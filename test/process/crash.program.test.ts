@@ -1,12 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
+import { startListening } from '../support/gateways/program.ts'
 
 /** A program that does this when it gets SIGUSR2, and a client that is connected to it. */
 async function startedToFail(statement: string, settings: Record<string, string> = {}) {

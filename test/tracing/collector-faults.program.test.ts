@@ -1,14 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { asking, counted, untilCounted } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { inEnvironment, startCollector } from '../support/observing/collector.ts'
 import { traced } from './support.ts'
-
-afterEach(killPrograms)
 
 const dropped = 'quotegate_trace_spans_dropped_total'
 
