@@ -1,9 +1,8 @@
 import { createServer } from 'node:http'
 import express, { type RequestHandler } from 'express'
-import { expect, onTestFinished, test } from 'vitest'
-import { createGateway } from '../../src/index.ts'
+import { expect, test } from 'vitest'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -14,14 +13,13 @@ const parts = ['a'.repeat(10_000), 'b'.repeat(60_000)] as const
 /** The gateway behind middleware that takes its time for each request, and may pause it meanwhile. */
 async function behindSlowMiddleware({ pauses } = { pauses: false }) {
   const upstream = await recordingUpstream()
-  const gateway = await createGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+  const gateway = await gatewayTo(upstream.url)
   const went: (() => void)[] = []
   const slow: RequestHandler = (request, _response, next) => {
     if (pauses) request.pause()
     went.push(next)
   }
   const server = createServer(express().use(slow, gateway.app))
-  onTestFinished(() => gateway.close())
   return { upstream, went, url: (await listening(server)).url }
 }
 
