@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
+import { recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
 
 /** A program that does this when it gets SIGUSR2, and a client that is connected to it. */
@@ -54,13 +54,12 @@ test('an error that repeats does not fill the log or delay the shutdown', async 
 
 test('a late write to a client that has left harms no other client', async () => {
   const waiting: (() => void)[] = []
-  const upstream = await recordingUpstream((_request, response) => {
+  const { upstream, gateway } = await recordedGateway({}, (_request, response) => {
     waiting.push(() => {
       response.write('late')
       response.end('later')
     })
   })
-  const gateway = await gatewayTo(upstream.url)
   for (let count = 0; count < 10; count += 1) {
     const client = new RawConnection(gateway.url, get('/checkouts'))
     await until(() => waiting.length === count + 1, 'the request to arrive')

@@ -7,7 +7,7 @@ import {
   valuesOf,
   withoutHopByHop,
 } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 
@@ -129,11 +129,10 @@ describe('the body of an answer', () => {
 
 describe('an answer without a body', () => {
   test('to HEAD keeps the length that GET would have, and the connection serves the next request', async () => {
-    const upstream = await recordingUpstream((_request, response) => {
+    const { upstream, gateway } = await recordedGateway({}, (_request, response) => {
       response.sendDate = false
       response.writeHead(200, ['Content-Length', '1234', 'ETag', '"x"']).end()
     })
-    const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url, get.replace('GET', 'HEAD').repeat(2))
     for (const _ of [1, 2]) {
       const answer = await client.answer({ toHead: true })
