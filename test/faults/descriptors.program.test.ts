@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/listen.ts'
 import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -17,14 +16,8 @@ async function startGatewayProgram(settings: Record<string, string> = {}, descri
   return { ...program, program, pid: program.child.pid, upstream }
 }
 
-function connectMany(url: string, count: number): Socket[] {
-  const sockets = Array.from({ length: count }, () => connect(Number(new URL(url).port), '127.0.0.1'))
-  for (const socket of sockets) socket.on('error', () => {}).resume()
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-  })
-  return sockets
-}
+const connectMany = (url: string, count: number) =>
+  Array.from({ length: count }, () => new RawConnection(url))
 
 const openDescriptors = (pid: number | undefined) => readdirSync(`/proc/${pid}/fd`).length
 
@@ -77,7 +70,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
     expect(JSON.parse(answer.body.toString())).toMatchObject({ retryable: true })
   }
 
-  for (const socket of [...many, ...late]) socket.destroy()
+  for (const { socket } of [...many, ...late]) socket.destroy()
   await until(() => openDescriptors(pid) < 40, 'the connections to be closed')
   // Those that were waiting to be accepted may still take the last descriptors for a moment.
   let status = 0
@@ -104,7 +97,7 @@ test('a flood of refused connections holds at most a thousand descriptors, and e
   }, 5)
   // No more at once than the backlog of a listener holds: past it the kernel itself drops connections.
   for (let batch = 0; batch < 8; batch += 1) {
-    const flood = Array.from({ length: 200 }, () => new RawConnection(url))
+    const flood = connectMany(url, 200)
     await Promise.all(flood.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))
     refused.push(...flood)
   }
