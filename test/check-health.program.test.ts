@@ -1,10 +1,8 @@
 import { createServer, type RequestListener } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { healthUrl } from '../src/process/check-health.ts'
-import { killPrograms, startListening, startProgram } from './support/gateways/program.ts'
+import { startListening, startProgram } from './support/gateways/program.ts'
 import { listening } from './support/machine/listening.ts'
-
-afterEach(killPrograms)
 
 const checkHealth = (settings: Record<string, string>, ...url: string[]) =>
   startProgram(['--check-health', ...url], settings).exit

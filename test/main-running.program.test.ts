@@ -1,16 +1,8 @@
 import { execFile, spawn } from 'node:child_process'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { recordingUpstream } from './support/gateways/between.ts'
-import {
-  builtProgram,
-  killPrograms,
-  startListening,
-  startProgram,
-  watchProgram,
-} from './support/gateways/program.ts'
+import { builtProgram, startListening, startProgram, watchProgram } from './support/gateways/program.ts'
 import { environment } from './support/machine/environment.ts'
-
-afterEach(killPrograms)
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 
@@ -52,6 +44,7 @@ describe('a gateway that was started', () => {
     const settings = { ...freePorts, LOG_LEVEL: 'silent', PATH: environment().PATH ?? '' }
     const inTerminal = ['-qefc', `exec ${process.execPath} ${builtProgram}`, '/dev/null']
     const program = watchProgram(spawn('script', inTerminal, { env: settings }))
+    onTestFinished(() => void program.child.kill('SIGKILL'))
     await program.says(/sleep \d+\s+curl.*\s*\n/)
     const banner = program.stdout().replaceAll('\r', '')
     expect(banner).toContain('SANDBOX')

@@ -1,15 +1,13 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { settingNames } from '../src/config/settings.ts'
-import { killPrograms, startProgram } from './support/gateways/program.ts'
+import { startProgram } from './support/gateways/program.ts'
 import { listening } from './support/machine/listening.ts'
+import { newFolder } from './support/machine/new-folder.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-
-afterEach(killPrograms)
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 const run = (flags: readonly string[], settings?: Record<string, string>) =>
@@ -98,9 +96,7 @@ describe('--check-config', () => {
   })
 
   test('tries STATE_DIRECTORY, also while a gateway uses it', async () => {
-    const parent = mkdtempSync(join(tmpdir(), 'check-config-'))
-    onTestFinished(() => rmSync(parent, { recursive: true, force: true }))
-    const settings = { STATE_DIRECTORY: join(parent, 'state') }
+    const settings = { STATE_DIRECTORY: join(newFolder(), 'state') }
     const gateway = startProgram([], { ...settings, ...freePorts })
     await gateway.says(/quotegate is listening/)
     const before = readdirSync(settings.STATE_DIRECTORY)

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '../src/sandbox/sandbox.ts'
 import { blocksOf } from './readme/commands.ts'
-import { startGateway } from './support/gateways/gateway.ts'
+import { gatewayTo } from './support/gateways/between.ts'
 
 const page = readFileSync(new URL('../docs/quick-start.md', import.meta.url), 'utf8')
 const urlInPage = 'http://127.0.0.1:8080'
@@ -26,13 +26,9 @@ function numbered(text: string, seen: string[]): string {
 async function stage() {
   const clock = { ms: startMs, nowMs: () => clock.ms }
   const sandbox = await startSandbox({ clock })
-  const upstreams = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url }
-  const gateway = await startGateway(upstreams, { clock })
-  onTestFinished(async () => {
-    await gateway.close()
-    await sandbox.close()
-  })
-  return { clock, url: gateway.url }
+  onTestFinished(() => sandbox.close())
+  const { url } = await gatewayTo(sandbox.url, {}, { clock })
+  return { clock, url }
 }
 
 test('the answers in the quick start are those of the gateway and its sandbox', {

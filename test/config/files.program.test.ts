@@ -7,7 +7,8 @@ import { describe, expect, test } from 'vitest'
 import { readText } from '../../src/config/files.ts'
 import { printConfig } from '../../src/config/help.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { errorOf, file, folder, namesOf } from './support.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
+import { errorOf, file, namesOf } from './support.ts'
 
 const token = 'a-token-of-16-characters'
 
@@ -86,7 +87,7 @@ describe('a file', () => {
   })
 
   test.skipIf(process.platform === 'win32')('cannot be a named pipe: no start waits for its writer', () => {
-    const path = join(folder(), 'pipe')
+    const path = join(newFolder(), 'pipe')
     execFileSync('mkfifo', [path])
     expect(() => readText(path)).toThrow(aDevice)
   })
@@ -96,7 +97,7 @@ describe('STATE_DIRECTORY', () => {
   const check = (directory: string) => () => loadConfig({ STATE_DIRECTORY: directory }, { by: 'check' })
 
   test('may be a folder that is there, which stays as it is, and one that can be made, which is not left behind', () => {
-    const parent = folder()
+    const parent = newFolder()
     writeFileSync(join(parent, 'about'), 'x')
     check(parent)()
     check(join(parent, 'a', 'b', 'c'))()
@@ -105,7 +106,7 @@ describe('STATE_DIRECTORY', () => {
   })
 
   test('is a problem, with the reason, where there cannot be a folder, and nothing is left behind', () => {
-    const parent = folder()
+    const parent = newFolder()
     const inTheWay = join(parent, 'file')
     writeFileSync(inTheWay, 'x')
     const expected =
@@ -117,7 +118,7 @@ describe('STATE_DIRECTORY', () => {
   })
 
   test('is not touched by a start, or by a library, before they use it', () => {
-    const later = join(folder(), 'later')
+    const later = join(newFolder(), 'later')
     loadConfig({ STATE_DIRECTORY: later })
     expect(existsSync(later)).toBe(false)
   })

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 
 export type Given = Record<string, SettingValue | undefined>
 
@@ -27,16 +26,9 @@ export function warningsOf(given: Given, options: LoadOptions = {}): string[] {
   return loadConfig(given, options).warnings
 }
 
-/** For the time of one test. */
-export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'quotegate-config-'))
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
-  return path
-}
-
 /** The path of a file with this content, for the time of one test. */
 export function file(content: string | Uint8Array): string {
-  const path = join(folder(), 'secret')
+  const path = join(newFolder(), 'secret')
   writeFileSync(path, content)
   return path
 }

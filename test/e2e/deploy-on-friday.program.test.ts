@@ -1,13 +1,11 @@
 import { Agent } from 'node:http'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
-import { killPrograms, type ListeningProgram } from '../support/gateways/program.ts'
+import type { ListeningProgram } from '../support/gateways/program.ts'
 import { send, startInstance } from '../support/gateways/rolling.ts'
 import { valkey } from '../support/stores/valkey.ts'
-
-afterEach(killPrograms)
 
 const quoteFor = (amount: string) => ({ path: `${quotePath}?amount=${amount}` })
 const orderFor = (quoted: string, reference: string) => {

@@ -1,9 +1,8 @@
 import { createServer } from 'node:http'
 import express, { type RequestHandler } from 'express'
-import { expect, onTestFinished, test } from 'vitest'
-import { createGateway } from '../../src/index.ts'
+import { expect, test } from 'vitest'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -14,14 +13,13 @@ const parts = ['a'.repeat(10_000), 'b'.repeat(60_000)] as const
 /** The gateway behind middleware that takes its time for each request, and may pause it meanwhile. */
 async function behindSlowMiddleware({ pauses } = { pauses: false }) {
   const upstream = await recordingUpstream()
-  const gateway = await createGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+  const gateway = await gatewayTo(upstream.url)
   const went: (() => void)[] = []
   const slow: RequestHandler = (request, _response, next) => {
     if (pauses) request.pause()
     went.push(next)
   }
   const server = createServer(express().use(slow, gateway.app))
-  onTestFinished(() => gateway.close())
   return { upstream, went, url: (await listening(server)).url }
 }
 
@@ -33,10 +31,9 @@ test.each(paths)(
   async (path) => {
     for (const isChunked of [true, false]) {
       const { upstream, went, url } = await behindSlowMiddleware()
-      const client = new RawConnection(url)
       const piece = isChunked ? chunk : (text: string) => text
       const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 70000'
-      client.write(head(`POST ${path}`, framing) + piece(parts[0]))
+      const client = new RawConnection(url, head(`POST ${path}`, framing) + piece(parts[0]))
       await pause(100)
       client.write(piece(parts[1]) + (isChunked ? '0\r\n\r\n' : ''))
       await pause(100)
@@ -51,9 +48,8 @@ test.each(paths)(
 
 test.each([...paths, '/v3/orders/float'])('a body to %s that middleware has paused is read', async (path) => {
   const { upstream, went, url } = await behindSlowMiddleware({ pauses: true })
-  const client = new RawConnection(url)
   const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'x' })
-  client.write(head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
+  const client = new RawConnection(url, head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
   await until(() => went.length === 1, 'the middleware')
   went[0]?.()
   expect((await client.answer()).status).toBe(200)

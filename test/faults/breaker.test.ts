@@ -2,7 +2,7 @@ import type { LookupFunction, Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { UpstreamOptions } from '../../src/upstream/upstream.ts'
 import { post } from '../support/clients/orders.ts'
-import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 import { VirtualTime } from '../support/machine/virtual-time.ts'
@@ -12,7 +12,6 @@ import { faultyUpstream, timesSeen } from '../support/upstreams/faulty-upstream.
 // test/property/breakers.test.ts; what one try counts as is in test/upstream/call.test.ts; which request is of which
 // breaker is in test/promises/what-fails-stops-alone.test.ts.
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const openMs = 5_000
 const limits = { breakerFailures: 3, retries: 0, headersTimeoutMs: 50 }
 /** Nothing that takes time fails for it, unless the test lets it pass. */
@@ -42,8 +41,7 @@ test('an open breaker lets all be sent once the answer to the one that tries beg
   await rawExchange(edge.url, get('/503'))
   expect((await rawExchange(edge.url, get('/ok'))).status).toBe(503)
   await timers.pass(openMs)
-  const slow = new RawConnection(edge.url)
-  slow.write(get('/stream'))
+  const slow = new RawConnection(edge.url, get('/stream'))
   await until(() => slow.received.includes('200 OK'), 'the answer to begin')
   expect((await rawExchange(edge.url, get('/ok'))).status).toBe(200)
   expect(edge.states).toEqual(['rest open', 'rest half-open', 'rest closed'])
@@ -76,8 +74,7 @@ describe('failures to connect', () => {
     )
     async function send(path: string): Promise<RawConnection> {
       const { inFlight } = edge.upstream
-      const client = new RawConnection(edge.url)
-      client.write(get(path))
+      const client = new RawConnection(edge.url, get(path))
       await until(() => edge.upstream.inFlight === inFlight + 1, `${path} to be taken on`)
       if (path.includes('held')) await until(() => timesSeen(upstream, path) === 1, `${path} to arrive`)
       return client
@@ -205,9 +202,8 @@ test('an answer that the provider breaks off because its client does not read op
   })
   const timers = new VirtualTime()
   const edge = await edgeTo(upstream.url, inVirtualTime, { timers })
-  const client = new RawConnection(edge.url)
+  const client = new RawConnection(edge.url, get('/big'))
   client.socket.pause()
-  client.write(get('/big'))
   await until(() => sockets.length === 1, 'the request to arrive')
   // Until nothing more fits in between.
   let left = 0

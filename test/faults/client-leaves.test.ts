@@ -22,9 +22,8 @@ test.each<[string, string, (response: ServerResponse) => void]>([
   'a client that leaves %s: the connection to the upstream is closed soon',
   async (_when, request, answer) => {
     const { upstream, gateway } = await recordedGateway({}, (_request, response) => answer(response))
-    const client = new RawConnection(gateway.url)
+    const client = new RawConnection(gateway.url, request)
     client.socket.pause()
-    client.write(request)
     await until(() => upstream.requests.length === 1, 'the request to arrive')
     await pause(200)
     const [connection] = upstream.connections

@@ -1,14 +1,13 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { giveQuote, quotePath } from '../support/clients/quotes.ts'
-import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { type GatewayProcess, startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
 const quote = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
-const payment = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
+const payment = get('/checkouts')
 
 async function stage({ answerAfterMs = 0 } = {}) {
   const upstream = await recordingUpstream(({ target }, response) => {
@@ -28,8 +27,7 @@ async function whileStopped({ child }: GatewayProcess, act: () => Promise<unknow
 }
 
 async function sendAndReset(url: string, bytes: string | Buffer): Promise<void> {
-  const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port) })
+  const { socket } = new RawConnection(url)
   await once(socket, 'connect')
   await new Promise((resolve) => socket.write(bytes, resolve))
   socket.resetAndDestroy()

@@ -1,15 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/listen.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+import { startListening } from '../support/gateways/program.ts'
 
 async function startGatewayProgram(settings: Record<string, string> = {}, descriptors?: number) {
   const upstream = await recordingUpstream(({ target }, response) => {
@@ -21,14 +16,8 @@ async function startGatewayProgram(settings: Record<string, string> = {}, descri
   return { ...program, program, pid: program.child.pid, upstream }
 }
 
-function connectMany(url: string, count: number): Socket[] {
-  const sockets = Array.from({ length: count }, () => connect(Number(new URL(url).port), '127.0.0.1'))
-  for (const socket of sockets) socket.on('error', () => {}).resume()
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-  })
-  return sockets
-}
+const connectMany = (url: string, count: number) =>
+  Array.from({ length: count }, () => new RawConnection(url))
 
 const openDescriptors = (pid: number | undefined) => readdirSync(`/proc/${pid}/fd`).length
 
@@ -59,8 +48,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
   tags: ['prlimit'],
 }, async () => {
   const { program, pid, url } = await startGatewayProgram({ QUOTE_PARTITION: 'none' })
-  const kept = new RawConnection(url)
-  kept.write(get('/v3/pairs'))
+  const kept = new RawConnection(url, get('/v3/pairs'))
   expect((await kept.answer()).status).toBe(200)
   const many = connectMany(url, 30)
   await until(() => openDescriptors(pid) > 30, 'the connections to be accepted')
@@ -82,7 +70,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
     expect(JSON.parse(answer.body.toString())).toMatchObject({ retryable: true })
   }
 
-  for (const socket of [...many, ...late]) socket.destroy()
+  for (const { socket } of [...many, ...late]) socket.destroy()
   await until(() => openDescriptors(pid) < 40, 'the connections to be closed')
   // Those that were waiting to be accepted may still take the last descriptors for a moment.
   let status = 0
@@ -100,8 +88,7 @@ test('out of descriptors: connected clients are served, a new upstream connectio
 // A client that is refused and does not hang up holds a descriptor for as long as the gateway listens to it.
 test('a flood of refused connections holds at most a thousand descriptors, and each is answered', async () => {
   const { pid, url } = await startGatewayProgram({ CLIENT_CONNECTIONS: '1' })
-  const served = new RawConnection(url)
-  served.write(get('/v3/pairs'))
+  const served = new RawConnection(url, get('/v3/pairs'))
   expect((await served.answer()).status).toBe(200)
   const refused: RawConnection[] = []
   let most = 0
@@ -110,7 +97,7 @@ test('a flood of refused connections holds at most a thousand descriptors, and e
   }, 5)
   // No more at once than the backlog of a listener holds: past it the kernel itself drops connections.
   for (let batch = 0; batch < 8; batch += 1) {
-    const flood = Array.from({ length: 200 }, () => new RawConnection(url))
+    const flood = connectMany(url, 200)
     await Promise.all(flood.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))
     refused.push(...flood)
   }

@@ -1,12 +1,11 @@
 import { createServer, type LookupFunction } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { proxyStatus } from '../support/clients/problems.ts'
-import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 import { listening } from '../support/machine/listening.ts'
 
-const get = (path = '/') => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const post = 'POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'
 
 /** The addresses of a name, which the test may change. */

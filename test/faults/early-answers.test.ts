@@ -9,9 +9,8 @@ const close = 'Connection: close\r\n'
 
 /** Sends a whole large body to /checkouts, and reads nothing before all of it is sent, as many clients do. */
 async function upload(url: string, { headers = '', chunked = false } = {}): Promise<RawConnection> {
-  const client = new RawConnection(url)
   const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`
-  client.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\n${headers}${framing}\r\n\r\n`)
+  const client = new RawConnection(url, `POST /checkouts HTTP/1.1\r\nHost: g\r\n${headers}${framing}\r\n\r\n`)
   client.socket.pause()
   if (chunked) client.write(`${size.toString(16)}\r\n`)
   for (let sent = 0; sent < size; sent += 65_536) {
@@ -133,9 +132,8 @@ describe('a refusal by the gateway itself', () => {
 
   test('keeps the connection after a small body, and gives up on a sender that has stopped', async () => {
     const gateway = await gatewayTo(dead)
-    const client = new RawConnection(gateway.url)
     const head = 'POST /nowhere HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n'
-    client.write(head)
+    const client = new RawConnection(gateway.url, head)
     expectProblem(await client.answer(), 404, 'not-found')
     client.write(`bodyPOST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}${head}`)
     expectProblem(await client.answer(), 502, 'upstream-unreachable')

@@ -21,9 +21,8 @@ test('the memory of a body is freed if its client leaves while a slow store coun
     { SWAP_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: 10 },
     { rateLimiter },
   )
-  const client = new RawConnection(gateway.url)
   const head = 'POST /v3/orders HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nContent-Length: 70000\r\n\r\n'
-  client.write(head)
+  const client = new RawConnection(gateway.url, head)
   await pause(100)
   client.write('o'.repeat(66_000))
   await until(() => allow.length === 1, 'the order to be counted')

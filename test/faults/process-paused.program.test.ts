@@ -23,10 +23,8 @@ test('an answer that arrived while the process was paused is not too late', asyn
     bodyIdleTimeoutMs: String(timeoutMs),
     LOG_LEVEL: 'info',
   })
-  const orderer = new RawConnection(url)
-  const payer = new RawConnection(url)
-  payer.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{')
-  orderer.write(order)
+  const orderer = new RawConnection(url, order)
+  const payer = new RawConnection(url, 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{')
   await until(() => hasCome(body) && hasCome('\r\n\r\n{'), 'both to be on their way')
   child.kill('SIGSTOP')
   answers.toOrder?.()

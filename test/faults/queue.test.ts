@@ -4,20 +4,12 @@ import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { untilCounted } from '../support/clients/quotes.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 
 // Who gets a connection, and who waits, in any order: test/upstream/lanes.test.ts. That no place stays taken, however
 // requests end: queue-stress.test.ts.
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
-
-function client(url: string, request: string): RawConnection {
-  const connection = new RawConnection(url)
-  connection.write(request)
-  return connection
-}
 
 test('past UPSTREAM_CONNECTIONS and the queue, a 503 comes at once; earlier requests are sent in order', async () => {
   const waiting: (() => void)[] = []
@@ -27,7 +19,7 @@ test('past UPSTREAM_CONNECTIONS and the queue, a 503 comes at once; earlier requ
   const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, queue: 3 })
   const accepted: RawConnection[] = []
   for (let count = 1; count <= 5; count += 1) {
-    accepted.push(client(gateway.url, get(`/checkouts/${count}`)))
+    accepted.push(new RawConnection(gateway.url, get(`/checkouts/${count}`)))
     await untilCounted(gateway, 'quotegate_upstream_requests_in_flight{upstream="payments"}', count)
   }
   await until(() => waiting.length === 2, 'the connections to be busy')
@@ -92,7 +84,7 @@ test('a request whose own time is up before it has a connection is counted as a 
 test('a shutdown ends requests that wait and requests in flight; later ones are refused, too', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(upstream.url, { connections: 2 }, { name: 'payments' })
-  const clients = ['/a', '/b', '/c'].map((path) => client(edge.url, get(path)))
+  const clients = ['/a', '/b', '/c'].map((path) => new RawConnection(edge.url, get(path)))
   await until(() => upstream.received.length === 2 && edge.upstream.inFlight === 3, 'all to be taken on')
   await edge.upstream.close()
   for (const connection of clients) expect((await connection.answer()).status).toBe(502)
@@ -110,11 +102,9 @@ test('a client that leaves on its second try leaves the queue', async () => {
     else response.end('ok')
   })
   const edge = await edgeTo(upstream.url, { connections: 1, queue: 1 }, { name: 'payments' })
-  const client = new RawConnection(edge.url)
-  client.write(get('/dies'))
+  const client = new RawConnection(edge.url, get('/dies'))
   await until(() => dying.length === 1, 'its first try to arrive')
-  const other = new RawConnection(edge.url)
-  other.write(get('/held'))
+  const other = new RawConnection(edge.url, get('/held'))
   await until(() => edge.upstream.inFlight === 2, 'the other one to wait')
   dying[0]?.socket?.destroy()
   await until(() => held.length === 1 && edge.retries === 1, 'its second try to wait')

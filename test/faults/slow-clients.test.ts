@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const unfinished = (line: string, rest = 'Content-Length: 500\r\n\r\n{') =>
   `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\n${rest}`
 
@@ -30,9 +29,8 @@ test('a connection past CLIENT_CONNECTIONS gets a 503; the others are served, a 
 test('a client that takes nothing of its answer for as long as an upstream may be silent is cut off', async () => {
   const upstream = await recordingUpstream((_request, response) => response.end(Buffer.alloc(64_000_000)))
   const gateway = await gatewayTo(upstream.url, { bodyTimeoutMs: 2_000 })
-  const client = new RawConnection(gateway.url)
+  const client = new RawConnection(gateway.url, get('/checkouts'))
   client.socket.pause()
-  client.write(get('/checkouts'))
   await until(() => upstream.connections.size === 1, 'the answer to begin')
   await until(() => upstream.connections.size === 0, 'the answer to be given up')
 })
@@ -47,8 +45,7 @@ describe('bodyIdleTimeoutMs', () => {
     const { upstream, gateway } = await recordedGateway({ bodyIdleTimeoutMs: 200 })
     const inChunks = unfinished(line, 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
     for (const bytes of [unfinished(line), inChunks]) {
-      const client = new RawConnection(gateway.url)
-      client.write(bytes)
+      const client = new RawConnection(gateway.url, bytes)
       const answer = await client.answer()
       expect(expectProblem(answer, 408, 'request-timeout').retryable).toBe(true)
       expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
@@ -59,8 +56,7 @@ describe('bodyIdleTimeoutMs', () => {
 
   test('a quote is answered without the body of its request, and the gateway stops waiting for that', async () => {
     const { gateway } = await recordedGateway({}, (_request, response) => giveQuote(response))
-    const client = new RawConnection(gateway.url)
-    client.write(unfinished(`GET ${quotePath}?amount=0.1`))
+    const client = new RawConnection(gateway.url, unfinished(`GET ${quotePath}?amount=0.1`))
     expect((await client.answer()).status).toBe(200)
     await client.closed()
   })

@@ -89,8 +89,7 @@ describe('an upstream', () => {
         )
       })
       const { gateway, faults } = await loggedGateway(url, { bodyTimeoutMs: 50 })
-      const client = new RawConnection(gateway.url)
-      client.write(request)
+      const client = new RawConnection(gateway.url, request)
       await vi.waitFor(() => expect(faults()).toEqual([fault]), 5_000)
       expect(await counted(gateway, ended(side, fault))).toBe(1)
       if (side === 'swap') return
@@ -146,8 +145,7 @@ describe('an answer that is not valid HTTP', () => {
   ])('because it %s: the client cannot mistake it for a complete answer', async (_what, body) => {
     const chunked = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`
     const gateway = await gatewayTo((await rawUpstream((socket) => socket.write(chunked))).url)
-    const client = new RawConnection(gateway.url)
-    client.write(get)
+    const client = new RawConnection(gateway.url, get)
     await client.closed()
     expect((await client.answer()).whole).toBe(false)
   })
@@ -158,8 +156,7 @@ describe('an answer that is valid, if odd', () => {
     const escaped = escapedErrors()
     const upstream = await rawUpstream((socket) => socket.write(`${good}${good.replace('ok', 'no')}`))
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get)
+    const client = new RawConnection(gateway.url, get)
     expect((await client.answer()).body.toString()).toBe('ok')
     await pause(100)
     expect(client.received.toString()).toBe('')

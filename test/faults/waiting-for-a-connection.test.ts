@@ -21,13 +21,11 @@ async function taken(settings: Record<string, number>, holder = '/v3/assets') {
   })
   const all = { UPSTREAM_CONNECTIONS: 1, bodyTimeoutMs: 600_000, ...settings }
   const { gateway, timers } = await gatewayInVirtualTime(upstream.url, all)
-  const held = new RawConnection(gateway.url)
-  held.write(`GET ${holder} HTTP/1.1\r\nHost: g\r\n\r\n`)
+  const held = new RawConnection(gateway.url, `GET ${holder} HTTP/1.1\r\nHost: g\r\n\r\n`)
   await until(() => held.received.includes('\r\n\r\n'), 'the connection to be taken')
   const side = holder.startsWith('/v3') ? 'swap' : 'payments'
   async function waiting(request: string): Promise<RawConnection> {
-    const client = new RawConnection(gateway.url)
-    client.write(request)
+    const client = new RawConnection(gateway.url, request)
     await untilCounted(gateway, inFlight(side), 2)
     return client
   }
@@ -88,9 +86,8 @@ test.each(early)(
 
 test('an order whose body came slowly may wait for as long as any other', async () => {
   const { free, gateway, received, timers } = await taken(half)
-  const client = new RawConnection(gateway.url)
   const head = `Content-Length: ${order.length}\r\n\r\n${order.slice(0, 9)}`
-  client.write(requestOf('POST /v3/orders/float', head))
+  const client = new RawConnection(gateway.url, requestOf('POST /v3/orders/float', head))
   await untilCounted(gateway, 'quotegate_http_requests_in_flight', 2)
   // More than half of its time, if that began with its head.
   await timers.pass(3_200)

@@ -1,12 +1,10 @@
 import { connect } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
+import { startListening } from '../support/gateways/program.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 
@@ -65,8 +63,7 @@ test('an order whose client has left is waited for, and its quote is used', asyn
     if (method === 'GET') giveQuote(response)
     else answerOrder = () => void response.writeHead(201).end('{}')
   })
-  const client = new RawConnection(gateway.url)
-  client.write(get(`${quotePath}?amount=0.1`))
+  const client = new RawConnection(gateway.url, get(`${quotePath}?amount=0.1`))
   const { id } = JSON.parse((await client.answer()).body.toString())
   client.write(post(JSON.stringify({ quoteId: id })))
   await until(

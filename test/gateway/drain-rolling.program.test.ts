@@ -1,12 +1,9 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause } from '../support/gateways/between.ts'
 import { startNginx } from '../support/gateways/nginx.ts'
-import { killPrograms } from '../support/gateways/program.ts'
 import { restarts, rollingUpstream, startInstance, startLoad } from '../support/gateways/rolling.ts'
 import { freePort } from '../support/machine/free-port.ts'
-
-afterEach(killPrograms)
 
 const testMs = 30_000 + restarts * 20_000
 

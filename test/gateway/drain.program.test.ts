@@ -1,19 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { shutDownOnSignalOrError } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { listening } from '../support/machine/listening.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
-afterEach(killPrograms)
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
 /** Far longer than any test: a test that waits for it never finishes. */
 const veryLongMs = 600_000
@@ -59,8 +56,7 @@ describe('while a load balancer has not noticed yet', () => {
 
   test('a kept connection has one more request served, and its answer says that it was the last', async () => {
     const { gateway, upstream } = await gatewayThatWaits()
-    const client = new RawConnection(gateway.url)
-    client.write(get('/checkouts/now'))
+    const client = new RawConnection(gateway.url, get('/checkouts/now'))
     expect(connectionOf(await client.answer())).toEqual(['keep-alive'])
     void gateway.close({ delayMs: veryLongMs })
     client.write(`${get('/checkouts/now')}${get('/checkouts/too-late')}`)
@@ -73,8 +69,7 @@ describe('while a load balancer has not noticed yet', () => {
 
   test('requests that were pipelined before are all answered, the last with "Connection: close"', async () => {
     const { gateway, waiting } = await gatewayThatWaits()
-    const client = new RawConnection(gateway.url)
-    client.write(`${get('/checkouts/1')}${get('/checkouts/now')}`)
+    const client = new RawConnection(gateway.url, `${get('/checkouts/1')}${get('/checkouts/now')}`)
     await until(() => waiting.length === 1, 'the first request to arrive')
     void gateway.close({ delayMs: veryLongMs })
     waiting[0]?.end('one')
@@ -87,8 +82,7 @@ describe('while a load balancer has not noticed yet', () => {
 describe('the end itself', () => {
   test('comes without delay when a library program closes the gateway, and requests in flight are answered', async () => {
     const { gateway, waiting } = await gatewayThatWaits({ DRAIN_DELAY_MS: veryLongMs })
-    const client = new RawConnection(gateway.url)
-    client.write(get('/checkouts/1'))
+    const client = new RawConnection(gateway.url, get('/checkouts/1'))
     await until(() => waiting.length === 1, 'the request to arrive')
     let closed = false
     const closing = gateway.close().then(() => {
@@ -106,8 +100,7 @@ describe('the end itself', () => {
   test('closes connections that are idle or never sent a byte', async () => {
     const longest = { DRAIN_TIMEOUT_MS: veryLongMs, headTimeoutMs: veryLongMs }
     const { gateway } = await gatewayThatWaits(longest)
-    const idle = new RawConnection(gateway.url)
-    idle.write(get('/checkouts/now'))
+    const idle = new RawConnection(gateway.url, get('/checkouts/now'))
     await idle.answer()
     const silent = new RawConnection(gateway.url)
     await new Promise((resolve) => silent.socket.once('connect', resolve))
@@ -120,10 +113,8 @@ describe('the end itself', () => {
       headTimeoutMs: 1_000,
       DRAIN_TIMEOUT_MS: veryLongMs,
     })
-    const client = new RawConnection(gateway.url)
-    client.write('GET /checkouts/now HTTP/1.1\r\nHost: ')
-    const blank = new RawConnection(gateway.url)
-    blank.write('\r\n')
+    const client = new RawConnection(gateway.url, 'GET /checkouts/now HTTP/1.1\r\nHost: ')
+    const blank = new RawConnection(gateway.url, '\r\n')
     await pause(100)
     const closed = gateway.close()
     expect((await client.answer()).status).toBe(408)
@@ -172,8 +163,7 @@ describe('the end itself', () => {
   // A body without a length ends with its connection, so an orderly end of that would make half of it look whole.
   test('DRAIN_TIMEOUT_MS cuts what is left, and no half answer looks whole', async () => {
     const { gateway, waiting } = await gatewayThatWaits({ DRAIN_TIMEOUT_MS: 300 })
-    const client = new RawConnection(gateway.url)
-    client.write('GET /checkouts/1 HTTP/1.0\r\n\r\n')
+    const client = new RawConnection(gateway.url, 'GET /checkouts/1 HTTP/1.0\r\n\r\n')
     await until(() => waiting.length === 1, 'the request to arrive')
     waiting[0]?.write('half')
     await until(() => client.received.includes('half'), 'half of the answer')

@@ -1,16 +1,14 @@
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { newFolder, noted, opened } from '../journal/disk-support.ts'
 import { termsOf } from '../support/clients/orders.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { startProgram } from '../support/gateways/program.ts'
 import { restartStage } from '../support/gateways/restarts.ts'
 import { listening } from '../support/machine/listening.ts'
-
-afterEach(killPrograms)
 
 /** Passes the check of the arguments, and fails where the gateway first uses it: after the folder was opened. */
 function limiterThatFails() {

@@ -1,14 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { newFolder, noted, opened } from '../journal/disk-support.ts'
 import { until } from '../support/gateways/between.ts'
-import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { startProgram } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
-
-afterEach(killPrograms)
 
 const swapBaseUrl = 'https://swap.example'
 

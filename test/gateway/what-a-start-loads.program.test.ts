@@ -1,34 +1,26 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { openSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { builtProgram, killPrograms, startProgram } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
+import { expect, test } from 'vitest'
+import { builtProgram, startProgram } from '../support/gateways/program.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 
 /** Every file that a program ran until it was stopped: Node's own list for coverage. */
 async function filesLoaded(settings: Record<string, string>, flags: string[] = []): Promise<string[]> {
-  const directory = mkdtempSync(join(tmpdir(), 'what-a-start-loads-'))
-  try {
-    const program = startProgram(flags, {
-      ...{ PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json' },
-      ...{ NODE_V8_COVERAGE: directory, ...settings },
-    })
-    if (flags.length === 0) {
-      await program.says(/quotegate is listening/)
-      program.child.kill('SIGTERM')
-    }
-    await program.exit
-    return readdirSync(directory).flatMap((name) => {
-      const { result }: { result: { url: string }[] } = JSON.parse(
-        readFileSync(join(directory, name), 'utf8'),
-      )
-      return result.map(({ url }) => url)
-    })
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
+  const directory = newFolder()
+  const program = startProgram(flags, {
+    ...{ PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json' },
+    ...{ NODE_V8_COVERAGE: directory, ...settings },
+  })
+  if (flags.length === 0) {
+    await program.says(/quotegate is listening/)
+    program.child.kill('SIGTERM')
   }
+  await program.exit
+  return readdirSync(directory).flatMap((name) => {
+    const { result }: { result: { url: string }[] } = JSON.parse(readFileSync(join(directory, name), 'utf8'))
+    return result.map(({ url }) => url)
+  })
 }
 
 // To find and read the 469 files of the program and its packages took half of a start.
@@ -91,9 +83,7 @@ function flagsInEffect(): string[] {
     import v8 from 'node:v8'
     process.on('exit', () => v8.setFlagsFromString('--help'))`
   const preload = `data:text/javascript,${encodeURIComponent(tellFlags)}`
-  const directory = mkdtempSync(join(tmpdir(), 'flags-in-effect-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-  const told = join(directory, 'flags')
+  const told = join(newFolder(), 'flags')
   execFileSync(process.execPath, ['--import', preload, builtProgram, '--version'], {
     stdio: ['ignore', openSync(told, 'w'), 'inherit'],
   })

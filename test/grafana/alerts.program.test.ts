@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
 import { runbookPageOf } from '../../src/operations/outages.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 import {
   alertRules,
   alertTestFiles,
@@ -62,8 +62,7 @@ test('the links of the alerts are those that npm run docs writes, to a runbook t
 })
 
 test('the command of docs/operations.md that sets another address changes every link, in the tests too', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = newFolder()
   const ofKubernetes = 'deploy/kubernetes/prometheus-rule.yaml'
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
   cpSync(grafana(`../${ofKubernetes}`), join(folder, ofKubernetes))

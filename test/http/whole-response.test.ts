@@ -85,8 +85,7 @@ it('serves one more request if the shutdown comes during a large answer', async 
 // What a socket was given is not yet with the client: a closed connection must not be counted as an answer.
 it('distinguishes a client that left with half an answer from one that got it whole', async () => {
   const { seen, url } = await serve()
-  const { socket } = new RawConnection(url)
-  socket.write(get('/large'))
+  const { socket } = new RawConnection(url, get('/large'))
   await once(socket, 'data')
   socket.destroy()
   await until(() => seen.broken === 1, 'the broken answer to be noticed')
@@ -94,9 +93,8 @@ it('distinguishes a client that left with half an answer from one that got it wh
 
 it('does not count an answer as sent that came after the end of its connection', async () => {
   const { seen, url } = await serve()
-  const { socket } = new RawConnection(url)
+  const { socket } = new RawConnection(url, get('/ended'))
   socket.on('end', () => socket.end())
-  socket.write(get('/ended'))
   await until(() => seen.broken === 1, 'the lost answer to be noticed')
   expect(seen.whole).toEqual([0])
 })

@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { systemTimers, type Timers } from '../../src/clock.ts'
@@ -10,13 +9,10 @@ import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
 import { startProgram } from '../support/gateways/program.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
 
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quotegate-journal-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
+export { newFolder }
 
 export const noon = 1_763_640_000_000
 

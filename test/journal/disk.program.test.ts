@@ -29,13 +29,6 @@ async function folderWith(...records: Parameters<typeof appendAll>[1]): Promise<
   return folder
 }
 
-/** The folder of a process that wrote the record and was killed. */
-async function killedWith(...records: Parameters<typeof appendAll>[1]): Promise<string> {
-  const folder = newFolder()
-  await appendAll(await opened(folder), records)
-  return asIfKilled(folder)
-}
-
 test('after a clean end records are restored in order, nothing is doubted, and the folder stays as it is', async () => {
   const unreadable = noted(9, { id: '', toValue: '', partition: undefined })
   // Half of a surrogate pair is not valid UTF-8.
@@ -70,7 +63,9 @@ test('after kill -9 all that was written is restored, and doubted: also after a 
   // So long that pieces of the file end within a character.
   const texts = ids(0, 3_000).map((_, number) => 'ü€😀'.repeat(1 + (number % 7)))
   const records = texts.map((application, number) => noted(number, { application }))
-  const killed = await killedWith(...records)
+  const folder = newFolder()
+  await appendAll(await opened(folder), records)
+  const killed = asIfKilled(folder)
   const second = await opened(killed)
   expect(second.memory).toMatchObject({ doubts: 1, restored: records })
   expect(second.journal.facts.skipped).toBe(0)

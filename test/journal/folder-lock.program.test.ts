@@ -1,14 +1,11 @@
 import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { StateError } from '../../src/process/errors.ts'
 import { tryFolder } from '../../src/process/folders.ts'
 import { pause } from '../support/gateways/between.ts'
-import { killPrograms } from '../support/gateways/program.ts'
 import { idsOf, newFolder, noted, opened, startOn } from './disk-support.ts'
-
-afterEach(killPrograms)
 
 const inUse = (folder: string) =>
   `STATE_DIRECTORY=${folder} is in use by another process: give each process its own folder`

@@ -4,13 +4,12 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, giveQuote } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
 import { newFolder, noted, opened, startOn, textOf } from './disk-support.ts'
 
@@ -21,8 +20,6 @@ const clientsAtOnce = 16
 const livesMs = { short: 1_000, long: 600_000 }
 /** So long after their expiry short quotes have ended by every opinion on the provider's clock. */
 const surelyOverMs = 2_500
-
-afterEach(killPrograms)
 
 type Kind = keyof typeof livesMs
 

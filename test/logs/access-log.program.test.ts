@@ -1,12 +1,10 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ask, giveQuote } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-connection.ts'
 import { gatewayWith, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { keptLog, linesOf } from '../support/observing/log-lines.ts'
 import { startLogged } from './support.ts'
-
-afterEach(killPrograms)
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const secret = 'sk_live_secret'

@@ -8,7 +8,6 @@ import { post } from '../support/clients/orders.ts'
 import { ask, asking, createTestClock } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { aSecond, gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
-import { startGateway } from '../support/gateways/gateway.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 import { listening } from '../support/machine/listening.ts'
 import type { Call } from './support.ts'
@@ -50,20 +49,10 @@ const apart = (call: Call): Call => ({
 export async function sandboxStage(settings: Settings = {}) {
   const clock = createTestClock()
   const sandbox = await startSandbox({ clock, prices: { ETH_USDC: 2896.45 } })
+  onTestFinished(() => sandbox.close())
   const receiver = await recordingUpstream()
-  const gateway = await startGateway(
-    {
-      SWAP_BASE_URL: sandbox.url,
-      PAYMENTS_BASE_URL: sandbox.url,
-      WEBHOOKS_BASE_URL: receiver.url,
-      ...settings,
-    },
-    { clock },
-  )
-  onTestFinished(async () => {
-    await gateway.close()
-    await sandbox.close()
-  })
+  const all = { WEBHOOKS_BASE_URL: receiver.url, ...settings }
+  const gateway = await gatewayTo(sandbox.url, all, { clock })
   return { clock, sandbox, gateway, url: gateway.url }
 }
 
@@ -168,8 +157,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   },
   async 'too-many-connections'() {
     const { url } = await sandboxStage({ CLIENT_CONNECTIONS: 1 })
-    const first = new RawConnection(url)
-    first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
+    const first = new RawConnection(url, 'GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
     await first.answer()
     return sentTo(url)
   },

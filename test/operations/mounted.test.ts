@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { gatewayWith } from '../support/gateways/between.ts'
+import { listening } from '../support/machine/listening.ts'
 import { ask } from './support.ts'
 
 /** The operations app below /inner/console of another app, which is itself below /outer. */
@@ -12,13 +12,7 @@ async function mounted(): Promise<string> {
   const inner = express()
   inner.use('/inner/console', gateway.operations)
   outer.use('/outer', inner)
-  const server = createServer(outer)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listening(createServer(outer))).url
 }
 
 test.each([

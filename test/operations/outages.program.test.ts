@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { Outages, runbookOf, runbookSections } from '../../src/operations/outages.ts'
 import { Recent } from '../../src/operations/recent.ts'
@@ -9,6 +9,7 @@ import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { listening } from '../support/machine/listening.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey } from '../support/stores/valkey.ts'
 import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
@@ -115,11 +116,10 @@ describe('an outage of an upstream', () => {
     expect(outage?.since).toBeGreaterThanOrEqual(before - 2)
     expect(outage?.since).toBeLessThanOrEqual(after + 2)
 
-    const server = createServer((_request, response) => response.end('[]')).listen(port, '127.0.0.1')
-    onTestFinished(() => {
-      server.close()
-    })
-    await expect.poll(() => server.listening).toBe(true)
+    await listening(
+      createServer((_request, response) => response.end('[]')),
+      port,
+    )
     gateway.pass(600_000)
     expect(await get(gateway, '/v3/pairs')).toBe(200)
     expect(await outagesOf(gateway)).toEqual([])

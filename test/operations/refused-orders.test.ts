@@ -4,18 +4,7 @@ import { OrdersByApplication } from '../../src/operations/orders-by-application.
 import type { FloatOrderDecision } from '../../src/orders/guard.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
-import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, quote, statusOf } from './support.ts'
-
-async function order({ url }: RunningGateway, body: object): Promise<number> {
-  const answer = await fetch(`${url}/v3/orders/float`, {
-    method: 'POST',
-    headers: { 'App-Name': 'web', 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  await answer.arrayBuffer()
-  return answer.status
-}
 
 /** A gateway that refuses every order for a quote that it has given, as if the quote had just expired. */
 const refusing = (settings = {}) => gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000, ...settings })
@@ -28,7 +17,7 @@ test('a refused order has its terms, the rule that decided, and the quotes that 
   const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
   const first = await quote(gateway, { application: 'web' })
   const second = await quote(gateway, { application: 'web' })
-  expect(await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', toAmount: '289.64512' })).toBe(409)
+  expect(await floatOrder(gateway, { application: 'web', terms: { toAmount: '289.64512' } })).toBe(409)
   const [refused] = (await statusOf(gateway)).lastRefusals
   expect(refused).toMatchObject({
     ...{ reason: 'expired', rule: 'exact', why: expect.stringContaining('states the toAmount of a quote') },
@@ -48,8 +37,7 @@ test('a refused order has its terms, the rule that decided, and the quotes that 
 test('a refused order names the quotes that it asks for, known or not', async () => {
   const gateway = await refusing({ ORDER_UNKNOWN_QUOTE: 'refuse' })
   const { id } = await quote(gateway, { application: 'web' })
-  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', quoteId: id })
-  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', quoteId: 'never-seen' })
+  for (const quoteId of [id, 'never-seen']) await floatOrder(gateway, { terms: { quoteId } })
   const [unknown, known] = (await statusOf(gateway)).lastRefusals
   expect(known).toMatchObject({ rule: 'id', quoteIds: [id], quotes: [{ id, decided: true }] })
   expect(unknown).toMatchObject({
@@ -83,7 +71,7 @@ test('at most five of the quotes are listed, with the number that was considered
   })
   const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
   for (let asked = 0; asked < 8; asked += 1) await quote(gateway, { application: 'web' })
-  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1' })
+  await floatOrder(gateway, { application: 'web' })
   const [refused] = (await statusOf(gateway)).lastRefusals
   expect(refused.quotesConsidered).toBe(8)
   expect(refused.quotes).toHaveLength(5)

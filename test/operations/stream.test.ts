@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events'
-import { connect } from 'node:net'
 import { expect, type Mock, onTestFinished, test, vi } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { createLiveStream } from '../../src/operations/live-stream.ts'
@@ -9,6 +8,7 @@ import { startRecorder } from '../../src/operations/recorder.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, framesOf, helloOf, look, production, quote } from './support.ts'
@@ -127,10 +127,8 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
   async function msToClose(): Promise<number> {
     const gateway = await startGateway()
     const viewer = await look(gateway.operationsUrl)
-    const stalled = connect(Number(new URL(gateway.operationsUrl).port), '127.0.0.1')
-    onTestFinished(() => void stalled.destroy())
-    stalled.write('GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    stalled.pause()
+    const head = 'GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    new RawConnection(gateway.operationsUrl, head).socket.pause()
     await framesOf(viewer, 2)
     const startedAt = performance.now()
     await gateway.close()

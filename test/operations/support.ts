@@ -71,14 +71,15 @@ export async function quote(
   return (await answer.json()) as { id: string; expiry: number }
 }
 
+/** `terms`: further ones. */
 export async function floatOrder(
   { url }: RunningGateway,
-  { pair = 'ETH_USDC', amount = '0.1', application = 'demo' } = {},
+  { pair = 'ETH_USDC', amount = '0.1', application = 'demo', terms = {} } = {},
 ): Promise<number> {
   const answer = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
     headers: { 'App-Name': application, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ pairId: pair, fromAmount: amount }),
+    body: JSON.stringify({ pairId: pair, fromAmount: amount, ...terms }),
   })
   await answer.arrayBuffer()
   return answer.status

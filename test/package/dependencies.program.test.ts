@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { isPermissive, productionPackages } from '../../scripts/production-packages.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 import { root } from './tarball.ts'
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -31,9 +31,7 @@ interface Bill {
 test('the SBOM names every production package and no other, each with its licence and hash', {
   tags: ['bash'],
 }, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sbom-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'sbom.cdx.json')
+  const file = join(newFolder(), 'sbom.cdx.json')
   execFileSync('scripts/sbom.sh', [file])
   const { metadata, components } = JSON.parse(readFileSync(file, 'utf8')) as Bill
   expect(metadata.component.name).toBe('quotegate')

@@ -1,14 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test } from 'vitest'
-import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
-
-afterEach(killPrograms)
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+import { expect, test } from 'vitest'
+import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startListening } from '../support/gateways/program.ts'
 
 /** A program that does this when it gets SIGUSR2, and a client that is connected to it. */
 async function startedToFail(statement: string, settings: Record<string, string> = {}) {
@@ -58,16 +54,14 @@ test('an error that repeats does not fill the log or delay the shutdown', async 
 
 test('a late write to a client that has left harms no other client', async () => {
   const waiting: (() => void)[] = []
-  const upstream = await recordingUpstream((_request, response) => {
+  const { upstream, gateway } = await recordedGateway({}, (_request, response) => {
     waiting.push(() => {
       response.write('late')
       response.end('later')
     })
   })
-  const gateway = await gatewayTo(upstream.url)
   for (let count = 0; count < 10; count += 1) {
-    const client = new RawConnection(gateway.url)
-    client.write(get('/checkouts'))
+    const client = new RawConnection(gateway.url, get('/checkouts'))
     await until(() => waiting.length === count + 1, 'the request to arrive')
     client.socket.resetAndDestroy()
     waiting[count]?.()

@@ -1,20 +1,16 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { rawExchange } from '../support/clients/raw-connection.ts'
+import { get, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
 import { builtProgram } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+import { newFolder } from '../support/machine/new-folder.ts'
 
 /** A pipe by its two ends, which Node's own `stdio: 'pipe'` is not: that is a socket. */
 function openPipe() {
-  const directory = mkdtempSync(join(tmpdir(), 'crash-'))
-  const path = join(directory, 'pipe')
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const path = join(newFolder(), 'pipe')
   if (spawnSync('mkfifo', [path]).status !== 0) throw new Error('mkfifo failed')
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return { readEnd, writeEnd: openSync(path, constants.O_WRONLY) }

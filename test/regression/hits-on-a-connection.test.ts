@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import { counted, giveQuote, lookups, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { pause, recordedGateway } from '../support/gateways/between.ts'
 
 // A hit is answered within the call that brought its request. Whatever comes on the same connection before or after it,
 // cut anywhere, is one request after another.
@@ -11,18 +11,11 @@ const lines = 'Host: gateway\r\nApp-Name: wallet\r\n'
 const head = (amount: string, more = '') =>
   `GET ${quotePath}?amount=${amount} HTTP/1.1\r\n${lines}${more}\r\n`
 
-async function started(settings: Record<string, SettingValue> = {}) {
-  const upstream = await recordingUpstream(({ method, target }, response) => {
+const started = (settings: Record<string, SettingValue> = {}) =>
+  recordedGateway(settings, ({ method, target }, response) => {
     if (method !== 'GET' || !target.startsWith('/v3/pairs')) response.end(target)
     else giveQuote(response)
   })
-  const gateway = await gatewayWith({
-    SWAP_BASE_URL: upstream.url,
-    PAYMENTS_BASE_URL: upstream.url,
-    ...settings,
-  })
-  return { gateway, upstream }
-}
 
 async function asked(connection: RawConnection, bytes: string): Promise<ParsedAnswer> {
   connection.write(bytes)

@@ -1,12 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { createGateway } from '../../src/index.ts'
+import { describe, expect, it } from 'vitest'
 import { ask, createTestClock, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
+import { listening } from '../support/machine/listening.ts'
 
 // A quote may expire between its arrival and the moment at which its answer can be written.
 
@@ -22,19 +21,9 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
       if (target === '/checkouts/slow') slow.push(response)
       else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 30_000 }), date)
     })
-    const gateway = await createGateway(
-      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url },
-      { clock },
-    )
-    const parent = createServer(express().use(gateway.app)).listen(0, '127.0.0.1')
-    await new Promise((resolve) => parent.once('listening', resolve))
-    onTestFinished(async () => {
-      parent.closeAllConnections()
-      parent.close()
-      await gateway.close()
-    })
-    const { port } = parent.address() as AddressInfo
-    return { clock, slow, upstream, url: `http://127.0.0.1:${port}` }
+    const gateway = await gatewayTo(upstream.url, {}, { clock })
+    const { url } = await listening(createServer(express().use(gateway.app)))
+    return { clock, slow, upstream, url }
   }
 
   it.each([
@@ -44,8 +33,7 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
     const { clock, slow, url } = await mounted()
     const target = `${quotePath}?amount=1`
     if (isKept) await ask(url, { path: target })
-    const connection = new RawConnection(url)
-    connection.write(get('/checkouts/slow') + get(target) + get(target))
+    const connection = new RawConnection(url, get('/checkouts/slow') + get(target) + get(target))
     await until(() => slow.length === 1, 'the slow one to be asked for')
     const probe = await ask(url, { path: '/checkouts/1' })
     expect(probe.status).toBe(200)

@@ -1,11 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { lifeMs } from '../../src/upstream/connection.ts'
-import { rawExchange } from '../support/clients/raw-connection.ts'
+import { get, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
-
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
 // RFC 9112 6.1: HTTP/1.0 has no chunks, so something on the way does not know where such an answer ends. What follows it
 // on the connection may be the end of that answer, and would be mistaken for the next one.

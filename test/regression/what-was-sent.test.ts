@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest'
 import { attack, expectRefusal } from '../support/clients/attack.ts'
-import { asking, giveQuote } from '../support/clients/quotes.ts'
-import { aSecond, gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { asking } from '../support/clients/quotes.ts'
+import { aSecond, gatewayTo, recordedGateway } from '../support/gateways/between.ts'
 
 const closedPort = 'http://127.0.0.1:9'
 
 test.each(['/v3/pairs/ETH_USDC/quotes?amount=1', '/v3/pairs'])(
   'a rate limit cannot be evaded with a second App-Name: %s',
   async (path) => {
-    const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-    const gateway = await gatewayTo(upstream.url, { RATE_LIMIT_PER_MINUTE: 2 })
+    const { upstream, gateway } = await recordedGateway({ RATE_LIMIT_PER_MINUTE: 2 })
     const bytes = `GET ${path} HTTP/1.1\r\nHost: gateway\r\nApp-Name: a\r\nApp-Name: b\r\n\r\n`
     expectRefusal(await attack(gateway.url, bytes), 400, 'malformed-request')
     expect(upstream.requests).toHaveLength(0)
@@ -25,8 +24,7 @@ test('quotes that were not requested from the provider are not counted as quote 
 })
 
 test('the headers in which trusted proxies describe the client are never sent to the provider', async () => {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const gateway = await gatewayTo(upstream.url, {
+  const { upstream, gateway } = await recordedGateway({
     TRUST_PROXY: '10.0.0.1',
     CLIENT_IP_HEADER: 'x-edge-client',
     QUOTE_PARTITION: 'header',

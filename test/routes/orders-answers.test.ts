@@ -51,6 +51,12 @@ describe('an order whose quote has expired', () => {
   })
 })
 
+/** What an order is answered where the provider says exactly these bytes. */
+async function relayed(bytes: string) {
+  const upstream = await rawUpstream((socket) => socket.write(Buffer.from(bytes, 'latin1')))
+  return rawExchange((await gatewayTo(upstream.url)).url, post('{}'))
+}
+
 describe('an order that is sent', () => {
   it('carries its own headers, the Forwarded of its client, Via, and the SWAP_ settings', async () => {
     const { arrived, order } = await orderStage({
@@ -92,11 +98,8 @@ describe('an order that is sent', () => {
     ['HTTP/1.1 204 No Content', [date, 'ETag: "x"'], ''],
     ['HTTP/1.1 599 ', ['Content-Length: 1'], 'x'],
   ])('gets the answer of the provider, unchanged: %s', async (line, headers, body) => {
-    const upstream = await rawUpstream((socket) => {
-      socket.write(Buffer.from(`${line}\r\n${headers.join('\r\n')}\r\n\r\n${body}`, 'latin1'))
-    })
-    const { url } = await gatewayTo(upstream.url)
-    const { reason, rawHeaders, ...answer } = await rawExchange(url, post('{}'))
+    const bytes = `${line}\r\n${headers.join('\r\n')}\r\n\r\n${body}`
+    const { reason, rawHeaders, ...answer } = await relayed(bytes)
     expect(`HTTP/1.1 ${answer.status} ${reason}`).toBe(line)
     const lines = headers.flatMap((header) => header.split(/: (.*)/).slice(0, 2))
     expect(withoutHopByHop(rawHeaders)).toEqual([...lines, 'X-Request-Id', expect.any(String)])
@@ -110,22 +113,16 @@ describe('an order that is sent', () => {
     async (name) => {
       const disposition = `inline; filename="${name}"`
       const head = `HTTP/1.1 201 Created\r\nContent-Length: 2\r\nContent-Disposition: ${disposition}\r\n\r\n`
-      const upstream = await rawUpstream((socket) => socket.write(Buffer.from(`${head}{}`, 'latin1')))
-      const { url } = await gatewayTo(upstream.url)
-      const answer = await rawExchange(url, post('{}'))
+      const answer = await relayed(`${head}{}`)
       expect([answer.status, answer.body.toString()]).toEqual([201, '{}'])
       expect(valuesOf(answer.rawHeaders, 'content-disposition')).toEqual([disposition])
     },
   )
 
   it('gets an answer that came in chunks with its length', async () => {
-    const upstream = await rawUpstream((socket) => {
-      socket.write(
-        'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n',
-      )
-    })
-    const { url } = await gatewayTo(upstream.url)
-    const { rawHeaders, body } = await rawExchange(url, post('{}'))
+    const chunks = '3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n'
+    const head = 'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const { rawHeaders, body } = await relayed(head + chunks)
     expect(body.toString()).toBe('{"a":1}')
     expect(withoutHopByHop(rawHeaders)).toEqual(['X-Request-Id', expect.any(String), 'Content-Length', '7'])
   })

@@ -51,8 +51,7 @@ describe('the bytes of an order', () => {
     ['in chunks', (body: string) => post(inChunks(Buffer.from(body), 10_000), { headers: chunked })],
   ])('are at most 65,536, %s', async (_how, request) => {
     const { arrived, gateway } = await orderStage()
-    const client = new RawConnection(gateway.url)
-    client.write(request(ofBytes(most)))
+    const client = new RawConnection(gateway.url, request(ofBytes(most)))
     expect((await client.answer()).status).toBe(201)
     expect(arrived()[0]?.body.length).toBe(most)
     client.write(request(ofBytes(most + 1)))
@@ -75,8 +74,7 @@ describe('an order that cannot be read', () => {
     ['is not UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), /UTF-8/],
   ])('because it %s, is refused, and the connection stays open', async (_what, body, detail) => {
     const { arrived, gateway } = await orderStage()
-    const client = new RawConnection(gateway.url)
-    client.write(post(body))
+    const client = new RawConnection(gateway.url, post(body))
     expect(expectProblem(await client.answer(), 400, 'bad-order').detail).toMatch(detail)
     expect(arrived()).toHaveLength(0)
     client.write(post(levels(32)))

@@ -38,8 +38,7 @@ describe('an amount', () => {
     'in %j is refused with 400 that names it, and the upstream sees nothing; the connection is kept',
     async (query) => {
       const { gateway, upstream } = await quoting()
-      const connection = new RawConnection(gateway.url)
-      connection.write(`GET ${quotePath}${query} HTTP/1.1\r\n${head}`)
+      const connection = new RawConnection(gateway.url, `GET ${quotePath}${query} HTTP/1.1\r\n${head}`)
       const answer = await connection.answer()
       expect(answer.status).toBe(400)
       const problem = JSON.parse(answer.body.toString())

@@ -1,6 +1,5 @@
-import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { stage, startMs } from './support.ts'
 
 describe('recorded requests', () => {
@@ -32,8 +31,8 @@ describe('recorded requests', () => {
 
   test('hold the request of a client that left before its end', async () => {
     const { sandbox } = await stage()
-    const socket = connect(Number(new URL(sandbox.url).port), '127.0.0.1')
-    socket.write('POST /checkouts HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf')
+    const half = 'POST /checkouts HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf'
+    const { socket } = new RawConnection(sandbox.url, half)
     await expect.poll(() => sandbox.requests.length).toBe(1)
     socket.destroy()
     await expect.poll(() => sandbox.requests[0]?.body.toString()).toBe('half')

@@ -12,13 +12,12 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, expect, test, vi } from 'vitest'
-import { killPrograms, watchProgram } from '../support/gateways/program.ts'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { watchProgram } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const copy = mkdtempSync(join(tmpdir(), 'build-'))
-afterEach(killPrograms)
 // Each build takes the compiler.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
@@ -34,7 +33,9 @@ function copyWhatABuildReads(): void {
 
 const start = (...flags: string[]) => {
   const env = { PATH: environment().PATH, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' }
-  return watchProgram(spawn(process.execPath, ['scripts/start.mjs', ...flags], { cwd: copy, env }))
+  const child = spawn(process.execPath, ['scripts/start.mjs', ...flags], { cwd: copy, env })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return watchProgram(child)
 }
 
 function edit(name: string, change: (text: string) => string): void {

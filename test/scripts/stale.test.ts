@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { isStale } from '../../scripts/build/stale.mjs'
+import { newFolder } from '../support/machine/new-folder.ts'
 
 const sources = ['src/main.ts', 'src/gateway/gateway.ts', 'package.json', 'scripts/build.mjs']
 
 /** A repository whose sources and folders all have the time 1,000, and whose build began at another. */
 function repository(builtAt: number | undefined) {
-  const folder = mkdtempSync(join(tmpdir(), 'stale-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = newFolder()
   const touch = (name: string, seconds: number) => utimesSync(join(folder, name), seconds, seconds)
   const write = (name: string, seconds: number) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { maxListenBacklog } from '../../src/server/listen.ts'
-import { until } from '../support/gateways/between.ts'
+import { get, RawConnection } from '../support/clients/raw-connection.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
@@ -15,22 +14,12 @@ describe.skipIf(longest < clients)('the listen backlog', () => {
   test('takes as many clients as CLIENT_CONNECTIONS while the process is busy', async () => {
     const { url, child } = await startGatewayProcess({ CLIENT_CONNECTIONS: String(clients) })
     child.kill('SIGSTOP')
-    let connected = 0
-    const sockets = Array.from({ length: clients }, () => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
-        connected += 1
-      })
-      return socket.on('error', () => {})
-    })
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy()
-    })
+    const all = Array.from({ length: clients }, () => new RawConnection(url))
     // What the kernel drops tries again after a second, after three, and so on, and would be dropped again.
-    await until(() => connected === clients, `all clients to be connected`)
+    await Promise.all(all.map(({ socket }) => once(socket, 'connect')))
     child.kill('SIGCONT')
-    sockets[clients - 1]?.write('GET /v3/pairs HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')
-    const [answer] = (await once(sockets[clients - 1] ?? process, 'data')) as [Buffer]
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /)
+    all.at(-1)?.write(get('/v3/pairs'))
+    expect((await all.at(-1)?.answer())?.status).toBe(200)
   })
 })
 

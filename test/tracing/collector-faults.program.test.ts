@@ -1,14 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { asking, counted, untilCounted } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { listening } from '../support/machine/listening.ts'
 import { inEnvironment, startCollector } from '../support/observing/collector.ts'
 import { traced } from './support.ts'
-
-afterEach(killPrograms)
 
 const dropped = 'quotegate_trace_spans_dropped_total'
 
@@ -17,9 +16,7 @@ test.each(['refuses connections', 'says nothing'])(
   async (how) => {
     const port = await freePort()
     // It accepts connections, and that is all.
-    const silent = createServer((socket) => onTestFinished(() => void socket.destroy()))
-    if (how === 'says nothing') await new Promise<void>((done) => silent.listen(port, '127.0.0.1', done))
-    onTestFinished(() => void silent.close())
+    if (how === 'says nothing') await listening(createServer(), port)
     const { gateway } = await traced({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` })
     for (let asked = 1; asked <= 20; asked += 1) expect((await asking(gateway.url, '0.1')).status).toBe(200)
     const beganMs = performance.now()

@@ -2,7 +2,8 @@ import { createPrivateKey } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
+import { errorOf } from '../config/support.ts'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { ask } from '../support/clients/quotes.ts'
@@ -70,14 +71,9 @@ describe('an upstream that asks for a certificate', { tags: ['openssl'] }, () =>
 })
 
 function problemsOf(given: Record<string, SettingValue>): Record<string, string> {
-  try {
-    loadConfig({ SWAP_BASE_URL: 'https://swap.example', ...given })
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    expect(error.message).not.toMatch(/^[A-Za-z0-9+/=]{64}$/m)
-    return Object.fromEntries(error.problems.map(({ name, expected }) => [name, expected]))
-  }
-  return {}
+  const { message = '', problems = [] } = errorOf({ SWAP_BASE_URL: 'https://swap.example', ...given }) ?? {}
+  expect(message).not.toMatch(/^[A-Za-z0-9+/=]{64}$/m)
+  return Object.fromEntries(problems.map(({ name, expected }) => [name, expected]))
 }
 
 const says = (text: string) => expect.stringContaining(text)

@@ -7,7 +7,7 @@ import {
   valuesOf,
   withoutHopByHop,
 } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 
@@ -51,8 +51,7 @@ describe('the headers of an answer', () => {
       socket.write(Buffer.from('HTTP/1.1 200 OK\r\nX-Latin: \xe9\r\nContent-Length: 2\r\n\r\n', 'latin1'))
     })
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get)
+    const client = new RawConnection(gateway.url, get)
     // Without a body yet the head has to be on its way: an event stream may say nothing for a long time.
     await until(() => client.received.includes('\r\n\r\n'), 'the head')
     expect(client.received.toString('latin1')).toContain('X-Latin: \xe9\r\n')
@@ -130,13 +129,11 @@ describe('the body of an answer', () => {
 
 describe('an answer without a body', () => {
   test('to HEAD keeps the length that GET would have, and the connection serves the next request', async () => {
-    const upstream = await recordingUpstream((_request, response) => {
+    const { upstream, gateway } = await recordedGateway({}, (_request, response) => {
       response.sendDate = false
       response.writeHead(200, ['Content-Length', '1234', 'ETag', '"x"']).end()
     })
-    const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get.replace('GET', 'HEAD').repeat(2))
+    const client = new RawConnection(gateway.url, get.replace('GET', 'HEAD').repeat(2))
     for (const _ of [1, 2]) {
       const answer = await client.answer({ toHead: true })
       expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Length', '1234', 'ETag', '"x"'])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, rawUpstream, recordedGateway } from '../support/gateways/between.ts'
 
 // Which headers are left of any is the property of test/http/headers.test.ts.
 
@@ -56,10 +56,9 @@ describe('Connection', () => {
   })
 
   test("close from the upstream leaves the client's connection open", async () => {
-    const upstream = await recordingUpstream((_request, response) => {
+    const { gateway } = await recordedGateway({}, (_request, response) => {
       response.writeHead(200, { Connection: 'close' }).end('ok')
     })
-    const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
     for (const _ of [1, 2]) {
       client.write('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')

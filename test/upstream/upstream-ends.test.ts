@@ -1,20 +1,8 @@
 import type { Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { Events } from '../../src/events.ts'
-import { Upstream } from '../../src/upstream/upstream.ts'
+import { describe, expect, test } from 'vitest'
 import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
-
-const limits = {
-  connectTimeoutMs: 1_000,
-  headersTimeoutMs: 1_000,
-  bodyTimeoutMs: 1_000,
-  connections: 1,
-  queue: 10,
-  retries: 0,
-  breakerFailures: 100,
-  breakerOpenMs: 1_000,
-}
+import { edgeTo } from '../support/gateways/edge.ts'
 
 /**
  * undici takes the end or the reset of a connection for the end of an answer with `Connection: close`, and asserts that
@@ -27,16 +15,10 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
     socket = accepted
     onRequest(accepted)
   })
-  const subject = new Upstream({
-    name: 'payments',
-    baseUrl: upstream.url,
-    limits,
-    events: new Events(),
-  })
-  onTestFinished(() => subject.close())
+  const edge = await edgeTo(upstream.url, { connections: 1, retries: 0 }, { name: 'payments' })
   let received = 0
   return new Promise<{ end: string; received: number }>((resolve) => {
-    const call = subject.call(
+    const call = edge.upstream.call(
       { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       {
         head() {},
@@ -81,12 +63,10 @@ describe('an answer that ends with its connection', () => {
       socket.write(`${untilItsEnd}short`, () => setTimeout(() => socket.resetAndDestroy(), 50))
     })
     const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+    const client = new RawConnection(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
     await client.closed()
     expect((await client.answer()).whole).toBe(false)
-    const old = new RawConnection(gateway.url)
-    old.write('GET /checkouts HTTP/1.0\r\n\r\n')
+    const old = new RawConnection(gateway.url, 'GET /checkouts HTTP/1.0\r\n\r\n')
     await old.closed()
     await expect.poll(() => old.error).toMatchObject({ code: 'ECONNRESET' })
   })

@@ -15,6 +15,9 @@ export interface ParsedAnswer {
   informational: number[]
 }
 
+/** The bytes of a GET, whose path stands as it is. */
+export const get = (path = '/') => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+
 /** A client that is nothing but a socket, for what fetch and http.request would tidy up. */
 export class RawConnection {
   readonly socket: Socket
@@ -23,7 +26,8 @@ export class RawConnection {
   #wake: () => void = () => {}
   error: Error | undefined
 
-  constructor(url: string) {
+  /** `bytes`: what it sends as soon as it is connected. */
+  constructor(url: string, bytes: string | Buffer = '') {
     const { hostname, port } = new URL(url)
     this.socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
     this.socket.on('data', (chunk) => {
@@ -42,6 +46,7 @@ export class RawConnection {
     onTestFinished(() => {
       this.socket.destroy()
     })
+    if (bytes.length > 0) this.write(bytes)
   }
 
   get ended(): boolean {
@@ -107,8 +112,7 @@ export async function sendRaw(
 /** One request on a connection of its own. */
 export async function rawExchange(url: string, request: string | Buffer): Promise<ParsedAnswer> {
   const bytes = typeof request === 'string' ? Buffer.from(request, 'latin1') : request
-  const connection = new RawConnection(url)
-  connection.write(bytes)
+  const connection = new RawConnection(url, bytes)
   const answer = await connection.answer({ toHead: /^HEAD /.test(bytes.toString('latin1', 0, 5)) })
   connection.socket.destroy()
   return answer

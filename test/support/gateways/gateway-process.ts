@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { onTestFinished } from 'vitest'
 import { type ListeningProgram, startListening } from './program.ts'
 
 export interface GatewayProcess extends ListeningProgram {
@@ -10,13 +9,10 @@ export interface GatewayProcess extends ListeningProgram {
   forgetPeak(): void
 }
 
-/** A gateway in a process of its own, which ends with its test, and whose memory can be watched. */
+/** A gateway in a process of its own, whose memory can be watched. */
 export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
   const program = await startListening(settings)
   const { pid } = program.child
-  onTestFinished(() => {
-    program.child.kill('SIGKILL')
-  })
   const field = (name: string) => {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { watchProgram } from './program.ts'
 
 const index = fileURLToPath(new URL('../../../src/index.ts', import.meta.url))
 
@@ -7,18 +8,12 @@ const index = fileURLToPath(new URL('../../../src/index.ts', import.meta.url))
 export async function outcomeOf(
   program: string,
   flags: string[] = [],
-): Promise<{ code: number; output: string }> {
+): Promise<{ code: number | null; output: string }> {
   const source = `import { createGateway } from ${JSON.stringify(index)}\n${program}`
   const parameters = [...flags, '--import', 'tsx', '--input-type=module', '-e', source]
   const child = spawn(process.execPath, parameters, {
     cwd: fileURLToPath(new URL('../../..', import.meta.url)),
-    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-  const code = await new Promise<number>((resolve) => child.once('close', resolve))
-  return { code, output }
+  const { code, stdout, stderr } = await watchProgram(child).exit
+  return { code, output: stdout + stderr }
 }

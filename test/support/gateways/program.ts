@@ -1,6 +1,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
 import { environment } from '../machine/environment.ts'
 import { environmentWith } from './limits.ts'
 
@@ -23,7 +24,10 @@ export interface RunningProgram {
 
 const running = new Set<ChildProcess>()
 
-/** Starts the built program with these settings alone: of the environment of the tests it has PATH and the lane. */
+/**
+ * Starts the built program, for no longer than its test, with these settings alone: of the environment of the tests it
+ * has PATH and the lane.
+ */
 export function startProgram(
   flags: readonly string[],
   settings: Record<string, string> = {},
@@ -34,9 +38,10 @@ export function startProgram(
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
-  return watchProgram(
-    spawn(file, parameters, { env: { PATH: environment().PATH, ...environmentWith(settings) } }),
-  )
+  const env = { PATH: environment().PATH, ...environmentWith(settings) }
+  const child = spawn(file, parameters, { env })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return watchProgram(child)
 }
 
 export interface ListeningProgram extends RunningProgram {
@@ -57,7 +62,7 @@ export async function startListening(
   return { ...program, url, operationsUrl }
 }
 
-/** Gathers what a program says, and makes sure that it does not outlive its test. */
+/** Gathers what a program says. */
 export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProgram {
   running.add(child)
   const output = { stdout: '', stderr: '' }
