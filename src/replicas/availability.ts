@@ -81,6 +81,10 @@ export class Availability {
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
+    // One of a Cluster, whose client sends again over the next connection what that one has not answered.
+    client.on('-node', () => {
+      this.connectionsEnded += 1
+    })
     client.on('ready', () => this.#greet())
     client.connect().catch(() => {})
   }

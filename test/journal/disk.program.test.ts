@@ -245,3 +245,12 @@ test('what is written is synced within a second, and until then the facts say up
   await until(() => journal.facts.syncedAtMs > noon, 'the sync')
   expect(journal.facts.syncedAtMs).toBe(noon + 7)
 })
+
+test('what is forgotten as soon as it is written, with its segment, counts as synced', async () => {
+  const clock = clockAt(noon)
+  const { journal } = await opened(newFolder(), { retentionMs: 0, clock })
+  journal.append({ kind: 'used', quote: { id: 'q', expiresAtMs: 0 } })
+  await untilWritten({ journal })
+  clock.advance(7)
+  await until(() => journal.facts.syncedAtMs === noon + 7, 'nothing to be left to sync', 5_000)
+})

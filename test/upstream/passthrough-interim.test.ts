@@ -7,7 +7,7 @@ import { gatewayTo, rawUpstream, until } from '../support/gateways/between.ts'
 
 const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const kept = 'Link: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\n'
-const hints = `HTTP/1.1 103 Early Hints\r\n${kept}Connection: X-Gone\r\nX-Gone: 1\r\nKeep-Alive: timeout=1\r\n\r\n`
+const hints = `HTTP/1.1 103 Early Hints\r\n${kept}Connection: X-Gone\r\nX-Gone: 1\r\nContent-Length: 5\r\nKeep-Alive: timeout=1\r\n\r\n`
 const others = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 199 Any Thing\r\nA: b\r\n\r\n'
 
 async function exchange(request: string, answer: (socket: Socket) => void): Promise<string> {

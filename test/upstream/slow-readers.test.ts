@@ -7,10 +7,16 @@ import { SlowReaders } from '../../src/upstream/slow-readers.ts'
 class HeldUp extends EventEmitter {
   destroyed = false
   writableNeedDrain = true
-  readonly req: { method: string }
+  readonly headersSent = true
+  /** Of an HTTP/1.0 client, to which the end of the connection is the end of the answer. */
+  wasReset = false
+  readonly req
   constructor(method: string) {
     super()
-    this.req = { method }
+    const resetAndDestroy = () => {
+      this.wasReset = true
+    }
+    this.req = { method, httpVersionMinor: 0, socket: { resetAndDestroy } }
   }
   destroy(): void {
     this.destroyed = true
@@ -51,7 +57,7 @@ test('a client that takes no byte for stallMs is cut, one that takes some now an
     if (looks % 3 === 0) heldUp(slow)
     seen.look()
   }
-  expect([stalled.destroyed, slow.destroyed]).toEqual([true, false])
+  expect([stalled.destroyed, slow.destroyed, stalled.wasReset]).toEqual([true, false, true])
   slow.destroy()
   seen.look()
   expect(seen.isOver).toBe(true)
@@ -69,5 +75,6 @@ test('while others wait, those that read a GET at less than 64 KiB a second for 
     seen.look()
     const isCut = othersWait ? [true, true, true, false, false, false] : Array(6).fill(false)
     expect(all.map(({ destroyed }) => destroyed)).toEqual(isCut)
+    expect(all.map(({ wasReset }) => wasReset)).toEqual(isCut)
   }
 })
