@@ -77,7 +77,7 @@ export class Availability {
     client.on('close', () => {
       this.connectionsEnded += 1
       this.#isGreeted = false
-      // The next one is greeted. To end it while it asks a Sentinel would end the client for good.
+      // The next one is greeted. To end it while it asks a Sentinel would end the client permanently.
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })

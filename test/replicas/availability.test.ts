@@ -26,7 +26,7 @@ test('a Cluster of which one master was away is greeted again: it does not say a
   expect(availability.connectionsEnded).toBe(1)
 })
 
-// To end a connection that is being made ended the client for good, where a Sentinel was asked for the master.
+// To end a connection that is being made ended the client permanently, where a Sentinel was asked for the master.
 test('a replica is left for its master, unless the connection to it has ended by then', async () => {
   const replica = Object.assign(new Error('READONLY no writes'), { name: 'ReplyError' })
   const [left, ended] = [await connected(replica), await connected(replica)]
