@@ -275,7 +275,7 @@ function readToEnd(request: IncomingMessage, done: () => void): void {
   request.resume()
 }
 
-/** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer, so only a reset shows that it is incomplete. */
+/** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer: only a reset shows that it is incomplete. */
 export function cutOff(response: ServerResponse): void {
   try {
     if (response.headersSent && response.req.httpVersionMinor === 0) response.req.socket.resetAndDestroy()

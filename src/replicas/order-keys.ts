@@ -8,8 +8,8 @@ const tokenLength = 22
 
 /**
  * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. Of a key that is not free: its
- * text, and what is left of its time. A client of a cluster runs it again where its connection ends before the answer, perhaps
- * after the outcome was written.
+ * text, and what is left of its time. The client of a Cluster runs it again where its connection ends before the answer,
+ * perhaps after the outcome was written.
  */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `

@@ -56,8 +56,8 @@ function isQuoteOrLock(answer: unknown): boolean {
 /**
  * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this was
  * sent, ARGV[4] ms of serving were left, until ARGV[5] by the store's clock or a little earlier, and an order for it was
- * to be refused after ARGV[6] ms. However long this took on its way, it is served no longer and refused no earlier. A live
- * one with a later expiry stays: its call had the lock after this one had lost it.
+ * to be refused after ARGV[6] ms. However long this took on its way, it is served no longer and refused no earlier. A
+ * live one with a later expiry stays: its call had the lock after this one had lost it.
  */
 export const setScript = createScript(`${start}
 local expires, keptUntil = unpack(redis.call('HMGET', KEYS[1], 'expires', 'servedUntil'))
