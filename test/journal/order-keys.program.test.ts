@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock, systemTimers } from '../../src/clock.ts'
@@ -138,8 +149,9 @@ describe('the file of the keys', () => {
 
   it('is waited for a second at most while the disk hangs, and then no more until it works again', async () => {
     const folder = newFolder()
+    const fresh = join(folder, 'keys.ndjson.new')
     // Who opens it to write waits for a reader.
-    execFileSync('mkfifo', [join(folder, 'keys.ndjson.new')])
+    execFileSync('mkfifo', [fresh])
     const waits: number[] = []
     const { file } = await keyFile(folder, undefined, {
       ...systemTimers,
@@ -151,7 +163,12 @@ describe('the file of the keys', () => {
     await file.claim('one', '"claimed"')
     await file.claim('two', '"claimed"')
     expect(waits).toEqual([1_000])
-    readFileSync(join(folder, 'keys.ndjson.new'))
+    // The disk works again.
+    const reader = openSync(fresh, constants.O_RDONLY | constants.O_NONBLOCK)
+    onTestFinished(() => closeSync(reader))
+    rmSync(fresh)
+    const path = join(folder, 'keys.ndjson')
+    await until(() => existsSync(path), 'the file')
   })
 
   it('is written again when it is twice what is alive in it', async () => {
