@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createPartition, type PartitionClient } from '../../src/client/partition.ts'
+import { createPartition, isAddress, type PartitionClient } from '../../src/client/partition.ts'
 
 const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
 const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
@@ -13,6 +13,7 @@ it('a partition by ip is one address, and does not exist for a client with an un
   expect(byAddress(client, [])).toBe(byAddress(untrusted('203.0.113.7'), japan))
   expect(byAddress(client, [])).not.toBe(byAddress(trusted('203.0.113.8'), []))
   expect(byAddress(trusted(), [])).toBeUndefined()
+  expect([byAddress(client, []), byAddress(trusted(), [])].map(isAddress)).toEqual([true, false])
 })
 
 describe('a partition by headers', () => {

@@ -12,7 +12,7 @@ import {
   statSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock, systemTimers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
@@ -21,11 +21,8 @@ import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms } from '../support/gateways/program.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 import { newFolder, startOn } from './disk-support.ts'
-
-afterEach(killPrograms)
 
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
 const order = (url: string, key: string) =>

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
@@ -8,11 +8,9 @@ import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, startListening } from '../support/gateways/program.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { valkey } from '../support/stores/valkey.ts'
-
-afterEach(killPrograms)
 
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
 const order = (gateway: { url: string }, key: string) =>

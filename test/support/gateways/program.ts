@@ -22,8 +22,6 @@ export interface RunningProgram {
   exit: Promise<Exit>
 }
 
-const running = new Set<ChildProcess>()
-
 /**
  * Starts the built program, for no longer than its test, with these settings alone: of the environment of the tests it
  * has PATH and the lane.
@@ -64,7 +62,6 @@ export async function startListening(
 
 /** Gathers what a program says. */
 export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProgram {
-  running.add(child)
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
@@ -73,10 +70,7 @@ export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProg
     })
   }
   const exit = new Promise<Exit>((resolve) => {
-    child.once('close', (code) => {
-      running.delete(child)
-      resolve({ code, ...output })
-    })
+    child.once('close', (code) => resolve({ code, ...output }))
   })
   return {
     child,
@@ -94,8 +88,4 @@ export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProg
         look()
       }),
   }
-}
-
-export function killPrograms(): void {
-  for (const child of running) child.kill('SIGKILL')
 }
