@@ -33,7 +33,9 @@ describeInBrowser('the console', () => {
     await page.locator('#quotes [data-role="empty"]').waitFor()
     const drawn = await page.evaluate<[number, number][]>('drawn')
     expect(drawn.length).toBeGreaterThan(3)
-    expect(drawn).toEqual(drawn.toSorted(([left], [right]) => right - left))
+    // What the gateway says anew may be a tenth of a second more.
+    const isMore = ([left]: [number, number], at: number) => left > (drawn[at - 1]?.[0] ?? left) + 0.11
+    expect(drawn.filter(isMore)).toEqual([])
     const [[first, wide] = [0, 0]] = drawn
     const [last, narrow] = drawn.at(-1) ?? [0, 0]
     expect([last < first, narrow < wide]).toEqual([true, true])
