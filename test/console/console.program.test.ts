@@ -33,7 +33,7 @@ describeInBrowser('the console', () => {
     await page.locator('#quotes [data-role="empty"]').waitFor()
     const drawn = await page.evaluate<[number, number][]>('drawn')
     expect(drawn.length).toBeGreaterThan(3)
-    // What the gateway says anew may be a tenth of a second more.
+    // What the gateway says next may be a tenth of a second more.
     const isMore = ([left]: [number, number], at: number) => left > (drawn[at - 1]?.[0] ?? left) + 0.11
     expect(drawn.filter(isMore)).toEqual([])
     const [[first, wide] = [0, 0]] = drawn
