@@ -297,9 +297,11 @@ export class DiskJournal {
   async #syncCurrent(): Promise<boolean> {
     await this.#left
     const current = this.#current
-    // What was written is forgotten, and its segment removed.
-    if (current === undefined) this.#synced = this.#writes
-    if (current === undefined) return true
+    if (current === undefined) {
+      // What was written is forgotten, and its segment removed.
+      this.#synced = this.#writes
+      return true
+    }
     // What is written meanwhile is for the next sync.
     const writes = this.#writes
     const upToMs = this.#writtenUpToMs
