@@ -15,6 +15,5 @@ test('where pino-pretty is not installed, lines for a terminal are JSON', async 
   expect(JSON.parse(destination.read())).toMatchObject({ level: 'info', msg: 'listening' })
 })
 
-test('LOG_FORMAT=pretty without pino-pretty says what to install', async () => {
-  await expect(createLogger({ level: 'info', format: 'pretty' })).rejects.toThrow(/needs pino-pretty/)
-})
+test('LOG_FORMAT=pretty without pino-pretty says what to install', () =>
+  expect(createLogger({ level: 'info', format: 'pretty' })).rejects.toThrow(/needs pino-pretty/))

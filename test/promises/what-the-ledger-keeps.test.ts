@@ -4,6 +4,14 @@ import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, untilCounted } from '../support/clients/quotes.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
+/** Given by a provider that is set so, whose answer the cache does not keep, and says why. */
+const notKept = (provider: Partial<OrderStage['provider']>, why: RegExp) => async (stage: OrderStage) => {
+  Object.assign(stage.provider, provider)
+  const given = await stage.quote()
+  expect(given.cacheStatus).toMatch(why)
+  return given
+}
+
 type Way = [what: string, settings: Record<string, number>, give: (stage: OrderStage) => Promise<GivenQuote>]
 
 describe('an order is judged by every quote that a client was given: one that was', () => {
@@ -37,35 +45,16 @@ describe('an order is judged by every quote that a client was given: one that wa
         return second
       },
     ],
-    [
-      'not to be cached',
-      {},
-      async ({ provider, quote }) => {
-        provider.quoteHeaders = ['Vary', '*']
-        const given = await quote()
-        expect(given.cacheStatus).toMatch(/vary/)
-        return given
-      },
-    ],
+    ['not to be cached', {}, notKept({ quoteHeaders: ['Vary', '*'] }, /vary/)],
     [
       'too large to be cached',
       { quoteBytes: 1_024 },
-      async ({ provider, quote }) => {
-        provider.quote = { note: 'x'.repeat(2_000) }
-        const given = await quote()
-        expect(given.cacheStatus).toMatch(/too-large/)
-        return given
-      },
+      notKept({ quote: { note: 'x'.repeat(2_000) } }, /too-large/),
     ],
     [
       'too near its end to be cached, by the Date of its answer',
       {},
-      async ({ provider, quote }) => {
-        Object.assign(provider, { offsetMs: 30_000, lifeMs: 1_000 })
-        const given = await quote()
-        expect(given.cacheStatus).toMatch(/expired/)
-        return given
-      },
+      notKept({ offsetMs: 30_000, lifeMs: 1_000 }, /expired/),
     ],
     [
       'pushed out of the cache by others, and ordered already',

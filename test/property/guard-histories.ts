@@ -40,6 +40,8 @@ export type Step =
       partition?: string
       lifeMs: number
     }
+  /** More than lists of honest clients have room for, alike but for one thing. */
+  | ({ doing: 'crowd'; but: keyof typeof crowds; lifeMs: number } & Pick<Given, keyof typeof whose>)
   | ({ doing: 'odd' } & Untimed<Unreadable>)
   | { doing: 'wait'; ms: number }
   | ({ doing: 'order'; marginMs: number; othersKnown: boolean } & Ordered)
@@ -82,6 +84,18 @@ const requoted = fc.record({
   back: fc.nat(2),
   as: fc.constantFrom('later', 'later', 'elsewhere', 'sooner'),
   partition,
+  lifeMs,
+})
+const crowds = {
+  price: (at: number) => ({ to: `289.3${at}` }),
+  taken: (at: number) => ({ from: `0.1000${at}` }),
+  asked: (at: number) => ({ from: `0.1000000000000000${at}`, requested: `0.1000000000000000${at}` }),
+  client: (at: number) => ({ partition: `c${at}` }),
+}
+const crowd = fc.record({
+  doing: doing('crowd'),
+  but: fc.constantFrom('price', 'taken', 'asked', 'client'),
+  ...whose,
   lifeMs,
 })
 const odd = fc.record({ doing: doing('odd'), requested: from, stated: seldom(from), ...whose })
@@ -138,6 +152,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: quoted },
   { weight: 1, arbitrary: requoted as fc.Arbitrary<Step> },
   { weight: 1, arbitrary: odd },
+  { weight: 1, arbitrary: crowd as fc.Arbitrary<Step> },
   { weight: 2, arbitrary: waited },
   { weight: 4, arbitrary: ordered },
 )
@@ -161,6 +176,7 @@ export const history = fc.oneof(fc.array(step, length), fc.array(marketStep, len
 export const crowdedHistory = fc.tuple(quoted, history).map(([first, others]) =>
   [first, ...others].map((one): Step => {
     if (one.doing === 'quote') return { ...one, lifeMs: 30_000, isAhead: false }
+    if (one.doing === 'crowd') return { ...one, lifeMs: 30_000 }
     return one.doing === 'requote' ? { ...one, lifeMs: 30_000, as: 'later' } : one
   }),
 )
@@ -225,7 +241,12 @@ export function play(steps: readonly Step[], entries: number, judged: (one: Judg
   for (const one of steps) {
     clock.advance(1)
     if (one.doing === 'wait') clock.advance(one.ms)
-    else if (one.doing === 'odd') relay({ ...one, givenAtMs: clock.nowMs() })
+    else if (one.doing === 'crowd') {
+      const { but, lifeMs, ...others } = one
+      const alike = { ...others, from: '0.1', requested: '0.1', to: '289.35' }
+      for (let at = 10; at < 80; at += 1)
+        give(withTimes({ ...alike, id: `${but}${at}`, ...crowds[but](at) }, lifeMs))
+    } else if (one.doing === 'odd') relay({ ...one, givenAtMs: clock.nowMs() })
     else if (one.doing === 'quote') {
       const quote = { ...one, requested: requestedFor(one) }
       give(withTimes(quote, one.lifeMs, one.isAhead ? edgeAheadMs : 0))

@@ -181,6 +181,20 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
   await Promise.all(clicks)
 }
 
+const kept = '{"digest":"d","status":201,"reason":"","rawHeaders":["A","b"],"body":"eA==",'
+test.each([
+  ...['{', 'null', '{"state":"large"}', '{"digest":"d"}', '{"digest":"d","state":"toString"}'],
+  ...[`${kept}"digest":1}`, `${kept}"status":201.5}`, `${kept}"reason":1}`, `${kept}"body":[1]}`],
+  ...[`${kept}"rawHeaders":"A"}`, `${kept}"rawHeaders":[1]}`],
+])('an order of which a keeper says %s has an outcome that is not known', async (text) => {
+  const keeper: KeyKeeper = { claim: async () => ({ text, ageMs: 0 }), settle: async () => {} }
+  const parts = { clock: completeClock({ nowMs: () => 0 }), events: new Events() }
+  const keys = new OrderKeys({ salt: '', keepers: [keeper], orderMs, ...parts })
+  const order = { key: 'k', headers: [], bytes: Buffer.from('b'), terms: undefined }
+  const sent = keys.once({ target: '/v3/orders/float', outcome: undefined }, order, expect.unreachable)
+  await expect(sent).rejects.toMatchObject({ slug: 'order-outcome-unknown' })
+})
+
 describe('the provider sees the order of each key once, and what was answered once is answered alike, at', () => {
   test.each([
     'two replicas and a store',
