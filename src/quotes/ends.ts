@@ -19,6 +19,7 @@ interface DatedAnswer {
   readonly date: string | undefined
   readonly age: string | undefined
   readonly receivedAtMs: number
+  readonly sentAtMs: number
   readonly sentSteadyMs: number
   readonly receivedSteadyMs: number
 }
@@ -56,7 +57,7 @@ export class Ends {
 
   /** Undefined: no witness is left. By each of them the quote was over when it came, or lives for more than a day. */
   endOf(answer: DatedAnswer, expiryMs: number): End | undefined {
-    const { receivedAtMs, sentSteadyMs } = answer
+    const { receivedAtMs, sentAtMs, sentSteadyMs } = answer
     const wallAheadMs = receivedAtMs - answer.receivedSteadyMs
     const dateMs = readDate(answer)
     const isOursRight = this.#agrees(answer, dateMs)
@@ -71,7 +72,8 @@ export class Ends {
     const byDate = isLife(lifeMs)
     if (!byWall && !byDate) return undefined
     if (isOursRight || !byDate) return end(expiryMs, expiryMs)
-    const dateServesMs = sentSteadyMs + wallAheadMs + lifeMs - cutMs - lagMs
+    // By the clock that saw more of the call: while a machine sleeps its steady clock stands.
+    const dateServesMs = Math.min(sentAtMs, sentSteadyMs + wallAheadMs) + lifeMs - cutMs - lagMs
     const dateRefusesMs = receivedAtMs + lifeMs
     if (!byWall) return end(dateServesMs, dateRefusesMs)
     const firstMs = Math.min(expiryMs, dateRefusesMs)
@@ -109,8 +111,10 @@ function isLife(ms: number): boolean {
 
 /** Undefined: the answer has no readable `Date`, or it is out of a cache, its `Date` with it (RFC 9111 5.1). */
 function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {
-  // An Age that is not a number still says that the answer has an age.
-  return date !== undefined && /^0+(?:\n0+)*$/.test(age) ? readHttpDate(date, receivedAtMs) : undefined
+  // An Age that is not a number still says that the answer has an age. A value ends before the blanks behind it.
+  return date !== undefined && /^\s*0+\s*(?:\n\s*0+\s*)*$/.test(age)
+    ? readHttpDate(date.trim(), receivedAtMs)
+    : undefined
 }
 
 const minuteMs = 60_000

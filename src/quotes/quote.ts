@@ -122,11 +122,9 @@ export class AnswerReader {
       return answer
     }
     answer.given = { quote, end }
-    const headAt = { nowMs: whole.receivedAtMs, steadyMs: whole.receivedSteadyMs }
-    const wasLive = serveLeftMs(end, headAt) > 0
-    // One that ended while its body came is asked for again. One that was over before is what the provider has.
-    if (wasLive) answer.end = end
-    if (!wasLive || serveLeftMs(end, at) <= 0) {
+    // One that ended on its way is asked for again. One that was over when it was sent for is what the provider has.
+    if (end.servedUntilMs > whole.sentAtMs) answer.end = end
+    if (serveLeftMs(end, at) <= 0) {
       answer.notKept = 'expired'
       return answer
     }
@@ -198,7 +196,8 @@ export interface Quote extends Omit<z.infer<typeof quoteWithoutExpiry>, 'expiry'
 
 /** `asked`: the canonical amount that the quote was asked for; without it, the quote may be for any amount. */
 export function readQuote(body: Buffer, asked?: string): QuoteReading {
-  const json = parseJson(body)
+  // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
+  const json = isUtf8(body) ? parseJson(body.toString('utf8')) : undefined
   if (json === undefined) return { reason: 'not-json' }
   const parsed = quoteWithoutExpiry.safeParse(json)
   if (!parsed.success) return { reason: 'not-a-quote' }
@@ -228,7 +227,8 @@ const quoteLookalike = z.object({
 export type QuoteLookalike = Pick<z.infer<typeof quoteLookalike>, 'pairId' | 'fromAmount'>
 
 function readLookalike(body: Buffer): QuoteLookalike | undefined {
-  return quoteLookalike.safeParse(parseJson(body)).data
+  // As its client may read it: without a byte order mark, and with another character for each broken byte.
+  return quoteLookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
 }
 
 /** Of an Amount, or of a number or text in its place. */
@@ -238,11 +238,9 @@ function amountIn(stated: unknown): string | undefined {
 }
 
 /** Repeated keys are not detected: the last one counts, as it does for the client that gets these bytes. */
-function parseJson(body: Buffer): unknown {
-  // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
-  if (!isUtf8(body)) return undefined
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(text)
   } catch {
     return undefined
   }

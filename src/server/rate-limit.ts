@@ -35,7 +35,7 @@ export class RateLimit {
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by, limiter } = this.#options
-    const { allowed, remaining, resetMs } = await limiter.take(this.#bucketOf(exchange))
+    const { allowed, remaining, resetMs } = await this.#take(exchange)
     const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
     exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
     if (allowed) return
@@ -47,6 +47,17 @@ export class RateLimit {
         `provider. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
     })
+  }
+
+  /** Its failure is ours, and says that nothing was sent. */
+  async #take(exchange: Exchange): ReturnType<RateLimiter['take']> {
+    try {
+      return await this.#options.limiter.take(this.#bucketOf(exchange))
+    } catch (cause) {
+      const detail =
+        'The rate limiter failed, and nothing was sent. The log has the error under this request id.'
+      throw new Problem('internal-error', { detail, retryable: true, cause })
+    }
   }
 
   #bucketOf(exchange: Exchange): string {

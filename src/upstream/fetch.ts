@@ -1,4 +1,4 @@
-import { type Clock, PatientTimer } from '../clock.ts'
+import { type Clock, lookAt, type Now, PatientTimer } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
 import type { Upstream } from './upstream.ts'
@@ -9,7 +9,8 @@ export interface WholeAnswer {
   reason: string
   rawHeaders: string[]
   body: Buffer
-  /** Our steady clock just before the request was sent, and both clocks when the head of the answer was received. */
+  /** Both of our clocks just before the request was sent, and when the head of the answer was received. */
+  sentAtMs: number
   sentSteadyMs: number
   receivedAtMs: number
   receivedSteadyMs: number
@@ -67,7 +68,7 @@ class Answer implements Receiver {
   readonly #options: FetchOptions
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
-  #sentSteadyMs: number | undefined
+  #sent: Now | undefined
   /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
@@ -87,20 +88,22 @@ class Answer implements Receiver {
     const { clock } = this.#options
     if (clock.timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
     this.#options.sent?.()
-    this.#sentSteadyMs = clock.steadyMs()
+    this.#sent = lookAt(clock)
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
-    const { clock } = this.#options
+    const received = lookAt(this.#options.clock)
+    const sent = this.#sent ?? received
     const head: WholeAnswer = {
       status,
       reason,
       rawHeaders,
       body: noBytes,
-      sentSteadyMs: this.#sentSteadyMs ?? 0,
-      receivedAtMs: clock.nowMs(),
-      receivedSteadyMs: clock.steadyMs(),
+      sentAtMs: sent.nowMs,
+      sentSteadyMs: sent.steadyMs,
+      receivedAtMs: received.nowMs,
+      receivedSteadyMs: received.steadyMs,
     }
     this.#options.answerBegan?.(head)
     this.#head = head
@@ -126,12 +129,12 @@ class Answer implements Receiver {
 
   /** Its time is over. */
   tooLate(): UpstreamFailure {
-    const fault = this.#sentSteadyMs === undefined ? 'connection_timeout' : 'http_response_timeout'
+    const fault = this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'
     return this.#failure(fault, `no whole answer in ${this.#options.totalTimeoutMs} ms`)
   }
 
   #failure(fault: UpstreamFault, what: string): UpstreamFailure {
-    const maybeSeen = this.#sentSteadyMs !== undefined
+    const maybeSeen = this.#sent !== undefined
     return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause: new Error(what) })
   }
 }

@@ -21,7 +21,8 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
   /** How far the wall clock was set. */
   const wall = { setByMs: 0 }
   const startMs = clock.nowMs()
-  const provider = { offsetMs: 0, orderOffsetMs: 0, lifeMs }
+  /** `tripMs`, `sleepMs`: how long the next answer is under way, and this machine sleeps meanwhile. */
+  const provider = { offsetMs: 0, orderOffsetMs: 0, lifeMs, tripMs: 0, sleepMs: 0 }
   const upstream = await recordingUpstream(({ method }, response) => {
     if (method === 'POST') {
       const date = new Date(clock.nowMs() + provider.orderOffsetMs).toUTCString()
@@ -31,6 +32,10 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
     const nowMs = clock.nowMs() + provider.offsetMs
     const body = quoteBody({ expiry: nowMs + provider.lifeMs })
     giveQuote(response, body, ['Date', new Date(nowMs).toUTCString()])
+    const { tripMs, sleepMs } = provider
+    clock.advance(tripMs)
+    wall.setByMs += sleepMs
+    Object.assign(provider, { offsetMs: provider.offsetMs + sleepMs, tripMs: 0, sleepMs: 0 })
   })
   const log = await keptLog(level)
   const gateway = await gatewayWith(
@@ -99,6 +104,16 @@ describe('no quote is served after its expiry, by our clock: a cached quote', ()
     expect(await how()).toBe('fwd=uri-miss stored')
   })
 })
+
+it.each([{ tripMs: lifeMs + 1 }, { sleepMs: 40_000 }])(
+  'a quote that ended before its head came is asked for again: %j',
+  async (way) => {
+    const { provider, how, upstream } = await timed()
+    Object.assign(provider, way)
+    expect(await how()).toBe('fwd=uri-miss stored')
+    expect(upstream.requests).toHaveLength(2)
+  },
+)
 
 describe("no quote is served after its expiry, by the Date of its answer: the provider's clock", () => {
   it.each([30_000, -30_000, 3_600_000, -3_600_000])(

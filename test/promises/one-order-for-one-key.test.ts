@@ -15,8 +15,8 @@ const keyed = (key: string, ...more: string[]) => [`Idempotency-Key: ${key}`, 'A
 const series = (result: string) => `quotegate_order_keys_total{result="${result}"}`
 
 /** Orders to this path, and a provider whose answers may wait in `held` until they are let go. */
-async function keyStage(path: string, settings: Parameters<typeof orderStage>[0] = {}) {
-  const stage = await orderStage(settings)
+async function keyStage(path: string, ...how: Parameters<typeof orderStage>) {
+  const stage = await orderStage(...how)
   const held: ServerResponse[] = []
   const bytesOf = (key: string, ...more: string[]) => post(body, { path, headers: keyed(key, ...more) })
   return {
@@ -235,6 +235,19 @@ describe.each([floatPath, plainPath])(
       expect((await send()).status).toBe(201)
       expectProblem(await send('l'), 429, 'rate-limited')
       expect(valuesOf((await send()).rawHeaders, 'idempotent-replayed')).toEqual(['true'])
+    })
+
+    it('may be sent again if a rate limiter failed, because nothing was sent', async () => {
+      const taken = [{ allowed: true, remaining: 5, resetMs: 30_000 }]
+      const rateLimiter = {
+        perMinute: 10,
+        take: async () => taken.pop() ?? Promise.reject(new Error('away')),
+      }
+      const { send } = await keyStage(path, { RATE_LIMIT_PER_MINUTE: 10 }, { rateLimiter })
+      const statuses = [await send('k'), await send('l'), await send('l')].map(({ status }) => status)
+      expect(statuses).toEqual([201, 500, 500])
+      taken.push({ allowed: true, remaining: 4, resetMs: 30_000 })
+      expect((await send('l')).status).toBe(201)
     })
   },
 )

@@ -57,6 +57,8 @@ describe('no older quote refuses the order of a client that was given what canno
     ['whose expiry is not believed', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) * 2 }))],
     ['that was over when it came', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) - lifeMs }))],
     ['for another amount', changed((quote) => ({ ...quote, fromAmount: { assetId: 'ETH', value: '100' } }))],
+    ['behind a byte order mark', (response, body) => response.end(`\ufeff${body}`)],
+    ['that is not UTF-8', (response, body) => response.end(body.replace('{', '{"a":"\xe9",'), 'latin1')],
     ['that names no id', changed(({ id: _, ...quote }) => quote)],
     ['with another status', changed((quote) => quote, 203)],
     ['in a content coding', plain(200, 'bytes', coded)],

@@ -84,8 +84,9 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
     const cut = shown === undefined ? undefined : Math.floor((shown - random() * 250) / 1_000) * 1_000
     const age = ageOf(random)
     const date = cut === undefined ? undefined : new Date(cut).toUTCString()
-    const times = { sentSteadyMs: steadyMs(sentMs), receivedSteadyMs: steadyMs(receivedMs) }
-    const end = ends.endOf({ date, age, ...times, receivedAtMs: nowMs(receivedMs) }, expiresAtMs)
+    const sent = { sentAtMs: nowMs(sentMs), sentSteadyMs: steadyMs(sentMs) }
+    const received = { receivedAtMs: nowMs(receivedMs), receivedSteadyMs: steadyMs(receivedMs) }
+    const end = ends.endOf({ date, age, ...sent, ...received }, expiresAtMs)
     yield {
       sentMs,
       receivedMs,
@@ -326,15 +327,15 @@ it.each([
   [undefined, true],
   ['0', true],
   ['000', true],
-  ['0\n00', true],
+  [' 0\t\n00 ', true],
   ['7', false],
   ['07', false],
   ['0\n7', false],
   ['0 s', false],
   ['', false],
 ])('the Date of an answer with the Age %j is a witness: %s', (age, isWitness) => {
-  const date = new Date(startMs + 20 * seconds).toUTCString()
-  const times = { receivedAtMs: startMs, sentSteadyMs: 0, receivedSteadyMs: 0 }
+  const date = `${new Date(startMs + 20 * seconds).toUTCString()} `
+  const times = { receivedAtMs: startMs, sentAtMs: startMs, sentSteadyMs: 0, receivedSteadyMs: 0 }
   const end = new Ends({ note() {} }).endOf({ date, age, ...times }, startMs + 30 * seconds)
   expect(end && end.servedUntilMs - startMs).toBe((isWitness ? 8.75 : 30) * seconds)
 })
