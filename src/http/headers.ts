@@ -204,28 +204,32 @@ export function isCaching(lowerCaseName: string): boolean {
   return cachingHeaders.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
 }
 
-const ofOneExchange = new Set(
-  `alt-svc b3 baggage cache-status cf-cache-status cf-ray cf-request-id content-length date
-  fly-request-id nel proxy-status report-to request-id retry-after sentry-trace server-timing
-  set-cookie set-cookie2 traceparent traceresponse tracestate uber-trace-id via x-amz-id-2 x-amz-request-id
-  x-azure-ref x-cache x-cache-hits x-cloud-trace-context x-correlation-id x-envoy-upstream-service-time
-  x-fastly-request-id x-ms-request-id x-rate-limit x-ratelimit x-request-id x-response-time x-runtime x-served-by
-  x-timer x-vercel-id`.split(/\s+/),
+const ofOneClient = new Set(
+  `b3 baggage cf-ray cf-request-id fly-request-id request-id sentry-trace set-cookie set-cookie2 traceparent
+  traceresponse tracestate uber-trace-id x-amz-id-2 x-amz-request-id x-azure-ref x-cloud-trace-context
+  x-correlation-id x-fastly-request-id x-ms-request-id x-request-id x-vercel-id`.split(/\s+/),
 )
-const ofOneExchangePrefixes = [
-  'ratelimit',
-  'x-ratelimit-',
-  'x-rate-limit-',
-  'x-amz-cf-',
-  'x-amzn-',
-  'x-b3-',
-  'x-trace',
-  'x-datadog-',
-]
+const ofOneClientPrefixes = ['x-amz-cf-', 'x-amzn-', 'x-b3-', 'x-trace', 'x-datadog-']
+
+/** Whether a header is about the request that brought the answer, or its client: its id, its trace, its address. */
+const isOfOneClient = memoize(
+  (lowerCaseName) =>
+    ofOneClient.has(lowerCaseName) ||
+    claimsClientAddress(lowerCaseName) ||
+    ofOneClientPrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
+)
+
+const ofOneExchange = new Set(
+  `alt-svc cache-status cf-cache-status content-length date nel proxy-status report-to retry-after server-timing via
+  x-cache x-cache-hits x-envoy-upstream-service-time x-rate-limit x-ratelimit x-response-time x-runtime x-served-by
+  x-timer`.split(/\s+/),
+)
+const ofOneExchangePrefixes = ['ratelimit', 'x-ratelimit-', 'x-rate-limit-']
 
 /** Whether a header describes only the exchange that brought the answer, and would be false in a later answer. */
 const isOfOneExchange = memoize(
   (lowerCaseName) =>
+    isOfOneClient(lowerCaseName) ||
     isCaching(lowerCaseName) ||
     ofOneExchange.has(lowerCaseName) ||
     ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
@@ -234,6 +238,11 @@ const isOfOneExchange = memoize(
 /** The headers that remain true in a later answer with the same body, to the same client or another. */
 export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
+}
+
+/** Those of an answer that several clients wait for, for a client whose request did not bring it. */
+export function othersHeaders(rawHeaders: readonly string[]): string[] {
+  return endToEndHeaders(rawHeaders, isOfOneClient)
 }
 
 /** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */

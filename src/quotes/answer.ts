@@ -1,7 +1,14 @@
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { answerInOneWrite, dateLine, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
-import { addLength, endToEndHeaders, headerValues, isCaching, ownRequestId } from '../http/headers.ts'
+import {
+  addLength,
+  endToEndHeaders,
+  headerValues,
+  isCaching,
+  othersHeaders,
+  ownRequestId,
+} from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { wireName } from '../server/swap-headers.ts'
@@ -60,15 +67,15 @@ export class QuoteWriter {
     const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
-    // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
-    let headers = [...all, 'Cache-Status', bypass]
+    // A shared answer came with another client's exchange, whose request id and trace are not for this client. What is
+    // not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
+    let headers = [...(how === 'collapsed' ? othersHeaders(all) : all), 'Cache-Status', bypass]
     if (answer.end !== undefined) {
       const ttl = this.#serve(pair, answer.end, at)
       const kept = how === 'collapsed' ? 'collapsed' : `stored; ttl=${ttl}`
       const cacheStatus = detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
       if (detail === undefined) exchange.outcome = { how, cacheStatus }
       const own = ownHeaders(ttl, cacheStatus)
-      // A shared quote came with another client's exchange, whose request id and trace are not for this client.
       const received = how === 'collapsed' ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]
     }

@@ -6,6 +6,7 @@ import { held } from '../support/gateways/held.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const statusOf = ({ headers }: Answered) => headers['cache-status']?.toString() ?? ''
+const ofOne = { 'X-Request-Id': 'another', Traceparent: 'another', 'X-Client-IP': '203.0.113.1' }
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
 const times = <Value>(count: number, value: Value) => Array<Value>(count).fill(value)
 
@@ -41,7 +42,7 @@ describe('requests for the same quote at the same time', () => {
   })
 
   it.each<[what: string, status: number, fail: (response: ServerResponse) => unknown]>([
-    ['an error answer', 503, (response) => response.writeHead(503, { 'Retry-After': '3' }).end('busy')],
+    ['an error answer', 503, (response) => response.writeHead(503, ofOne).end('busy')],
     // The provider's own word, and no failure of the call by time.
     ['a 504 of the provider', 504, (response) => response.writeHead(504).end('busy')],
     ['a reset', 502, (response) => response.socket?.resetAndDestroy()],
@@ -53,7 +54,10 @@ describe('requests for the same quote at the same time', () => {
     const answers = crowd(8)
     await joined(7)
     fail(first(waiting))
-    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(status)
+    const all = await Promise.all(answers)
+    for (const answer of all) expect(answer.status).toBe(status)
+    expect(new Set(all.map(({ headers }) => headers['x-request-id'])).size).toBe(8)
+    expect(all.filter(({ headers }) => headers.traceparent ?? headers['x-client-ip']).length).toBeLessThan(2)
     expect(upstream.requests).toHaveLength(1)
     upstream.answer((_request, response) => giveQuote(response))
     expect(statusOf(await ask(gateway.url))).toContain('stored')

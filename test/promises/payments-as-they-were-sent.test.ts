@@ -82,7 +82,7 @@ describe('the headers of a payments request', () => {
       'If-None-Match: "x"',
       'Max-Forwards: 3',
     ]
-    const { rawHeaders } = await forwarded(`${head('POST /checkouts', ...lines, 'Content-Length: 2')}{}`)
+    const { rawHeaders } = await forwarded(`${head('POST /checkouts', 'Content-Length: 02', ...lines)}{}`)
     const sent = [...lines, 'content-length: 2'].flatMap((line) => {
       const [name = '', ...rest] = line.split(':')
       return [name, rest.join(':').trim()]

@@ -48,7 +48,7 @@ describe('the headers of a quote', () => {
   const passing =
     `Date: Thu, 20 Nov 2025 15:17:21 GMT|Age: 7|Cache-Control: no-store|Expires: 0|Pragma: no-cache
     |RateLimit: "d";r=1|RateLimit-Policy: "d";q=1|X-RateLimit-Remaining: 1|X-Rate-Limit-Reset: 1|Retry-After: 1
-    |X-Request-Id: theirs|traceparent: 00|tracestate: a=1|CF-Ray: r|X-Amzn-Trace-Id: r|X-B3-TraceId: b
+    |X-Request-Id: theirs|traceparent: 00|tracestate: a=1|CF-Ray: r|X-Client-IP: 192.0.2.1|X-Amzn-Trace-Id: r|X-B3-TraceId: b
     |X-Correlation-Id: c|X-Cloud-Trace-Context: t|Server-Timing: db|Via: 1.1 cdn|X-Cache: HIT|Cache-Status: cdn; hit
     |CDN-Cache-Control: max-age=6|Surrogate-Control: max-age=6|X-Accel-Expires: 30`
       .split(/\s*\|/)
