@@ -112,7 +112,7 @@ function isLife(ms: number): boolean {
 /** Undefined: the answer has no readable `Date`, or it is out of a cache, its `Date` with it (RFC 9111 5.1). */
 function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {
   // An Age that is not a number still says that the answer has an age. A value ends before the blanks behind it.
-  return date !== undefined && /^\s*0+\s*(?:\n\s*0+\s*)*$/.test(age)
+  return date !== undefined && /^[ \t]*0+[ \t]*(?:\n[ \t]*0+[ \t]*)*$/.test(age)
     ? readHttpDate(date.trim(), receivedAtMs)
     : undefined
 }

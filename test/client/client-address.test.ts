@@ -54,9 +54,9 @@ describe('without a trusted peer', () => {
     },
   )
 
-  test.each(['172.32.0.1', '2001:db8::1'])('a header from elsewhere (%s) is not noted', (peer) => {
-    expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined()
-  })
+  test.each(['172.32.0.1', '2001:db8::1'])('a header from elsewhere (%s) is not noted', (peer) =>
+    expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined(),
+  )
 })
 
 /** What the reader makes of a header that names this client, or no client. */

@@ -25,9 +25,7 @@ describe('TRUST_PROXY', () => {
     for (const address of outside) expect(trusts(address), address).toBe(false)
   })
 
-  test('no peer is trusted by default', () => {
-    expect(parseTrustProxy([])('127.0.0.1')).toBe(false)
-  })
+  test('no peer is trusted by default', () => expect(parseTrustProxy([])('127.0.0.1')).toBe(false))
 
   test.each([
     ['', 'not an IP address'],

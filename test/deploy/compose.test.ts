@@ -45,9 +45,8 @@ describe.each(named)('%s', (name, service) => {
     for (const { mode } of filesOf(name)) expect(mode).toBe('ro')
   })
 
-  it('is an image of one exact version, or the one that is built here', () => {
-    expect(service.image).toMatch(/^(?:quotegate|[\w/]+:v?\d+\.\d+\.\d+(?:-alpine)?)$/)
-  })
+  it('is an image of one exact version, or the one that is built here', () =>
+    expect(service.image).toMatch(/^(?:quotegate|[\w/]+:v?\d+\.\d+\.\d+(?:-alpine)?)$/))
 
   it('is published on the loopback interface alone, by ports that it listens on', () => {
     for (const published of service.ports ?? []) {

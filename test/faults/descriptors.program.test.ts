@@ -115,6 +115,6 @@ test.each([
   ['Max open files            20                   20                   files', 1],
   ['Max open files            unlimited            unlimited            files', undefined],
   ['', undefined],
-])('with a limit of %j clients may hold %s connections', (limits, connections) => {
-  expect(maxClientConnections(limits)).toBe(connections)
-})
+])('with a limit of %j clients may hold %s connections', (limits, connections) =>
+  expect(maxClientConnections(limits)).toBe(connections),
+)

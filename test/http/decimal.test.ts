@@ -38,7 +38,7 @@ describe('differsByOverAHundredth', () => {
     // Doubles cannot tell these two apart.
     ['9090909090909090.909', '9000900090009000.9', false],
     ['9090909090909090.91', '9000900090009000.9', true],
-  ])('%s from %s: %s', (value, from, expected) => {
-    expect(differsByOverAHundredth(String(parseDecimal(value)), String(parseDecimal(from)))).toBe(expected)
-  })
+  ])('%s from %s: %s', (value, from, expected) =>
+    expect(differsByOverAHundredth(String(parseDecimal(value)), String(parseDecimal(from)))).toBe(expected),
+  )
 })

@@ -13,9 +13,7 @@ describe('formatForwarded', () => {
       expect(formatForwarded(text), text).toBe('for=unknown')
   })
 
-  test('never sends a zone', () => {
-    expect(formatForwarded('fe80::1%eth0')).toBe('for="[fe80::1]"')
-  })
+  test('never sends a zone', () => expect(formatForwarded('fe80::1%eth0')).toBe('for="[fe80::1]"'))
 })
 
 // What is valid is read as it was written: test/property/client-address.test.ts, also what is malformed elsewhere.
@@ -46,9 +44,7 @@ describe('nodeAddress', () => {
     ['fe80::1%br_lan', 'fe80::1'],
     // Without brackets the last group is part of the address.
     ['2001:db8::1:4711', '2001:db8::1:4711'],
-  ])('finds the address of %s', (node, address) => {
-    expect(nodeAddress(node)).toBe(address)
-  })
+  ])('finds the address of %s', (node, address) => expect(nodeAddress(node)).toBe(address))
 
   test('finds none in anything else', () => {
     const no = ['', 'unknown', '_hidden', 'localhost', '0x7f.1', '192.0.2.256', '192.0.2.1\n', ' 192.0.2.1']

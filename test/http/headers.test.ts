@@ -62,9 +62,9 @@ describe('nominated headers', () => {
     ],
     [['Connections', 'x-a', 'X', 'connection'], undefined],
     [['Connection', 'Host, Content-Length, App-Name, VIA, x-a'], ['x-a']],
-  ])('in %j are %j', (raw, names) => {
-    expect(nominatedIn(headerLines(raw, 'connection'))).toEqual(names && new Set(names))
-  })
+  ])('in %j are %j', (raw, names) =>
+    expect(nominatedIn(headerLines(raw, 'connection'))).toEqual(names && new Set(names)),
+  )
 })
 
 describe('Via names us', () => {

@@ -35,15 +35,11 @@ test.each([
   ['::ffff:203.0.113.77', '203.0.113.x'],
   [undefined, 'unknown'],
   ['<b>', 'unknown'],
-])('the address %s is shown as %s', (address, shown) => {
-  expect(maskedAddress(address)).toBe(shown)
-})
+])('the address %s is shown as %s', (address, shown) => expect(maskedAddress(address)).toBe(shown))
 
 test.each([
   ['Swap.Example.', 'swap.example'],
   ['[2001:DB8::1]', '2001:db8::1'],
   ['fe80::1%eth0', 'fe80::1'],
   ['[::ffff:c000:201]', '192.0.2.1'],
-])('the host %s is %s', (host, canonical) => {
-  expect(canonicalHost(host)).toBe(canonical)
-})
+])('the host %s is %s', (host, canonical) => expect(canonicalHost(host)).toBe(canonical))

@@ -131,9 +131,8 @@ describe('a failure of an upstream', () => {
         expect(problemOf(failure(fault, maybeSeen), method).retryable).toBe(true)
   })
 
-  test('has Retry-After if every connection is busy', () => {
-    expect(problemOf(failure('connection_limit_reached', false), 'GET').headers['Retry-After']).toBe('1')
-  })
+  test('has Retry-After if every connection is busy', () =>
+    expect(problemOf(failure('connection_limit_reached', false), 'GET').headers['Retry-After']).toBe('1'))
 })
 
 test('a problem that was thrown is answered as it is, an unexpected error as a 500 that is not to be sent again', () => {

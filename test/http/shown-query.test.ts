@@ -17,9 +17,7 @@ test.each([
   ['a%20secret%20without%20a%20name', '…'],
   [`${'k'.repeat(33)}=`, '…=…'],
   ['', ''],
-])('of the query %s, people see %s', (query, shown) => {
-  expect(shownQuery(query)).toBe(shown)
-})
+])('of the query %s, people see %s', (query, shown) => expect(shownQuery(query)).toBe(shown))
 
 test('no value of a parameter that is not known as harmless is shown', () => {
   const secret = 'Se-cr3t'

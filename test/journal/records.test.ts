@@ -100,9 +100,9 @@ test.each([
   ['a member too many', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', 0, 0, '', 5, 5]],
   ['an amount that is not canonical', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2.0', 0, 0, '', 5]],
   ['a toAmount that cannot be one', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 many', 0, 0, '', 5]],
-])('a line with %s is not a record, although its checksum is right', (_, members) => {
-  expect(atOnce(sealLine(members))).toBeUndefined()
-})
+])('a line with %s is not a record, although its checksum is right', (_, members) =>
+  expect(atOnce(sealLine(members))).toBeUndefined(),
+)
 
 test('a line with one member of another kind is not a record, although its checksum is right', () => {
   const noted = ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', '1', 'partition', '', 5]

@@ -23,9 +23,8 @@ function routesOf(router: Router, prefix = ''): string[] {
 }
 
 describe('docs/openapi.json', () => {
-  test('matches the schemas and the table of problems (if not: npm run docs)', () => {
-    expect(documentText === openApiJson, 'docs/openapi.json is out of date: run `npm run docs`').toBe(true)
-  })
+  test('matches the schemas and the table of problems (if not: npm run docs)', () =>
+    expect(documentText === openApiJson, 'docs/openapi.json is out of date: run `npm run docs`').toBe(true))
 
   test("is valid by OpenAPI 3.1, and has no error under redocly's recommended rules", async () => {
     const ref = fileURLToPath(new URL('../../docs/openapi.json', import.meta.url))

@@ -19,9 +19,9 @@ it.each([
   ['100000', 1],
   ['3.4512e-2', 5],
   ['100000.01', 8],
-])('the digits of an amount are without zeros at the end or before the first: %s', (text, count) => {
-  expect(readStatedAmount(claimOf(text)).digits).toBe(count)
-})
+])('the digits of an amount are without zeros at the end or before the first: %s', (text, count) =>
+  expect(readStatedAmount(claimOf(text)).digits).toBe(count),
+)
 
 it.each([
   // A number means every decimal whose nearest double it spells, a string one decimal.

@@ -41,9 +41,9 @@ it.each<[string, number | undefined, Parameters<typeof askAgainInMs>[1], number]
   ['once both of our clocks are past the end of its quote', 400, { wallStepMs: 300 }, 400],
   ['every second, if its quote has expired and it is not refused for that', -5, {}, 1_000],
   ['every second, without a quote: one may become known', undefined, {}, 1_000],
-])('an order that waits is judged again %s', (_when, leftMs, options, ms) => {
-  expect(askAgainInMs(leftMs, options)).toBe(ms)
-})
+])('an order that waits is judged again %s', (_when, leftMs, options, ms) =>
+  expect(askAgainInMs(leftMs, options)).toBe(ms),
+)
 
 it.each([
   [19, 'unknown'],

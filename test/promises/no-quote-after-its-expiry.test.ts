@@ -32,10 +32,9 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
     const nowMs = clock.nowMs() + provider.offsetMs
     const body = quoteBody({ expiry: nowMs + provider.lifeMs })
     giveQuote(response, body, ['Date', new Date(nowMs).toUTCString()])
-    const { tripMs, sleepMs } = provider
-    clock.advance(tripMs)
-    wall.setByMs += sleepMs
-    Object.assign(provider, { offsetMs: provider.offsetMs + sleepMs, tripMs: 0, sleepMs: 0 })
+    clock.advance(provider.tripMs)
+    wall.setByMs += provider.sleepMs
+    Object.assign(provider, { offsetMs: provider.offsetMs + provider.sleepMs, tripMs: 0, sleepMs: 0 })
   })
   const log = await keptLog(level)
   const gateway = await gatewayWith(

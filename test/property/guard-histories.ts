@@ -92,12 +92,8 @@ const crowds = {
   asked: (at: number) => ({ from: `0.1000000000000000${at}`, requested: `0.1000000000000000${at}` }),
   client: (at: number) => ({ partition: `c${at}` }),
 }
-const crowd = fc.record({
-  doing: doing('crowd'),
-  but: fc.constantFrom('price', 'taken', 'asked', 'client'),
-  ...whose,
-  lifeMs,
-})
+const but = fc.constantFrom('price', 'taken', 'asked', 'client')
+const crowd = fc.record({ doing: doing('crowd'), but, ...whose, lifeMs })
 const odd = fc.record({ doing: doing('odd'), requested: from, stated: seldom(from), ...whose })
 const waited = fc.record({
   doing: doing('wait'),

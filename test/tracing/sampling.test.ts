@@ -40,9 +40,7 @@ describe('a traceparent', () => {
     ['of version ff', ['traceparent', traceparent('01').replace('00-', 'ff-')]],
     ['that came twice', ['traceparent', traceparent('01'), 'Traceparent', traceparent('01')]],
     ['of a later version, twice', ['traceparent', later('-x'), 'traceparent', 'x']],
-  ])('%s is not read', (_what, lines) => {
-    expect(readTraceparent(lines)).toBeUndefined()
-  })
+  ])('%s is not read', (_what, lines) => expect(readTraceparent(lines)).toBeUndefined())
 
   test('of a later version is read as one of version 00, with more behind it or not', () => {
     for (const more of ['', '-', '-more'])

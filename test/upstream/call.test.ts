@@ -297,7 +297,6 @@ describe('the bytes of a reason phrase', () => {
     )
   })
 
-  test('are dropped if they were not UTF-8, because undici has mangled them', () => {
-    expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe('')
-  })
+  test('are dropped if they were not UTF-8, because undici has mangled them', () =>
+    expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe(''))
 })

@@ -11,9 +11,7 @@ beforeAll(() => {
   before = stateOfProcess()
 })
 
-afterAll(() => {
-  expect(stateOfProcess(), 'what this file left behind in its process').toEqual(before)
-})
+afterAll(() => expect(stateOfProcess(), 'what this file left behind in its process').toEqual(before))
 
 function stateOfProcess() {
   return {
