@@ -36,16 +36,20 @@ export interface Now {
   readonly steadyMs: number
 }
 
-const steadyMs = performance.now.bind(performance)
-
 export const systemTimers: Timers = {
-  steadyMs,
+  // The real one, whatever a test's fake timers put in its place later.
+  steadyMs: performance.now.bind(performance),
   setTimeout,
   setInterval,
   clear: clearTimeout as Timers['clear'],
 }
 
-export const systemClock: Clock = { nowMs: Date.now, steadyMs, timers: systemTimers }
+export const systemClock: Clock = {
+  // Looked up with each call, so that they follow fake timers.
+  nowMs: () => Date.now(),
+  steadyMs: () => performance.now(),
+  timers: systemTimers,
+}
 
 /** One without a steady time counts by its wall time. */
 export function completeClock(given: GatewayClock = systemClock): Clock {

@@ -1,5 +1,5 @@
 import request from 'supertest'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createGateway, type Gateway, ListenError } from '../../src/index.ts'
 import { outcomeOf } from '../support/gateways/library-program.ts'
 import { askQuote, gatewayOf, orderFor, ownServer } from './support.ts'
@@ -132,6 +132,16 @@ describe('listen() and close()', () => {
   })
 })
 
+test('a quote expires by fake timers of Date and performance, begun after both were loaded', async () => {
+  const { app } = await gatewayOf()
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { body: quote } = await askQuote(app).expect(200)
+  vi.advanceTimersByTime(40_000)
+  const order = request(app).post('/v3/orders/float').set('App-Name', 'tests')
+  await order.set('Quotegate-Quote', quote.id).send(orderFor(quote)).expect(409)
+})
+
 test('settings are not read from the environment', async () => {
   vi.stubEnv('ADMIN_TOKEN', 'short')
   vi.stubEnv('SWAP_BASEURL', 'http://127.0.0.1:1')
@@ -143,7 +153,8 @@ test('the logger may consist of four functions', async () => {
   const lines: [object, string][] = []
   const write = (members: object, message: string) => lines.push([members, message])
   const logger = { debug: write, info: write, warn: write, error: write }
-  await using gateway: Gateway = await createGateway({ QUOTE_PARTITION_HEADER: 'cf-ipcountry' }, { logger })
+  const settings = { SWAP_BASE_URL: 'sandbox', QUOTE_PARTITION_HEADER: 'cf-ipcountry' }
+  await using gateway: Gateway = await createGateway(settings, { logger })
   expect(lines.map(([, message]) => message)).toEqual([expect.stringContaining('QUOTE_PARTITION_HEADER')])
   await request(gateway.app).get('/nothing')
   expect(lines.map(([members]) => members)).toContainEqual(expect.objectContaining({ status: 404 }))
