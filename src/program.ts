@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type LoadedConfig, loadConfig } from './config/load.ts'
 import { SettingsError } from './config/problems.ts'
@@ -83,8 +84,16 @@ function texts() {
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
-  const gateway = await buildGateway(loaded, { logger }, { operationsFirst: true })
-  shutDownOnSignalOrError(logger, () => gateway.close(config.drain))
+  const building = buildGateway(loaded, { logger }, { operationsFirst: true })
+  let isStopping = false
+  // Before it is built: for process 1 of a container, the kernel drops a signal that has no listener yet.
+  shutDownOnSignalOrError(logger, async () => {
+    isStopping = true
+    const built = await Promise.race([building, setTimeout(config.drain.timeoutMs, undefined)])
+    await built?.close(config.drain)
+  })
+  const gateway = await building
+  if (isStopping) return
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
     await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))

@@ -104,9 +104,9 @@ export class Lifecycle {
   close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
     const served = this.served as Served
     // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
-    const isStarting = this.#closing === undefined && this.#opening !== undefined && !this.isReady
+    const wasNeverReady = this.#closing === undefined && !this.isReady
     served.traffic.announceEnd()
-    if (delayMs === 0 || isStarting) this.#drainDelay.abort()
+    if (delayMs === 0 || wasNeverReady) this.#drainDelay.abort()
     this.#closing ??= this.#end(served, delayMs)
     return this.#closing
   }

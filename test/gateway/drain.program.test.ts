@@ -41,6 +41,7 @@ describe('while a load balancer has not noticed yet', () => {
     const opened = gateway.listen()
     await gateway.close({ delayMs: veryLongMs })
     await opened
+    await (await createGateway({ SWAP_BASE_URL: 'sandbox' })).close({ delayMs: veryLongMs })
   })
 
   test('readiness fails at once, and each new connection gets one last answer', async () => {
@@ -109,10 +110,7 @@ describe('the end itself', () => {
   })
 
   test('is held up by an endless request head only until the deadline of that head', async () => {
-    const { gateway } = await gatewayThatWaits({
-      headTimeoutMs: 1_000,
-      DRAIN_TIMEOUT_MS: veryLongMs,
-    })
+    const { gateway } = await gatewayThatWaits({ headTimeoutMs: 1_000, DRAIN_TIMEOUT_MS: veryLongMs })
     const client = new RawConnection(gateway.url, 'GET /checkouts/now HTTP/1.1\r\nHost: ')
     const blank = new RawConnection(gateway.url, '\r\n')
     await pause(100)
