@@ -12,7 +12,7 @@ interface Given {
   /** What is set, by name. */
   texts: ReadonlyMap<string, string>
   isWrong(name: SettingName): boolean
-  /** False: HOST may never be used, because the gateway may be mounted in another app. */
+  /** False: HOST and PORT may never be used, because the gateway may be mounted in another app. */
   listens: boolean
   memory: MemoryLimits
 }
@@ -58,7 +58,7 @@ function shareAddress(left: Listener, right: Listener): boolean {
   return hosts.includes('localhost') && hosts.every(isLoopback)
 }
 
-function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
+function listeners(values: CompleteValues, { texts, isWrong, listens }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
   const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
   // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
@@ -73,7 +73,8 @@ function listeners(values: CompleteValues, { texts, isWrong }: Given): Check[] {
     refuse(wrong.name, shareAddress(traffic, admin))`
       a port that differs from ${other.name} (${other.port}${origin})`,
     ...([...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT', 'UPSTREAM_PROXY'] as const).map((name) => {
-      const reached = [traffic, admin].find((one) => reaches(texts.get(name) ?? '', one))
+      const used = [traffic, admin].filter((one) => listens || texts.has(one.name))
+      const reached = used.find((one) => reaches(texts.get(name) ?? '', one))
       return refuse(name, reached !== undefined)`
         the URL of another service; this is quotegate's own listener (${reached?.name})`
     }),
@@ -105,7 +106,7 @@ function tls(values: CompleteValues, { texts }: Given): Check[] {
   })
 }
 
-function production(values: CompleteValues, { texts }: Given): Check[] {
+function production(values: CompleteValues, { texts, listens }: Given): Check[] {
   const { HOST: host, NODE_ENV: mode, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments } = values
   const isProduction = mode === 'production'
   // An empty ${SWAP_URL} of a compose file counts as unset.
@@ -127,9 +128,10 @@ function production(values: CompleteValues, { texts }: Given): Check[] {
     warn(isProduction && values.TRUST_PROXY.length === 0)`
       TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
       TRUST_PROXY to their addresses.`,
-    warn(isForgotten && signs.length > 0)`
-      SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented;
-      ${signs.join(', and ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
+    // An app that mounts the gateway has no other sign, and its environment is not read: it may be in production.
+    warn(isForgotten && (signs.length > 0 || !listens))`
+      SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are
+      ${['invented', ...signs].join('; ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
   ]
 }
 

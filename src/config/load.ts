@@ -28,8 +28,8 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   /**
-   * library: names that are nearly a setting's are errors, and HOST may never be used, because the gateway may be mounted
-   * in another app. check: all names that may be meant as a setting are errors, and the folder of STATE_DIRECTORY is
+   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used, because the gateway may be
+   * mounted in another app. check: all names that may be meant as a setting are errors, and the folder of STATE_DIRECTORY is
    * tried, which nothing else touches.
    */
   by?: 'start' | 'check' | 'library'
@@ -144,7 +144,8 @@ function readValues(texts: ReadonlyMap<string, string>, note: Note): SettingValu
 function displaySetting(name: string, text: string): string {
   // The file of a secret may hold the secret itself, set in the wrong place.
   const secret = isSettingName(name) ? factsOf(name).secret : 'unless-path'
-  const isPath = /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i.test(text)
+  // A base64 secret may begin with a slash.
+  const isPath = /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i.test(text) && /\.|[\\/].*[\\/]/.test(text)
   if (text !== '' && (secret === 'whole' || (secret === 'unless-path' && !isPath))) return '****'
   return onOneLine(secret === 'in-url' ? maskUrl(text) : text)
 }

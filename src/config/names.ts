@@ -75,7 +75,10 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
   const near = nearMiss(name, text)
   // Beside VALKEY_URL, a REDIS_URL is another program's.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
-  if (near !== undefined && !isOfOther) return didYouMean([near], true)
+  // In the environment of an app, such a name may be another program's too. A SWAP_URL is an error where invented prices
+  // would stand in for the API.
+  const isSure = !byOtherName.has(bare(name)) || near === 'SWAP_BASE_URL'
+  if (near !== undefined && !isOfOther) return didYouMean([near], isSure)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
     return oneOf(Object.keys(secretsInFiles), 'and', 'Only secrets may be in files:')

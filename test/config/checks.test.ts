@@ -58,7 +58,7 @@ describe('settings that are refused together', () => {
     [{ SWAP_BASE_URL: 'http://localhost:9000' }],
     [{ SWAP_BASE_URL: 'http://10.0.0.5:8080' }],
     [{ SWAP_BASE_URL: 'http://10.0.0.5:8080', HOST: '0.0.0.0' }],
-  ])('%j: %s', (given, ...refused) => expect(namesOf(given)).toEqual(refused))
+  ])('%j: %s', (given, ...refused) => expect(namesOf(given, 'start')).toEqual(refused))
 
   test('are said with what would be right, of each setting what was found first', () => {
     const nonsense = errorOf(inProduction({ SWAP_BASE_URL: 'nonsense' }))
@@ -145,7 +145,7 @@ describe('a start warns of', () => {
     [{ ...staging, SWAP_BASE_URL: ' ', HOST: '0.0.0.0' }, `${invented}HOST=0.0.0.0 is reachable`],
     [
       { ...staging, ...payments, HOST: '::' },
-      `${invented}PAYMENTS_BASE_URL=https://pay.example is not, and HOST`,
+      `${invented}PAYMENTS_BASE_URL=https://pay.example is not; HOST`,
     ],
     [{ ...payments, SWAP_BASE_URL: 'sandbox' }],
     [{ PAYMENTS_BASE_URL: 'sandbox' }],
@@ -238,7 +238,7 @@ describe('a setting without effect is named with the reason', () => {
 test('a startup logs each warning once', async () => {
   const log = await keptLog()
   const given = {
-    ...{ QUOTE_PARTITION: 'none', https_proxy: 'http://proxy.example' },
+    ...{ SWAP_BASE_URL: 'sandbox', QUOTE_PARTITION: 'none', https_proxy: 'http://proxy.example' },
     ...{ TRUST_PROXY: '::/0', CLIENT_IP_HEADER: 'forwarded' },
   }
   const gateway = await startGateway(given, { logger: log.logger })

@@ -102,7 +102,7 @@ describe('settings and values of earlier versions', () => {
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
   ])('cause one warning that names the replacement: %j', (given, text) => {
     for (const by of ['start', 'library'] as const) {
-      const { config, warnings } = loadConfig(given, { by })
+      const { config, warnings } = loadConfig({ SWAP_BASE_URL: 'sandbox', ...given }, { by })
       expect(warnings).toEqual([expect.stringContaining(text)])
       expect(config).toEqual(loadConfig({}).config)
     }

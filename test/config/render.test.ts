@@ -67,6 +67,7 @@ describe('a secret', () => {
     { SWAP_AUTHORISATION: 'hunter2' },
     // The secret itself, where the path of its file belongs.
     { SWAP_AUTHORIZATION_FILE: 'Bearer hunter2' },
+    { ADMIN_TOKEN_FILE: '/hunter2+and+more==' },
     { VALKEY_URL_FILE: 'redis://:hunter2@a' },
     { SWAP_KEY_FILE: '-----BEGIN PRIVATE KEY-----\nhunter2', SWAP_CERT_FILE: '/' },
     { VALKEY_URL: 'redis://hunter2@a' },

@@ -14,11 +14,11 @@ async function refused(settings: unknown, overrides?: unknown): Promise<string> 
   )
 }
 
-/** What a logger of the caller's own is warned of. */
-async function warnedOf(settings: unknown, overrides: GatewayOverrides = {}): Promise<string[]> {
+/** What a logger of the caller's own is warned of, where the sandbox is meant unless another API is. */
+async function warnedOf(given: object, overrides: GatewayOverrides = {}): Promise<string[]> {
   const warned: string[] = []
   const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
-  await (await createGateway(settings as GatewaySettings, { ...overrides, logger })).close()
+  await (await createGateway({ SWAP_BASE_URL: 'sandbox', ...given }, { ...overrides, logger })).close()
   return warned
 }
 
@@ -100,8 +100,19 @@ test('createGateway() says that a name is nearly a setting, and warns of one tha
   ])
 })
 
-test('createGateway() does not warn of a HOST that it may never use: its app may be mounted in another', async () => {
+test('createGateway() does not complain of a HOST or PORT that it may never use: its app may be mounted', async () => {
   expect(await warnedOf({ TRUST_PROXY: '10.0.0.0/8', CLIENT_IP_HEADER: 'x-forwarded-for' })).toEqual([])
+  const ownPort = { SWAP_BASE_URL: 'http://127.0.0.1:8080' }
+  expect(await warnedOf(ownPort)).toEqual([])
+  expect(await refused({ ...ownPort, PORT: 8080 })).toContain("this is quotegate's own listener (PORT)")
+})
+
+// An app in production that forgot it once sold at invented prices.
+test('createGateway() warns of the sandbox, unless SWAP_BASE_URL says that it is meant', async () => {
+  const isNotSet =
+    'SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented. '
+  expect(await warnedOf({ SWAP_BASE_URL: undefined })).toEqual([expect.stringContaining(isNotSet)])
+  expect(await warnedOf({})).toEqual([])
 })
 
 test('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=0, which has no effect', async () => {
