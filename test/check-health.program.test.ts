@@ -34,6 +34,8 @@ describe('--check-health', () => {
     [{ HOST: '::', ADMIN_PORT: '9' }, '[::]:9'],
     [{ HOST: '10.0.0.1', ADMIN_HOST: '[::1]' }, '[::1]:8081'],
     [{ HOST: '', ADMIN_PORT: '' }, '127.0.0.1:8081'],
+    // The settings are trimmed too.
+    [{ HOST: ' 10.0.0.1 ', ADMIN_HOST: ' ', ADMIN_PORT: '9 ' }, '10.0.0.1:9'],
   ])('with %j asks %s', (settings, host) => expect(healthUrl(settings)).toBe(`http://${host}/healthz`))
 
   test('finds a gateway that listens at every address', async () => {

@@ -74,7 +74,7 @@ async function lockByPipe(directory: string): Promise<() => Promise<void>> {
 
 function inUse(directory: string): StateError {
   return new StateError(
-    `STATE_DIRECTORY=${directory} is in use by another process: give each process its own folder`,
+    `STATE_DIRECTORY=${directory} is in use by another process or gateway: give each its own folder`,
   )
 }
 

@@ -3,9 +3,10 @@ import { get } from 'node:http'
 const timeoutMs = 2_500
 
 /** Where a gateway with these settings says that it is alive. A connection to 0.0.0.0 or :: goes to this machine. */
-export function healthUrl({ ADMIN_HOST, HOST, ADMIN_PORT }: NodeJS.ProcessEnv): string {
-  const host = ADMIN_HOST || HOST || '127.0.0.1'
-  return `http://${/^[^[].*:/.test(host) ? `[${host}]` : host}:${ADMIN_PORT || '8081'}/healthz`
+export function healthUrl(environment: NodeJS.ProcessEnv): string {
+  const read = (name: string) => environment[name]?.trim()
+  const host = read('ADMIN_HOST') || read('HOST') || '127.0.0.1'
+  return `http://${/^[^[].*:/.test(host) ? `[${host}]` : host}:${read('ADMIN_PORT') || '8081'}/healthz`
 }
 
 /** What is wrong at this URL: undefined if it answers 200 in time. */

@@ -3,6 +3,7 @@ import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { GatewayClock as Clock } from '../clock.ts'
 import { parseAddressBlock } from '../http/ip-address.ts'
+import { isPlainObject, kindOf } from '../process/arguments.ts'
 import { issuesOf, Refusal } from './answer.ts'
 import { orderOutcomes, SandboxError, type SandboxFaults } from './types.ts'
 
@@ -36,6 +37,8 @@ export class FaultSettings {
 
   /** Changes every given fault, or none: a bad value throws a SandboxError that says what is wrong. */
   merge(next: object): SandboxFaults {
+    if (!isPlainObject(next))
+      throw new SandboxError(`faults must be an object such as { latencyMs: 100 }, not ${kindOf(next)}`)
     const given = Object.entries(next).filter(([, value]) => value !== undefined)
     const { data, error } = faultsSchema.safeParse({ ...this.current, ...Object.fromEntries(given) })
     if (error !== undefined) throw new SandboxError(issuesOf(error))

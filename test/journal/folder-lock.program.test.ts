@@ -8,7 +8,7 @@ import { pause } from '../support/gateways/between.ts'
 import { idsOf, newFolder, noted, opened, startOn } from './disk-support.ts'
 
 const inUse = (folder: string) =>
-  `STATE_DIRECTORY=${folder} is in use by another process: give each process its own folder`
+  `STATE_DIRECTORY=${folder} is in use by another process or gateway: give each its own folder`
 
 /** A socket of which no process listens, as a killed one leaves it. */
 async function leaveLock(folder: string): Promise<void> {

@@ -41,6 +41,12 @@ describe('startSandbox()', () => {
   test('treats an option that is undefined as not set', () =>
     started({ port: undefined, clock: undefined, faults: undefined } as object))
 
+  test('faults() throws the same error for what is not an object', async () => {
+    const { faults } = await started()
+    for (const given of [null, Promise.resolve({})])
+      expect(() => faults(given as object)).toThrow(SandboxError)
+  })
+
   test('rejects for a taken port and may be closed twice', async () => {
     const { port } = await ownServer()
     await expect(startSandbox({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
