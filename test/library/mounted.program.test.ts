@@ -100,19 +100,23 @@ describe('an app mounted in another', () => {
   })
 
   test.each(['/checkouts', '/v3/orders'])(
-    'relays a body although middleware has changed its framing headers: %s',
+    'relays a request as it came although middleware has changed its headers: %s',
     async (path) => {
       const { requests, urlOf } = await mounted((request, _response, next) => {
         delete request.headers['content-length']
         delete request.headers['transfer-encoding']
+        delete request.headers.cookie
+        request.headers['x-own'] = '1'
         next()
       })
       const url = await urlOf()
-      const headers = { 'Content-Type': 'application/json' }
+      const headers = { 'Content-Type': 'application/json', Cookie: 'session=1' }
       const chunked = { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit
       for (const sent of [{ body: bytes }, chunked])
         expect((await fetch(url + path, { method: 'POST', headers, ...sent })).status).toBe(200)
       expect(requests.map(({ body }) => body.toString())).toEqual([bytes, bytes])
+      for (const { headers } of requests)
+        expect([headers.cookie, headers['x-own']]).toEqual(['session=1', undefined])
     },
   )
 
