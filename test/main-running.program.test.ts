@@ -6,28 +6,24 @@ import { environment } from './support/machine/environment.ts'
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 
-async function startGateway(settings: Record<string, string> = {}) {
-  const program = await startListening(settings)
-  return { program, trafficUrl: program.url, operationsUrl: program.operationsUrl }
-}
-
 describe('a gateway that was started', () => {
   test('logs the ports that it took for PORT=0, serves on them, and prints no banner', async () => {
-    const { program, trafficUrl, operationsUrl } = await startGateway()
-    expect(trafficUrl).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
+    const program = await startListening()
+    expect(program.url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
     const headers = { 'App-Name': 'tests' }
-    const quote = await fetch(`${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
+    const quote = await fetch(`${program.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
     expect([quote.status, quote.headers.get('sandbox')]).toEqual([200, 'quotegate'])
-    for (const path of ['/readyz', '/healthz']) expect((await fetch(operationsUrl + path)).status).toBe(200)
+    for (const path of ['/readyz', '/healthz'])
+      expect((await fetch(program.operationsUrl + path)).status).toBe(200)
     await fetch((await program.says(/"sandboxUrl":"(.+?)"/))[1] ?? '')
-    const metrics = await (await fetch(`${operationsUrl}/metrics`)).text()
+    const metrics = await (await fetch(`${program.operationsUrl}/metrics`)).text()
     expect(metrics).toMatch(/^quotegate_build_info\{version=".+",node_version="v.+"\} 1$/m)
     program.child.kill('SIGTERM')
     expect(await program.exit).toMatchObject({ code: 0, stderr: '' })
   })
 
   test('does not mention the sandbox if there is none', async () => {
-    const { program } = await startGateway({ SWAP_BASE_URL: 'http://127.0.0.1:9' })
+    const program = await startListening({ SWAP_BASE_URL: 'http://127.0.0.1:9' })
     expect(program.stderr() + program.stdout()).not.toContain('sandbox')
   })
 
@@ -77,9 +73,9 @@ describe.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s', (signal) => {
       // Long enough for the signal to arrive first; nothing is asserted about it.
       setTimeout(() => response.end('finished'), 200)
     })
-    const { program, trafficUrl, operationsUrl } = await startGateway({ SWAP_BASE_URL: upstream.url })
-    await (await fetch(`${operationsUrl}/healthz`)).text()
-    expect(await (await fetch(`${trafficUrl}/v3/pairs`)).text()).toBe('finished')
+    const program = await startListening({ SWAP_BASE_URL: upstream.url })
+    await (await fetch(`${program.operationsUrl}/healthz`)).text()
+    expect(await (await fetch(`${program.url}/v3/pairs`)).text()).toBe('finished')
     expect((await program.exit).code).toBe(0)
     // Or on call one could not tell a stop from a kill.
     expect(program.stdout()).toMatch(new RegExp(`"${signal}".*"stopping: .*\n.*"stopped"`))

@@ -20,15 +20,8 @@ describe('--help', () => {
     async (flag) => {
       const { code, stdout, stderr } = await run([flag], { PORT: 'nonsense' })
       expect([code, stderr]).toEqual([0, ''])
-      for (const word of [
-        '--help',
-        '--version',
-        '--check-config',
-        '--print-config',
-        '--check-health',
-        '--sandbox',
-      ])
-        expect(stdout).toContain(word)
+      for (const word of ['help', 'version', 'check-config', 'print-config', 'check-health', 'sandbox'])
+        expect(stdout).toContain(`--${word}`)
       expect(shownIn(stdout)).toHaveLength(20)
       expect(shownIn(stdout)).toContain('SWAP_BASE_URL')
     },
@@ -109,11 +102,8 @@ describe('--check-config', () => {
 })
 
 test('--print-config shows every value with its source, secrets masked, and --check-config beside it what is wrong', async () => {
-  const settings = {
-    SWAP_AUTHORIZATION: 'Bearer sk_live_1',
-    SWAP_BASE_URL: 'https://a',
-    HTTPS_PROXY: 'http://b',
-  }
+  const swap = { SWAP_AUTHORIZATION: 'Bearer sk_live_1', SWAP_BASE_URL: 'https://a' }
+  const settings = { ...swap, HTTPS_PROXY: 'http://b' }
   const printed = await run(['--print-config'], settings)
   for (const name of settingNames) expect(printed.stdout).toMatch(new RegExp(`^${name}=.*\\(.+\\)$`, 'm'))
   expect(printed.stdout).toContain('SWAP_AUTHORIZATION=****  (environment)')
@@ -145,11 +135,8 @@ describe('what cannot start', () => {
   })
 
   test.each([[[]], [['--sandbox']]])('is production with the sandbox: %j', async (flags) => {
-    const { code, stderr } = await run(flags, {
-      NODE_ENV: 'production',
-      SWAP_BASE_URL: 'sandbox',
-      ...freePorts,
-    })
+    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'sandbox', ...freePorts }
+    const { code, stderr } = await run(flags, production)
     expect(code).toBe(1)
     expect(stderr).toMatch(/^ {2}SWAP_BASE_URL=sandbox - expected: /m)
   })

@@ -67,14 +67,10 @@ describe('close()', () => {
   // It says that it could not write the folder, and the logger of the application has a defect.
   test('closes the operations listener though the end of the journal fails, and rejects', async () => {
     const directory = newFolder()
-    const logger = {
-      debug() {},
-      info() {},
-      warn() {},
-      error() {
-        throw new Error('the log is full')
-      },
+    const error = () => {
+      throw new Error('the log is full')
     }
+    const logger = { debug() {}, info() {}, warn() {}, error }
     const gateway = await startGateway({ STATE_DIRECTORY: directory }, { logger })
     // Its files cannot be made any more.
     rmSync(directory, { recursive: true })

@@ -34,17 +34,12 @@ describe('what is said of a request', () => {
     const running = await started(({ target }, response) =>
       target.includes('/quotes') ? giveQuote(response) : response.end('ok'),
     )
-    const targets = [
-      '/v3/pairs?page=1',
-      ...Array(2).fill('/v3/pairs/ETH_USDC/quotes?amount=0.1'),
-      '/checkouts',
-    ]
+    const quote = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
+    const targets = ['/v3/pairs?page=1', quote, quote, '/checkouts']
     const headers = { 'App-Name': 'a', 'X-Request-Id': 'id-1' }
     for (const target of targets) await (await fetch(running.gateway.url + target, { headers })).text()
     const lines = await requestLines(running, 4)
-    expect(lines.map(({ path, status }) => [path, status])).toEqual(
-      [...targets.slice(0, 3), '/checkouts'].map((path) => [path, 200]),
-    )
+    expect(lines.map(({ path, status }) => [path, status])).toEqual(targets.map((path) => [path, 200]))
     const first = { requestId: 'id-1', area: 'swap', method: 'GET', durationMs: expect.any(Number) }
     expect(lines[0]).toMatchObject(first)
     expect(running.log.lines(levels.info)).toEqual([])
@@ -122,15 +117,10 @@ test('no secret and no payments query is logged at any level, whatever becomes o
     'Proxy-Authorization': `Basic ${secret}`,
   }
   const targets = [
-    '/v3/pairs',
-    '/v3/orders',
-    `/checkouts?key=${secret}`,
-    `/refunds/1?a[]=${secret}&a[]=%zz`,
-    `/webhooks/in?token=${secret}`,
-    `/nowhere?key=${secret}`,
-    `/%zz?key=${secret}`,
-    `//checkouts?key=${secret}`,
-    `/checkouts?key=#${secret}`,
+    ...['/v3/pairs', '/v3/orders', `/refunds/1?a[]=${secret}&a[]=%zz`, `/checkouts?key=#${secret}`],
+    ...['/checkouts', '/webhooks/in', '/nowhere', '/%zz', '//checkouts'].map(
+      (path) => `${path}?key=${secret}`,
+    ),
   ]
   const rawHead = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const requests = targets.map(

@@ -7,16 +7,11 @@ import { restartStage, type StartedGateway } from '../support/gateways/restarts.
 /** A later order of the same client, which does not say what it expects to get. */
 const openTermsOf = (quote: GivenQuote) => ({ ...termsOf(quote), toAmount: undefined })
 
-const ends = [
-  ['a clean end', async (_: unknown, gateway: StartedGateway) => gateway.close()],
-  [
-    'kill -9',
-    async (stage: { kill(gateway: StartedGateway): Promise<void> }, gateway: StartedGateway) =>
-      stage.kill(gateway),
-  ],
-] as const
+describe.each(['a clean end', 'kill -9'])('after %s', (how) => {
+  type Stage = { kill(gateway: StartedGateway): Promise<void> }
+  const end = (stage: Stage, gateway: StartedGateway) =>
+    how === 'kill -9' ? stage.kill(gateway) : gateway.close()
 
-describe.each(ends)('after %s', (_, end) => {
   test('an order for an expired quote is refused, and one for a live quote is sent', async () => {
     const stage = await restartStage()
     const first = await stage.start()

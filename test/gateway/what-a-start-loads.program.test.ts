@@ -25,28 +25,14 @@ async function filesLoaded(settings: Record<string, string>, flags: string[] = [
 
 // To find and read the 469 files of the program and its packages took half of a start.
 test('a startup in production loads the bundled program, and no unused file', async () => {
-  const files = await filesLoaded({
-    NODE_ENV: 'production',
-    SWAP_BASE_URL: 'http://127.0.0.1:9',
-    PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
-  })
+  const upstreams = { SWAP_BASE_URL: 'http://127.0.0.1:9', PAYMENTS_BASE_URL: 'http://127.0.0.1:9' }
+  const files = await filesLoaded({ NODE_ENV: 'production', ...upstreams })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
   // Each is a file of its own, which a start that needs it loads.
-  const needless = [
-    'sandbox',
-    'help',
-    'valkey',
-    'disk',
-    'key-file',
-    'otlp',
-    'pino-pretty',
-    'rate-limit',
-    'order-keys',
-    'stream',
-  ]
+  const needless = 'sandbox help valkey disk key-file otlp pino-pretty rate-limit order-keys stream'
   const built = readdirSync(dirname(builtProgram))
-  for (const name of needless) {
+  for (const name of needless.split(' ')) {
     const isIt = (file: string) => new RegExp(`^${name}-[0-9A-Z]{8}\\.js$`).test(basename(file))
     expect(built.filter(isIt), name).toHaveLength(1)
     expect(files.filter(isIt), name).toEqual([])
@@ -94,9 +80,7 @@ function flagsInEffect(): string[] {
 
 // docs/decisions/0015: without them, collections take ten times as long, or come many times as often.
 test("V8 gets the gateway's flags, however the program is started", () => {
-  const inEffect = flagsInEffect()
-  expect(inEffect).toContain('--no-allocation-site-pretenuring')
-  expect(inEffect).toContain('--semi-space-growth-factor=16')
-  expect(inEffect).toContain('--no-memory-reducer')
-  expect(inEffect).toContain('--heap-growing-percent=300')
+  const ours = ['--no-allocation-site-pretenuring', '--semi-space-growth-factor=16']
+  const more = ['--no-memory-reducer', '--heap-growing-percent=300']
+  expect(flagsInEffect()).toEqual(expect.arrayContaining([...ours, ...more]))
 })
