@@ -75,11 +75,8 @@ function isNear(given: string, flag: string): boolean {
   return given !== flag && isWithinEdits(written.toLowerCase(), flag, 2)
 }
 
-// Imported only for the flags that need it, so that a normal startup is faster.
-
-function texts() {
-  return import('./config/help.ts')
-}
+/** Imported only for the flags that need it, so that a normal startup is faster. */
+const texts = () => import('./config/help.ts')
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded

@@ -75,8 +75,7 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
   const near = nearMiss(name, text)
   // Beside VALKEY_URL, a REDIS_URL is another program's.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
-  // In the environment of an app, such a name may be another program's too. A SWAP_URL is an error where invented prices
-  // would stand in for the API.
+  // An app's environment may have such a name. But invented prices must not stand in for the API of a SWAP_URL.
   const isSure = !byOtherName.has(bare(name)) || near === 'SWAP_BASE_URL'
   if (near !== undefined && !isOfOther) return didYouMean([near], isSure)
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined

@@ -121,13 +121,10 @@ export class Lifecycle {
   async #drain({ traffic, exchanges, orders }: Served): Promise<number> {
     const { timeoutMs } = this.#config.drain
     const startedAtMs = performance.now()
+    const text = 'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight'
     const cut = () => {
       const requests = exchanges.inFlight
-      if (requests > 0)
-        this.#log.warn(
-          { requests },
-          'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight',
-        )
+      if (requests > 0) this.#log.warn({ requests }, text)
       traffic.cutConnections()
     }
     await closeServer(traffic, { timeoutMs, closeSilent: traffic.closeSilentConnections, cut })

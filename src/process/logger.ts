@@ -32,14 +32,9 @@ interface LoggerOptions {
 }
 
 /** Members with these names are masked. No code logs them on purpose. */
-const secretNames: ReadonlySet<string> = new Set([
-  'authorization',
-  'swap_authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-  'x-signature',
-])
+const secretNames: ReadonlySet<string> = new Set(
+  'authorization swap_authorization proxy-authorization cookie set-cookie x-signature'.split(' '),
+)
 const mask = '****'
 const maxDepth = 6
 /**

@@ -77,15 +77,11 @@ function answerWith(response: ServerResponse, status: number, body: object | str
 
 /** The payments API has errors of another form: `path` is that of the request. */
 export function answerError(response: ServerResponse, error: unknown, path: string): void {
-  if (response.headersSent) {
-    response.destroy()
-    return
-  }
+  if (response.headersSent) return void response.destroy()
   const refusal = refusalOf(error)
   // A header of the sandbox's own, because the documented body has no room for the reason.
-  if (refusal instanceof RefusedOrder) {
+  if (refusal instanceof RefusedOrder)
     response.setHeader('Sandbox-Reason', refusal.message.replace(/[^\x20-\x7e]/g, '?'))
-  }
   const { code, message } = refusal
   const isOfPayments = !/^\/(?:v3|sandbox)(?:\/|$)/i.test(path)
   const body = isOfPayments ? { error: { type: code.toLowerCase(), message } } : refusal.body
@@ -97,8 +93,7 @@ function refusalOf(error: unknown): Refusal {
   if (error instanceof SandboxError) return new Refusal(400, 'BAD_FAULTS', error.message)
   // Express gives its errors about a request, such as a broken escape in the path, a 4xx status.
   const status = error instanceof Error && 'status' in error ? error.status : undefined
-  if (typeof status === 'number' && status >= 400 && status < 500) {
+  if (typeof status === 'number' && status >= 400 && status < 500)
     return new Refusal(status, 'BAD_REQUEST', 'the request cannot be read')
-  }
   return new Refusal(500, 'INTERNAL', 'the sandbox failed to answer')
 }

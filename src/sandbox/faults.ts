@@ -67,9 +67,8 @@ export function injectFaults(settings: FaultSettings, random: () => number): Req
     const faults = settings.current
     if (isHit(faults.resetRate)) return void request.socket.resetAndDestroy()
     if (isHit(faults.hangRate)) return
-    if (isHit(faults.errorRate)) {
+    if (isHit(faults.errorRate))
       throw new Refusal(503, 'SERVICE_UNAVAILABLE', 'the sandbox was asked to fail this request')
-    }
     if (isHit(faults.cutRate)) cut(response)
     next()
   }

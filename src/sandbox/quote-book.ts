@@ -62,9 +62,8 @@ export class QuoteBook {
 /** In the caller's own spelling if it is a plain decimal, because the documented quote echoes it. */
 export function amountOf(asset: Asset, name: string, text: string): Amount {
   const decimal = positiveDecimal(text)
-  if (decimal === undefined) {
+  if (decimal === undefined)
     throw new Refusal(400, 'INVALID_AMOUNT', `${name} must be a positive decimal number`)
-  }
   return { assetId: asset.id, value: /^\d+(?:\.\d+)?$/.test(text) ? text : decimal }
 }
 

@@ -51,9 +51,8 @@ export async function readBody(request: Request): Promise<boolean> {
 }
 
 export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
-  if (!body.isWhole) {
+  if (!body.isWhole)
     throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
-  }
   let value: unknown
   try {
     value = JSON.parse(body.bytes.toString('utf8'))
@@ -62,9 +61,8 @@ export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
   }
   if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
   // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
-  if (isDeeperThan(value, maxNesting)) {
+  if (isDeeperThan(value, maxNesting))
     throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
-  }
   return value as Record<string, unknown>
 }
 
