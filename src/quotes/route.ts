@@ -3,7 +3,7 @@ import type { Lookup } from '../events.ts'
 import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
-import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
+import type { RateLimit } from '../server/rate-limit.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
@@ -158,8 +158,8 @@ export class QuoteRoute {
       return
     }
     const mayCall = isProviderLimit(failure) && this.#parts.providerLimit.leftMs(ask) === 0
-    if (!mayCall && !isAnothersRefusal(exchange, failure)) throw failure
-    // A limit of another client refused the call. This ends: each such round answers at least that client.
+    if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true) throw failure
+    // A limit of others refused the call. This ends: each such round answers at least all who share that limit.
     client.askAgain('the calls that it waited for were refused to others')
   }
 

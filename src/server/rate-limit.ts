@@ -3,7 +3,7 @@ import type { ApplicationOf } from '../client/partition.ts'
 import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem, type ProblemOptions } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -21,6 +21,16 @@ const whose = {
   both: 'This application (App-Name) at this client address',
 } as const
 
+/** All who are counted in this bucket have used up its limit. */
+class LimitReached extends Problem {
+  readonly bucket: string
+
+  constructor(bucket: string, options: ProblemOptions) {
+    super('rate-limited', options)
+    this.bucket = bucket
+  }
+}
+
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
@@ -35,13 +45,14 @@ export class RateLimit {
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by, limiter } = this.#options
-    const { allowed, remaining, resetMs } = await this.#take(exchange)
+    const bucket = this.#bucketOf(exchange)
+    const { allowed, remaining, resetMs } = await this.#take(bucket)
     const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
     exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
     if (allowed) return
     this.#options.events.rateLimited(exchange.area)
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
-    throw new Problem('rate-limited', {
+    throw new LimitReached(bucket, {
       detail:
         `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
         `provider. Retry after ${seconds} s.`,
@@ -50,14 +61,19 @@ export class RateLimit {
   }
 
   /** Its failure is ours, and says that nothing was sent. */
-  async #take(exchange: Exchange): ReturnType<RateLimiter['take']> {
+  async #take(bucket: string): ReturnType<RateLimiter['take']> {
     try {
-      return await this.#options.limiter.take(this.#bucketOf(exchange))
+      return await this.#options.limiter.take(bucket)
     } catch (cause) {
       const detail =
         'The rate limiter failed, and nothing was sent. The log has the error under this request id.'
       throw new Problem('internal-error', { detail, retryable: true, cause })
     }
+  }
+
+  /** The limit of others refused the call that several shared. This client may still ask. */
+  isOthers(exchange: Exchange, error: unknown): boolean {
+    return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
   #bucketOf(exchange: Exchange): string {
@@ -83,9 +99,4 @@ export function rateLimitFields(
   if (rateLimit === undefined) return []
   const upstreamSpeaks = fieldNames.some((name) => headerValues(received, name).length > 0)
   return upstreamSpeaks ? [] : rateLimit.fields
-}
-
-/** The limit of another client refused the call that several shared. This client may still ask. */
-export function isAnothersRefusal({ rateLimit }: Exchange, error: unknown): boolean {
-  return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.allowed !== false
 }

@@ -109,6 +109,7 @@ class OtlpSpan implements Span {
   readonly #tracing: OtlpTracing
   /** The wall clock less the steady one, when the trace came here: a clock that is set must not turn a trace around. */
   readonly #epochMs: number
+  #hasEnded = false
 
   constructor(span: otel.Span, tracing: OtlpTracing, epochMs: number) {
     this.traceId = span.spanContext().traceId
@@ -142,7 +143,9 @@ class OtlpSpan implements Span {
   }
 
   end(error?: string): void {
-    if (!this.#span.isRecording() || !this.#tracing.delivery.takes()) return
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    if (!this.#tracing.delivery.takes()) return
     if (error !== undefined) {
       this.set('error.type', error)
       this.#span.setStatus({ code: otel.SpanStatusCode.ERROR })

@@ -47,15 +47,9 @@ function slowLimiter() {
 async function slowlyLimited(settings: Record<string, string> = {}, clock?: Clock) {
   const slow = slowLimiter()
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const limits = { RATE_LIMIT_PER_MINUTE: 10, RATE_LIMIT_BY: 'client-ip', QUOTE_PARTITION: 'none' }
   const gateway = await gatewayWith(
-    {
-      SWAP_BASE_URL: upstream.url,
-      RATE_LIMIT_PER_MINUTE: 10,
-      RATE_LIMIT_BY: 'client-ip',
-      QUOTE_PARTITION: 'none',
-      TRUST_PROXY: 'loopback',
-      ...settings,
-    },
+    { SWAP_BASE_URL: upstream.url, ...limits, TRUST_PROXY: 'loopback', ...settings },
     { rateLimiter: slow.limiter, ...(clock ? { clock } : {}) },
   )
   const quoteFor = (address: string, signal?: AbortSignal) =>
@@ -93,6 +87,16 @@ describe('while a slow store counts', () => {
     expect([await counted(gateway, lookups('miss')), await counted(gateway, lookups('collapsed'))]).toEqual([
       1, 63,
     ])
+  })
+
+  it('all who share a limit share its refusal, which is one look at the store', async () => {
+    const { counting, countings, gateway, quoteFor } = await slowlyLimited()
+    const crowd = Array.from({ length: 64 }, () => quoteFor('203.0.113.1'))
+    await untilCounted(gateway, lookups('collapsed'), 63)
+    ;(await counting(0)).refuse()
+    for (const { status, headers } of await Promise.all(crowd))
+      expect([status, headers['retry-after']]).toEqual([429, '30'])
+    expect(countings).toHaveLength(1)
   })
 
   it('and all clients leave, the upstream is not called', async () => {
