@@ -234,9 +234,9 @@ const quotes: readonly Panel[] = [
     title: 'Calls that brought no valid quote',
     description:
       'The share of calls for a quote that were answered with an error or with nothing that is a live quote; Answers not ' +
-      'kept has the reasons. limited: those that were answered with 429, by instance. Good: the usual day, the pairs and ' +
-      'amounts that the provider refuses, and none limited. The alert for limited ones begins at the yellow line, the ' +
-      'other at the red one.',
+      'kept has the reasons. limited: those that were answered with 429, by instance; refused by the limit: requests that ' +
+      'were answered with 429 because of it. Good: the usual day, the pairs and amounts that the provider refuses, and ' +
+      'none limited. The alert for limited ones begins at the yellow line, the other at the red one.',
     unit: 'percentunit',
     queries: [
       {
@@ -249,6 +249,12 @@ const quotes: readonly Panel[] = [
       {
         expr: `sum by (instance) (${rate('quotegate_quote_cool_downs_total')}) / sum by (instance) (${rate(calls)})`,
         legend: 'limited {{instance}}',
+      },
+      {
+        expr:
+          `sum by (instance) (${rate('quotegate_problems_total', 'type="provider-limit"')})` +
+          ` / sum by (instance) (${rate('quotegate_http_requests_total', 'route="quote"')})`,
+        legend: 'refused by the limit {{instance}}',
       },
     ],
     steps: worseFrom(thresholds.quotesLimited, thresholds.noQuoteShare),
@@ -403,14 +409,15 @@ const store: readonly Panel[] = [
   {
     title: 'Share of the time that store and journal answer',
     description:
-      'The store that replicas share (VALKEY_URL), and the folder of STATE_DIRECTORY. Good: 1, also where none is set. ' +
-      'Without the store every replica goes on out of its own memory; without the folder a restart forgets the newest quotes.',
+      'The store that replicas share (VALKEY_URL), and the journals in it (stream) and in STATE_DIRECTORY (disk). Good: 1, ' +
+      'also where none is set. Without the store or its journal every replica goes on out of its own memory; without the ' +
+      'folder a restart forgets the newest quotes.',
     unit: 'percentunit',
     queries: [
       { expr: `avg_over_time(${of('quotegate_store_up')}[${interval}])`, legend: 'store {{instance}}' },
       {
-        expr: `avg_over_time(${of('quotegate_journal_up', 'part="disk"')}[${interval}])`,
-        legend: 'folder {{instance}}',
+        expr: `avg_over_time(${of('quotegate_journal_up')}[${interval}])`,
+        legend: 'journal {{part}} {{instance}}',
       },
     ],
     steps: goodFrom(thresholds.upShare),

@@ -77,30 +77,40 @@ const labelsOf = (alert: string, rest: object = {}): Labels => ({
 })
 const breaker = (upstream: string, kind: string) =>
   labelsOf('BreakerOpen', { instance: 'a', severity: 'critical', upstream, breaker: kind })
-const slow = (upstream: string) => labelsOf('ProviderSlow', { severity: 'warning', upstream })
+const slow = ['swap', 'payments'].map((upstream) =>
+  labelsOf('ProviderSlow', { severity: 'warning', upstream }),
+)
+const [slowSwap, slowPayments] = slow
 const limit = labelsOf('ProviderLimits', { instance: 'a', severity: 'warning' })
-const warning = (alert: string) => labelsOf(alert, { severity: 'warning' })
+const [noQuotes, noHits, pairs, refused] = [
+  'NoQuotes',
+  'HitRatioCollapsed',
+  'PairsStopped',
+  'OrdersRefused',
+].map((alert) => labelsOf(alert, { severity: 'warning' }))
 const ownErrors = labelsOf('OwnErrors', { window: '1h', severity: 'critical' })
-const routeFails = labelsOf('RouteFails', { route: 'float-order', severity: 'critical' })
+const routeFails = (route: string, upstream = route) =>
+  labelsOf('RouteFails', { route, upstream, severity: 'critical' })
+const [orders, reads, payments] = [
+  routeFails('float-order', 'swap'),
+  routeFails('swap'),
+  routeFails('payments'),
+]
+const allFail = labelsOf('ProviderErrors', { window: '1h', severity: 'critical' })
+const brokenOff = labelsOf('RequestsBrokenOff', { severity: 'critical' })
+const others = [orders, reads, payments, ...slow, noQuotes, noHits, pairs, refused, allFail, brokenOff]
 
-test.each<[string, Labels[], Labels[]]>([
-  ["a breaker hides its upstream's slowness", [breaker('swap', 'connections'), slow('swap')], [slow('swap')]],
-  ["and not another's", [breaker('swap', 'connections'), slow('payments')], []],
-  [
-    "the provider's limit explains quotes that do not come and hits that are missing",
-    [limit, warning('NoQuotes'), warning('HitRatioCollapsed'), warning('OrdersRefused')],
-    [warning('NoQuotes'), warning('HitRatioCollapsed')],
-  ],
-  ['without it both notify', [warning('NoQuotes'), warning('HitRatioCollapsed')], []],
-  ['a defect that fails every request of one route pages once', [ownErrors, routeFails], [routeFails]],
-  [
-    'a breaker of payments hides nothing of quotes',
-    [breaker('payments', 'connections'), warning('NoQuotes')],
-    [],
-  ],
-  ['nor one of orders', [breaker('swap', 'orders'), warning('NoQuotes'), warning('PairsStopped')], []],
-])('%s', (_what, firing, hidden) => {
-  expect(firing.filter((alert) => isInhibited(alert, firing))).toEqual(hidden)
+test.each([
+  [breaker('swap', 'connections'), [orders, reads, slowSwap, noQuotes, noHits, pairs, allFail, brokenOff]],
+  [breaker('swap', 'orders'), [orders, slowSwap]],
+  [breaker('swap', 'rest'), [reads, slowSwap]],
+  [breaker('payments', 'connections'), [payments, slowPayments]],
+  [breaker('webhooks', 'connections'), []],
+  [allFail, [orders, reads, ...slow, noQuotes, noHits, brokenOff]],
+  [limit, [noQuotes, noHits]],
+  [ownErrors, [orders, reads, payments]],
+])('%j hides what follows from it, and nothing else', (source, hidden) => {
+  expect(others.filter((other = source) => isInhibited(other, [other, source]))).toEqual(hidden)
 })
 
 test('a store that is down pages for the replica that sends late orders, and warns about the others', () => {
