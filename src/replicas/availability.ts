@@ -50,7 +50,10 @@ export class Availability {
   #isClosed = false
 
   #problem: unknown
+  /** Of the outage in the log, which a short return does not end. */
   #outageSinceMs: number | undefined
+  /** Since when it is not up; undefined: it is. */
+  #downSinceMs: number | undefined
   #upSinceMs: number | undefined
   /** The reasons logged for this outage. The first reason is rarely the one that makes an outage last. */
   readonly #loggedReasons = new Set<string>()
@@ -99,8 +102,8 @@ export class Availability {
   }
 
   get outage(): { sinceMs: number; reason: string } | undefined {
-    if (this.up || this.#outageSinceMs === undefined) return undefined
-    return { sinceMs: this.#outageSinceMs, reason: reasonOf(this.#problem) }
+    if (this.up || this.#downSinceMs === undefined) return undefined
+    return { sinceMs: this.#downSinceMs, reason: reasonOf(this.#problem) }
   }
 
   sent(command: Unanswered): void {
@@ -199,6 +202,7 @@ export class Availability {
 
   #up(): void {
     this.#problem = undefined
+    this.#downSinceMs = undefined
     const nowMs = this.#timers.steadyMs()
     this.#upSinceMs ??= nowMs
     if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs) return
@@ -214,10 +218,11 @@ export class Availability {
     this.#problem = isNotConnected(error) || repeatsRefusal(error, before) ? (before ?? error) : error
     this.#upSinceMs = undefined
     if (this.#isClosed) return
+    this.#downSinceMs ??= this.#timers.steadyMs()
     const reason = reasonOf(this.#problem)
     const { log } = this.#options
     if (this.#outageSinceMs === undefined) {
-      this.#outageSinceMs = this.#timers.steadyMs()
+      this.#outageSinceMs = this.#downSinceMs
       log.warn({}, `the shared store is down, so each replica works on its own: ${reason}`)
     } else if (!this.#loggedReasons.has(reason) && this.#loggedReasons.size < maxReasons)
       log.warn({}, `the shared store is still down: ${reason}`)
