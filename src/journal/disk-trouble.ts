@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 
 /** keys: the keys of orders were written (`journal/key-file.ts`). */
@@ -13,7 +13,7 @@ export class DiskTrouble {
   readonly #clock: Clock
   readonly #events: Events
   readonly #failing = new Set<DiskOperation>()
-  #sinceMs: number | undefined
+  #away: Now | undefined
 
   constructor(clock: Clock, events: Events) {
     this.#clock = clock
@@ -22,7 +22,7 @@ export class DiskTrouble {
 
   /** By our wall clock. */
   get sinceMs(): number | undefined {
-    return this.#sinceMs
+    return this.#away?.nowMs
   }
 
   /** Returns whether the step was done. */
@@ -44,8 +44,8 @@ export class DiskTrouble {
 
   #begin(operation: DiskOperation, cause: unknown): void {
     this.#failing.add(operation)
-    if (this.#sinceMs !== undefined) return
-    this.#sinceMs = this.#clock.nowMs()
+    if (this.#away !== undefined) return
+    this.#away = lookAt(this.#clock)
     this.#say(() => this.#events.journalAway('disk', operation, cause))
   }
 
@@ -54,9 +54,9 @@ export class DiskTrouble {
     if (operation === 'open') return
     this.#failing.delete(operation)
     if (operation === 'write') this.#failing.delete('open')
-    if (this.#sinceMs === undefined || this.#failing.size > 0) return
-    const forMs = this.#clock.nowMs() - this.#sinceMs
-    this.#sinceMs = undefined
+    if (this.#away === undefined || this.#failing.size > 0) return
+    const forMs = this.#clock.steadyMs() - this.#away.steadyMs
+    this.#away = undefined
     this.#say(() => this.#events.journalBack('disk', forMs))
   }
 

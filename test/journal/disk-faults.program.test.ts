@@ -82,7 +82,7 @@ class FaultyDisk {
 async function openedOn(disk: FaultyDisk, options: Partial<DiskOptions> = {}) {
   const folder = newFolder()
   const clock = clockAt(noon, 1_000, hurriedTimers)
-  return { ...(await opened(folder, { openFile: disk.openFile, clock, ...options })), folder }
+  return { ...(await opened(folder, { openFile: disk.openFile, clock, ...options })), folder, clock }
 }
 
 /** A disk that has taken one record. */
@@ -100,7 +100,7 @@ describe.each<[string, Step, number]>([
 ])('while nothing can be %s', (_, step, tornAt) => {
   test('that is counted and logged once, and what waited is written when it can be', async () => {
     const disk = new FaultyDisk()
-    const { journal, lines, folder } = await begunOn(disk)
+    const { journal, lines, folder, clock } = await begunOn(disk)
     disk.tornAt = tornAt
     // Another segment is opened only where the last one fails.
     disk.failing.add('write').add(step)
@@ -117,10 +117,14 @@ describe.each<[string, Step, number]>([
     expect(line).toMatchObject({ level: levels.error, cause: { code: 'EIO' } })
     expect(line?.msg).toContain('STATE_DIRECTORY cannot be written to')
     expect(more).toEqual([])
+    clock.advance(5_000)
+    // Set back meanwhile, which does not make it shorter.
+    clock.wall -= 3_600_000
     disk.failing.clear()
     await untilWritten({ journal })
     expect(journal.facts.awaySinceMs).toBeUndefined()
-    expect(lines()[1]).toMatchObject({ level: levels.info, msg: 'STATE_DIRECTORY is written to again' })
+    const back = { level: levels.info, msg: 'STATE_DIRECTORY is written to again', forMs: 5_000 }
+    expect(lines()[1]).toMatchObject(back)
     await journal.close()
     expect(lines()).toHaveLength(2)
     const second = await opened(folder)
