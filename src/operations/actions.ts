@@ -4,13 +4,13 @@ import { isPlainObject } from '../process/arguments.ts'
 import { type Access, Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { shownOrder } from './recent.ts'
-import { tryIt } from './try-it.ts'
+import { trafficOf, tryIt } from './try-it.ts'
 
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
 export function createActions(parts: OperationsParts, access: Access): Router {
-  const { cache, config, notes, orders, recent, sandbox, trafficUrl } = parts
+  const { cache, notes, orders, recent, sandbox } = parts
   const router = Router()
   router.use(access.refuseForeignPage, access.refuseAction)
   router.use(express.json({ limit: maxBody }))
@@ -30,7 +30,7 @@ export function createActions(parts: OperationsParts, access: Access): Router {
     const { order, decision } = explained
     return { decision, detail: details[decision], ...shownOrder(order) }
   })
-  on('try', (trial) => tryIt(trial, trafficUrl(), config.client.ipHeader))
+  on('try', (trial) => tryIt(trial, trafficOf(parts)))
   on('faults', (changes) => {
     if (sandbox === undefined) throw new Refused(404, 'This gateway runs without a sandbox.')
     try {

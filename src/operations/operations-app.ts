@@ -6,7 +6,7 @@ import { createActions } from './actions.ts'
 import { consoleFile, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
 import type { OperationsParts } from './parts.ts'
-import { answerJson, healthy, readiness } from './probes.ts'
+import { answerJson, healthy, isDegraded, readiness } from './probes.ts'
 import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
 import { createShown } from './status.ts'
@@ -36,7 +36,7 @@ export function createOperationsApp(parts: OperationsParts) {
   get('/healthz', (response) => response.json(healthy))
   get('/readyz', (response) => {
     const isReady = parts.isReady()
-    response.status(isReady ? 200 : 503).json(readiness(isReady, parts.sharedStore?.up ?? true))
+    response.status(isReady ? 200 : 503).json(readiness(isReady, isDegraded(parts)))
   })
   get('/metrics', async (response) => response.type(metrics.contentType).send(await metricsPage()))
   get('/openapi.json', async (response) => response.type('json').send(await consoleFile('openapi.json')))

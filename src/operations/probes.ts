@@ -1,17 +1,22 @@
 import type { RequestListener, ServerResponse } from 'node:http'
+import type { OperationsParts } from './parts.ts'
 
 export const healthy = { status: 'ok' }
 
-export const readiness = (isReady: boolean, storeUp: boolean) => ({
+/** Whether this replica works on its own: the store is down, or the journal in it is not used. */
+export const isDegraded = ({ sharedStore, journals }: Pick<OperationsParts, 'sharedStore' | 'journals'>) =>
+  sharedStore?.up === false || journals.stream?.facts.awaySinceMs !== undefined
+
+export const readiness = (isReady: boolean, degraded: boolean) => ({
   status: isReady ? 'ready' : 'not ready',
-  degraded: !storeUp,
+  degraded,
 })
 
 /** What the operations listener answers while the gateway is built: it lives, and is not ready. */
 export const answerStarting: RequestListener = ({ method = '', url = '' }, response) => {
   const path = ['GET', 'HEAD'].includes(method) ? url.split('?')[0] : undefined
   if (path === '/healthz') answerJson(response, 200, healthy)
-  else if (path === '/readyz') answerJson(response, 503, readiness(false, true))
+  else if (path === '/readyz') answerJson(response, 503, readiness(false, false))
   else answerJson(response, 503, { error: 'This gateway starts: only /healthz and /readyz answer.' })
 }
 

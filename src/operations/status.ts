@@ -1,17 +1,21 @@
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { JournalFacts } from '../journal/journal.ts'
+import { cutText } from '../process/text.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
 import type { OperationsParts } from './parts.ts'
+import { isDegraded } from './probes.ts'
 import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
+import { trafficOf } from './try-it.ts'
 
 type UpstreamState = Health['upstreams'][number]
 
 const maxShown = 20
 const maxQuotes = 100
-const loopback = /^(loopback|127\.|0\.0\.0\.0\/|::)/
+/** The provider may make it as long as it likes. */
+const maxPairLength = 200
 
 export type Shown = ReturnType<typeof createShown>
 
@@ -35,7 +39,7 @@ export function createShown(parts: OperationsParts) {
       now: clock.nowMs(),
       uptimeMs: Math.round(performance.now() - startedAtMs),
       ready: parts.isReady(),
-      degraded: sharedStore?.up === false,
+      degraded: isDegraded(parts),
       upstreams: upstreams.map(stateOf),
       savings: history.savings,
       clock: { estimateMs: newestMs, lowMs: null, highMs: null, ...bounds, unknown: saysNoTime },
@@ -45,8 +49,8 @@ export function createShown(parts: OperationsParts) {
       journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
       coolDowns: { clients: coolDowns.length, longestLeftMs: Math.max(0, ...coolDowns) },
       inFlight: exchanges.inFlight,
-      // A client may have chosen the id.
-      slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
+      // A client may have chosen both ids.
+      slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '', traceId: null },
     }
   }
 
@@ -117,11 +121,7 @@ export function createShown(parts: OperationsParts) {
       failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
-      traffic: {
-        url: parts.trafficUrl() ?? null,
-        clientIpHeader: config.client.ipHeader,
-        loopbackTrusted: config.client.trustProxy.some((entry) => loopback.test(entry)),
-      },
+      traffic: trafficOf(parts),
     }
   }
 
@@ -141,7 +141,10 @@ export function createShown(parts: OperationsParts) {
     const quotes = cache.mostHit(maxQuotes, lookAt(clock))
     return {
       health: healthOf(level),
-      quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
+      quotes: quotes.map(({ id, pair, ...quote }) => ({
+        ...quote,
+        ...{ id: level === 'full' ? id : '', pair: cutText(pair, maxPairLength) },
+      })),
       outages: outagesOf(level),
       recent: history.recent,
       refusedByApplication: ofRequests(level, recent.refusedByApplication),

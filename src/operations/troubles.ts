@@ -37,14 +37,13 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     name: `${upstream.name} ${name}`,
     count: () => outages.refusals(upstream.name, name),
     trouble() {
-      const { state, failingSinceMs, retryAfterMs } = breaker
+      const { state, failingSinceMs } = breaker
       if (state === 'closed') return undefined
       return {
         ...{ what: 'upstream', says: 'stopped', isSevere: true, upstream: upstream.name, traffic: name },
         sinceMs: failingSinceMs,
         lastFailure: lastFailureOf(upstream, name),
-        // Half-open without a request that tries: the client of the last one left.
-        retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
+        retryInMs: retryInMsOf(breaker),
         stillServed: stillServed(failingSinceMs ?? performance.now()),
       }
     },
@@ -57,6 +56,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       const outage = upstream.breakers.quotesOutage()
       if (outage === undefined) return undefined
       const { stopped, sinceMs, askedFor } = outage
+      const trials = upstream.breakers.pairs.flatMap(([, breaker]) => retryInMsOf(breaker) ?? [])
       const names = stopped.map(({ pair }) => pair).sort()
       const howMany = stopped.length
       const says = askedFor
@@ -67,7 +67,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         ...{ upstream: upstream.name, traffic: 'quotes' },
         sinceMs,
         lastFailure: lastFailureOf(upstream, 'quotes'),
-        retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
+        retryInMs: trials.length === 0 ? undefined : Math.min(...trials),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
         ...{ names: names.slice(0, maxNames), howMany, askedFor },
       }
@@ -90,10 +90,13 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        if (outage === undefined) return undefined
-        const { sinceMs, reason: lastFailure } = outage
+        if (outage === undefined && parts.journals.stream?.facts.awaySinceMs === undefined) return undefined
+        const { sinceMs, reason: lastFailure } = outage ?? {}
         const stillServed = ['everything, out of the memory of this replica alone']
-        const says = 'down and tried again every second, orders that it may know as expired are forwarded'
+        const how = outage
+          ? 'down and tried again every second'
+          : 'up, but its journal is not used (the log says why)'
+        const says = `${how}, orders that it may know as expired are forwarded`
         return { what: 'store', says, isSevere: true, sinceMs, lastFailure, stillServed }
       },
     },
@@ -147,6 +150,12 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
   const last = lastFailures[what]
   return last && failureText(last.failure, last.afterMs)
+}
+
+/** Undefined: it is closed, or a request tries. Half-open without one: the client of the last one left. */
+function retryInMsOf(breaker: Breaker): number | undefined {
+  const isTried = breaker.state === 'half-open' && !breaker.admits()
+  return breaker.state === 'closed' || isTried ? undefined : Math.round(breaker.retryAfterMs)
 }
 
 const many = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`

@@ -1,8 +1,12 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
-import { formatForwarded } from '../http/ip-address.ts'
+import { blocksHold, formatForwarded, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { Refused } from './access.ts'
+import type { OperationsParts } from './parts.ts'
+import type { Hello } from './schemas.ts'
+
+type Traffic = Hello['traffic']
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>
@@ -19,13 +23,20 @@ const timeoutMs = 40_000
 
 const badTrial = (message: string) => new Refused(400, message)
 
-/**
- * Sends the trial request to the gateway's own traffic listener, as any client would. `url`: where that can be reached
- * from this machine; undefined before it listens.
- */
-export async function tryIt(trial: Trial, url: string | undefined, clientIpHeader: string) {
-  if (url === undefined) throw badTrial('The traffic listener is not open.')
-  const request = readTrial(trial, clientIpHeader)
+/** Where trials go, and whether their client address is believed there: they come from the address that they go to. */
+export function trafficOf({ config, trafficUrl }: Pick<OperationsParts, 'config' | 'trafficUrl'>): Traffic {
+  const { ipHeader: clientIpHeader, trustProxy } = config.client
+  const url = trafficUrl() ?? null
+  const trusted = trustProxy.flatMap((entry) => namedBlocks.get(entry.toLowerCase()) ?? entry)
+  const blocks = trusted.map(parseAddressBlock).filter((block) => 'prefix' in block)
+  const ownAddress = url === null ? '' : new URL(url).hostname.replace(/[[\]]/g, '')
+  return { url, clientIpHeader, loopbackTrusted: blocksHold(blocks, ownAddress) }
+}
+
+/** Sends the trial request to the gateway's own traffic listener, as any client would. */
+export async function tryIt(trial: Trial, { url, ...traffic }: Traffic) {
+  if (url === null) throw badTrial('The traffic listener is not open.')
+  const request = readTrial(trial, traffic)
   const startedAtMs = performance.now()
   const { answer, body } = await send(url, request).catch((error: Error) => {
     throw new Refused(502, error.message)
@@ -43,7 +54,7 @@ export async function tryIt(trial: Trial, url: string | undefined, clientIpHeade
   }
 }
 
-function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
+function readTrial(trial: Trial, { clientIpHeader, loopbackTrusted }: Omit<Traffic, 'url'>): TrialRequest {
   const headers: [string, string][] = []
   const application = text(trial.application)
   try {
@@ -54,6 +65,9 @@ function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
   if (application !== '') headers.push(['App-Name', application])
   const client = text(trial.client)
   if (client !== '') {
+    // It would be counted as a proxy that is missing in TRUST_PROXY.
+    if (!loopbackTrusted)
+      throw badTrial('Without TRUST_PROXY=loopback the gateway ignores a client address from here.')
     if (isIP(client) === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
     const isForwarded = clientIpHeader === 'forwarded'
     headers.push(isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client])

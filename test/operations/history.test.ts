@@ -125,6 +125,14 @@ test('a rate is of the time that was counted, also before the tick that ends a s
   }
 })
 
+test('a call counts however long it took, and none fails twice', () => {
+  const { history, tick, call } = aHistory()
+  tick()
+  call('answered', 40)
+  for (let failed = 1; failed <= 3; failed += 1) call('failed-status', 250_000)
+  expect(history.trafficOf('swap')[0]).toMatchObject({ failedShare: 0.75 })
+})
+
 test('the calls of the last minute are forgotten after it, and the last error is not', () => {
   const { history, pass, tick, call } = aHistory()
   tick()
@@ -225,16 +233,23 @@ describe('the history of a gateway', () => {
   })
 
   test("shows the slowest request with its trace, and without the client's own texts", async () => {
-    const { gateway } = await recordedGateway({}, async ({ target }, response) => {
-      if (target.includes('amount=9')) await pause(200)
-      giveQuote(response)
-    })
+    const { gateway } = await recordedGateway(
+      { ADMIN_TOKEN: 'correct-horse-battery' },
+      async ({ target }, response) => {
+        if (target.includes('amount=9')) await pause(200)
+        giveQuote(response)
+      },
+    )
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
     expect(await statusOf(gateway)).toMatchObject({ slowest: null })
     await asking(gateway.url, '9', ['App-Name', 'wallet', 'traceparent', `00-${traceId}-00f067aa0ba902b7-01`])
-    expect((await statusOf(gateway)).slowest).toEqual({
+    const slowest = {
       ...{ area: 'quote', method: 'GET', status: 200, traceId, sampled: false },
-      ...{ durationMs: expect.any(Number), agoMs: expect.any(Number), requestId: expect.any(String) },
-    })
+      ...{ durationMs: expect.any(Number), agoMs: expect.any(Number), requestId: expect.stringMatching(/./) },
+    }
+    const withToken = { Authorization: 'Bearer correct-horse-battery' }
+    expect((await statusOf(gateway, withToken)).slowest).toEqual(slowest)
+    // A client may have chosen both ids.
+    expect((await statusOf(gateway)).slowest).toEqual({ ...slowest, traceId: null, requestId: '' })
   })
 })

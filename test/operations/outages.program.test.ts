@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { connect, createServer as createTcpServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { Outages, runbookOf, runbookSections } from '../../src/operations/outages.ts'
@@ -155,28 +156,31 @@ describe('an outage of an upstream', () => {
     expect((await historyOf(gateway)).outages).toHaveLength(2)
   })
 
-  test('says after how long a request timed out, and not that one is trying whose client has left', async () => {
-    const { gateway, fail } = await failingStage(1, { UPSTREAM_HEADERS_TIMEOUT_MS: '1000' })
-    fail(503)
-    await get(gateway, '/v3/pairs')
-    gateway.pass(aSecond)
-    fail('hangs')
-    await get(gateway, '/v3/pairs')
-    const [outage] = await outagesOf(gateway)
-    const [, seconds] = /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
-    expect(Number(seconds)).toBeGreaterThanOrEqual(1)
+  test.each(['/v3/pairs', quoteOf('A_B')])(
+    'says after how long %s timed out, and not that one is trying whose client has left',
+    async (target) => {
+      const { gateway, fail } = await failingStage(1, { UPSTREAM_HEADERS_TIMEOUT_MS: '1000' })
+      fail(503)
+      await get(gateway, target)
+      gateway.pass(aSecond)
+      fail('hangs')
+      await get(gateway, target)
+      const [outage] = await outagesOf(gateway)
+      const [, seconds] = /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
+      expect(Number(seconds)).toBeGreaterThanOrEqual(1)
 
-    const retryInMs = async () => (await outagesOf(gateway))[0]?.retryInMs
-    gateway.pass(600_000)
-    expect(await retryInMs()).toBe(0)
-    const leaving = new AbortController()
-    const { headers, signal } = { headers: { 'App-Name': 'demo' }, signal: leaving.signal }
-    const trial = fetch(`${gateway.url}/v3/pairs`, { headers, signal }).catch(() => {})
-    await expect.poll(retryInMs, { interval: 5 }).toBeUndefined()
-    leaving.abort()
-    await trial
-    await expect.poll(retryInMs, { interval: 5 }).toBe(0)
-  })
+      const retryInMs = async () => (await outagesOf(gateway))[0]?.retryInMs
+      gateway.pass(600_000)
+      expect(await retryInMs()).toBe(0)
+      const leaving = new AbortController()
+      const { headers, signal } = { headers: { 'App-Name': 'demo' }, signal: leaving.signal }
+      const trial = fetch(gateway.url + target, { headers, signal }).catch(() => {})
+      await expect.poll(retryInMs, { interval: 5 }).toBeUndefined()
+      leaving.abort()
+      await trial
+      await expect.poll(retryInMs, { interval: 5 }).toBe(0)
+    },
+  )
 
   test('of all quotes that are asked for says so, of how many pairs, and names only what has succeeded since', async () => {
     const { gateway, fail, stop } = await failingStage(2, { PAYMENTS_BASE_URL: 'sandbox' })
@@ -276,6 +280,27 @@ describe('other things that can be wrong', () => {
     expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
   })
 
+  test('the store: up, but too old for its journal, which is off until a restart', {
+    tags: ['redis-server'],
+  }, async () => {
+    const [{ port }, front] = [await valkey(), await freePort()]
+    const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${front}`, VALKEY_TIMEOUT_MS: 500 })
+    // It comes after the gateway, which would not have started with it, and says that it is a Redis 6.
+    const old = createTcpServer((near) => {
+      const far = connect(port, '127.0.0.1').on('error', () => near.destroy())
+      near.on('error', () => {}).on('close', () => far.destroy())
+      near.pipe(far).on('data', (bytes) => {
+        near.write(bytes.toString('latin1').replace('redis_version:7', 'redis_version:6'), 'latin1')
+      })
+    })
+    await listening(old, front)
+    const says = expect.stringMatching(/^up, but its journal is not used .+ are forwarded$/)
+    const off = { store: { up: true }, degraded: true, outages: [{ what: 'store', isSevere: true, says }] }
+    await expect.poll(() => statusOf(gateway), { timeout: 20_000 }).toMatchObject(off)
+    const { body } = await ask(`${gateway.operationsUrl}/readyz`)
+    expect(JSON.parse(body)).toEqual({ status: 'ready', degraded: true })
+  })
+
   test("the provider's clock, as soon as it is more than two seconds off", async () => {
     const gateway = await gatewayWith()
     await act(gateway, 'faults', { clockOffsetMs: 60_000 })
@@ -307,6 +332,9 @@ test('each thing that can be wrong has a section of the runbook', () => {
   const page = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
   const anchors = anchorsOf(page)
   expect(runbookSections.filter((section) => !anchors.has(section))).toEqual([])
+  // Without the token its lists are empty, which reads as if nothing had failed.
+  const commands = page.match(/curl [^`\n]*\/status/g) ?? ['none']
+  expect(commands.filter((command) => !command.includes('-H "$auth"'))).toEqual([])
   expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/runbook\.md#quotegateclockunknown$/)
   expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toMatch(/#quotegateclockoffset$/)
 })

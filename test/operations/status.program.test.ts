@@ -158,8 +158,13 @@ describe('try', () => {
       const { headers } = (await acted(gateway, 'try', trial)) as { headers: [string, string][] }
       expect(Object.fromEntries(headers)['Cache-Status']).toContain(how)
     }
-    const restricted = await acted(gateway, 'try', { ...trial, client: '203.0.113.5' })
-    expect(restricted.body).toContain('RESTRICTED_GEOLOCATION')
+    const named = { ...trial, client: '203.0.113.5' }
+    expect((await acted(gateway, 'try', named)).body).toContain('RESTRICTED_GEOLOCATION')
+    // It would be counted as a proxy that is missing in TRUST_PROXY, and so be an outage that never ends.
+    const distrusting = await gatewayWith({ TRUST_PROXY: '10.0.0.0/8' })
+    const { status, body } = await act(distrusting, 'try', named)
+    expect([status, body]).toEqual([400, expect.stringContaining('Without TRUST_PROXY=loopback')])
+    expect(await statusOf(distrusting)).toMatchObject({ untrustedPeers: { count: 0 }, outages: [] })
   })
 
   test.each([

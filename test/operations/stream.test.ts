@@ -60,13 +60,16 @@ test('begins with the whole state, then sends what is new, without keys and the 
   await viewer.leave()
 })
 
-test('counts a hit of a quote only when it is served, not when it is found expired', async () => {
+test('counts a hit of a quote only when it is served, not when it is found expired, and cuts a long pair', async () => {
   const clock = createTestClock()
   const upstream = await recordingUpstream()
   const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   const offerUntil = (expiry: number) =>
     upstream.answer((_request, response) =>
-      giveQuote(response, quoteBody({ expiry }), ['Date', new Date(clock.nowMs()).toUTCString()]),
+      giveQuote(response, quoteBody({ expiry, pairId: 'P'.repeat(1_000) }), [
+        'Date',
+        new Date(clock.nowMs()).toUTCString(),
+      ]),
     )
   offerUntil(clock.nowMs() + 2_000)
   await quote(gateway)
@@ -78,7 +81,7 @@ test('counts a hit of a quote only when it is served, not when it is found expir
   await quote(gateway)
   await quote(gateway)
   const viewer = await look(gateway.operationsUrl)
-  expect(await helloOf(viewer)).toMatchObject({ quotes: [{ pair: 'ETH_USDC', hits: 1 }] })
+  expect(await helloOf(viewer)).toMatchObject({ quotes: [{ pair: `${'P'.repeat(200)}…`, hits: 1 }] })
   await viewer.leave()
 })
 

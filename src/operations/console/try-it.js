@@ -23,7 +23,7 @@ export function view() {
     <form class="stack" data-role="body" onSubmit=${send}>
       <div class="fields stack">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
-        ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1')}
+        ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1', !traffic.loopbackTrusted)}
       </div>
       <p class="dim">${hint}</p>
       <div class="flow">
@@ -42,8 +42,8 @@ export function view() {
   <//>`
 }
 
-function field(label, name, value, placeholder) {
-  return html`<label>${label}<input name=${name} defaultValue=${value} placeholder=${placeholder}
+function field(label, name, value, placeholder, disabled = false) {
+  return html`<label>${label}<input name=${name} defaultValue=${value} placeholder=${placeholder} disabled=${disabled}
     autocomplete="off" spellcheck=${false} /></label>`
 }
 
