@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { afterAll, expect, test } from 'vitest'
+import { startGateway } from '../support/gateways/gateway.ts'
 import { exampleVariables, queries, recordingRules, substitute } from '../support/observing/grafana.ts'
 import { type PageMetric, readPage } from '../support/observing/metrics-page.ts'
 import { parseQuery } from '../support/observing/promql.ts'
@@ -7,13 +7,9 @@ import { parseQuery } from '../support/observing/promql.ts'
 /** What Prometheus adds to whatever it scrapes. */
 const added = ['job', 'instance']
 
-let gateway: RunningGateway
-let metrics: Map<string, PageMetric>
-beforeAll(async () => {
-  gateway = await startGateway()
-  metrics = readPage(await gateway.metrics())
-})
+const gateway = await startGateway()
 afterAll(() => gateway.close())
+const metrics = readPage(await gateway.metrics())
 
 /** The metric that a name in a query belongs to. */
 function metricOf(name: string): PageMetric | undefined {

@@ -186,8 +186,7 @@ describe('events', () => {
 
   test('are kept, the last two hundred of them', () => {
     const recent = aRecent()
-    for (let number = 1; number <= 1_000; number += 1)
-      recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
+    for (let count = 1; count <= 1_000; count += 1) recent.addEvent('note', `${count} ${'x'.repeat(1_000)}`)
     const kept = recent.eventsAfter(0)
     expect(kept).toHaveLength(200)
     expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)

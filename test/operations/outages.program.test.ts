@@ -23,18 +23,18 @@ async function historyOf({ operationsUrl }: RunningGateway) {
 const outagesOf = async (gateway: RunningGateway) => (await statusOf(gateway)).outages as Outage[]
 const textsOf = async (gateway: RunningGateway) => (await historyOf(gateway)).events.map(({ text }) => text)
 
-async function get({ url }: RunningGateway, target: string): Promise<number> {
-  const headers = { 'App-Name': 'demo', Authorization: 'Bearer key' }
-  const answer = await fetch(url + target, { headers })
+const send = ({ url }: RunningGateway, target: string) =>
+  fetch(url + target, { headers: { 'App-Name': 'demo', Authorization: 'Bearer key' } })
+
+async function get(gateway: RunningGateway, target: string): Promise<number> {
+  const answer = await send(gateway, target)
   await answer.arrayBuffer()
   return answer.status
 }
 
 /** The detail of the problem that the client receives. */
-async function detailOf({ url }: RunningGateway, target: string): Promise<string> {
-  const answer = await fetch(url + target, { headers: { 'App-Name': 'demo' } })
-  return ((await answer.json()) as { detail: string }).detail
-}
+const detailOf = async (gateway: RunningGateway, target: string) =>
+  ((await (await send(gateway, target)).json()) as { detail: string }).detail
 
 const quoteOf = (pair: string) => `/v3/pairs/${pair}/quotes?amount=1`
 
@@ -272,9 +272,8 @@ describe('other things that can be wrong', () => {
     await expect.poll(() => statusOf(gateway)).toMatchObject({ degraded: false, outages: [] })
     const before = Date.now()
     await store.kill()
-    await expect
-      .poll(() => outagesOf(gateway))
-      .toMatchObject([{ what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }])
+    const down = { what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }
+    await expect.poll(() => outagesOf(gateway)).toMatchObject([down])
     expect((await outagesOf(gateway))[0]?.since).toBeGreaterThanOrEqual(before - 2)
     await floatOrder(gateway)
     expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
@@ -312,8 +311,8 @@ describe('other things that can be wrong', () => {
 
   test('a missing TRUST_PROXY, and more orders that are forwarded as unknown than usual', async () => {
     const gateway = await gatewayWith()
-    const headers = { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' }
-    for (const pair of ['P_1', 'P_2', 'P_3']) await fetch(gateway.url + quoteOf(pair), { headers })
+    const headers = { Forwarded: 'for=198.51.100.7' }
+    for (const pair of ['P_1', 'P_2', 'P_3']) await quote(gateway, { pair, headers })
     const trustProxy = {
       ...{ what: 'trust-proxy', isSevere: false, names: ['127.0.0.1'], howMany: 1, requests: 3 },
       says: expect.stringMatching(/^1 peer outside it sent a client-address header: /),
@@ -344,11 +343,7 @@ test('events tell of a start, of quotes that were dropped and of faults of the s
   await get(gateway, quoteOf('ETH_USDC'))
   await act(gateway, 'drop-all')
   await act(gateway, 'faults', { errorRate: 0.5 })
-  await expect
-    .poll(() => textsOf(gateway))
-    .toEqual([
-      expect.stringMatching(/^start of version \d/),
-      'a quote was dropped',
-      'sandbox: errorRate 0 to 0.5',
-    ])
+  const start = expect.stringMatching(/^start of version \d/)
+  const all = [start, 'a quote was dropped', 'sandbox: errorRate 0 to 0.5']
+  await expect.poll(() => textsOf(gateway)).toEqual(all)
 })

@@ -9,12 +9,18 @@ import { floatOrder, quote, statusOf } from './support.ts'
 /** A gateway that refuses every order for a quote that it has given, as if the quote had just expired. */
 const refusing = (settings = {}) => gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000, ...settings })
 
+/** One whose provider pays more for each quote. */
+async function refusingAll() {
+  let paid = 289.64511
+  const upstream = await recordingUpstream((_request, response) => {
+    paid += 0.00001
+    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: paid.toFixed(5) } }))
+  })
+  return refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
+}
+
 test('a refused order has its terms, the rule that decided, and the quotes that were considered', async () => {
-  const amounts = ['289.64512', '290.12345']
-  const upstream = await recordingUpstream((_request, response) =>
-    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: amounts.shift() } })),
-  )
-  const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
+  const gateway = await refusingAll()
   const first = await quote(gateway, { application: 'web' })
   const second = await quote(gateway, { application: 'web' })
   expect(await floatOrder(gateway, { application: 'web', terms: { toAmount: '289.64512' } })).toBe(409)
@@ -28,7 +34,7 @@ test('a refused order has its terms, the rule that decided, and the quotes that 
   const considered = { amount: '0.1', isOwn: true, lateMs: expect.any(Number) }
   expect(refused.quotes).toEqual([
     { ...considered, id: first.id, toAmount: '289.64512', decided: true },
-    { ...considered, id: second.id, toAmount: '290.12345', decided: false },
+    { ...considered, id: second.id, toAmount: '289.64513', decided: false },
   ])
   // Within the margin, so the quote had time left.
   expect(refused.quotes[0].lateMs).toBeLessThan(0)
@@ -48,28 +54,15 @@ test('a refused order names the quotes that it asks for, known or not', async ()
 
 test('a quote that was given to another client is marked as such', async () => {
   const gateway = await refusing({ TRUST_PROXY: 'loopback' })
-  const headers = (address: string) => ({ 'App-Name': 'web', Forwarded: `for=${address}` })
-  const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, {
-    headers: headers('192.0.2.1'),
-  })
-  const { id } = (await answer.json()) as { id: string }
-  const sent = await fetch(`${gateway.url}/v3/orders/float`, {
-    method: 'POST',
-    headers: { ...headers('192.0.2.2'), 'Content-Type': 'application/json' },
-    body: JSON.stringify({ pairId: 'ETH_USDC', fromAmount: '0.1' }),
-  })
-  expect(sent.status).toBe(409)
+  const from = (address: string) => ({ headers: { Forwarded: `for=${address}` } })
+  const { id } = await quote(gateway, from('192.0.2.1'))
+  expect(await floatOrder(gateway, from('192.0.2.2'))).toBe(409)
   const [refused] = (await statusOf(gateway)).lastRefusals
   expect(refused).toMatchObject({ client: '192.0.2.x', quotes: [{ id, isOwn: false, decided: true }] })
 })
 
 test('at most five of the quotes are listed, with the number that was considered', async () => {
-  let number = 0
-  const upstream = await recordingUpstream((_request, response) => {
-    number += 1
-    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: `289.6${number}` } }))
-  })
-  const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
+  const gateway = await refusingAll()
   for (let asked = 0; asked < 8; asked += 1) await quote(gateway, { application: 'web' })
   await floatOrder(gateway, { application: 'web' })
   const [refused] = (await statusOf(gateway)).lastRefusals

@@ -5,8 +5,11 @@ import { slowness } from '../../src/operations/troubles.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, nothingCounted, statusOf } from './support.ts'
 
-/** The minutes of a process, each with as many calls as are given, and of one duration. */
-function livedThrough(...spans: { minutes: number; calls: number; durationMs: number }[]) {
+/** So many minutes, with so many calls in each. */
+const span = (durationMs: number, minutes: number, calls = 60) => ({ durationMs, minutes, calls })
+
+/** The minutes of a process. */
+function livedThrough(...spans: ReturnType<typeof span>[]) {
   let atMs = 0
   const history = new History(completeClock({ nowMs: () => atMs }))
   history.tick(nothingCounted)
@@ -26,43 +29,30 @@ function livedThrough(...spans: { minutes: number; calls: number; durationMs: nu
 
 describe('an upstream', () => {
   test('that answers after 2.6 s instead of 0.1 s is slow, until it answers as fast as before', () => {
-    const before = { minutes: 120, calls: 60, durationMs: 100 }
-    const slow = { minutes: 20, calls: 60, durationMs: 2_600 }
+    const [before, slow] = [span(100, 120), span(2_600, 20)]
     const { now } = livedThrough(before, slow)
     expect(now?.p95Ms).toBeGreaterThan(2_500)
     expect(now?.usualP95Ms).toBeLessThan(120)
-    expect(livedThrough(before, slow, { ...before, minutes: 12 }).now).toBeUndefined()
+    expect(livedThrough(before, slow, span(100, 12)).now).toBeUndefined()
   })
 
-  const usual = (durationMs: number) => ({ minutes: 120, calls: 60, durationMs })
-  const later = (durationMs: number) => ({ minutes: 40, calls: 60, durationMs })
+  const usual = (durationMs: number) => span(durationMs, 120)
+  const later = (durationMs: number) => span(durationMs, 40)
   test.each([
     ['takes twice as long and less than 500 ms more', [usual(300), later(700)]],
     ['takes 500 ms more and less than twice as long', [usual(2_000), later(2_700)]],
     ['is much faster than it was', [usual(2_600), later(100)]],
     ['is known for less than an hour', [later(2_600)]],
-    [
-      'was fast for half an hour alone',
-      [
-        { ...usual(100), minutes: 30 },
-        { ...later(2_600), minutes: 25 },
-      ],
-    ],
-    [
-      'gets two calls a minute, whatever they take',
-      [usual(100), { ...later(0), calls: 0 }, { ...usual(2_600), calls: 2 }],
-    ],
+    ['was fast for half an hour alone', [span(100, 30), span(2_600, 25)]],
+    ['gets two calls a minute, whatever they take', [usual(100), span(0, 40, 0), span(2_600, 120, 2)]],
     // It is compared with its last day alone.
-    ['was fast a day ago', [usual(100), { minutes: 1_450, calls: 0, durationMs: 0 }, later(2_600)]],
+    ['was fast a day ago', [usual(100), span(0, 1_450, 0), later(2_600)]],
   ])('that %s is not slow', (_how, spans) => {
     expect(livedThrough(...spans).minutesSlow).toBe(0)
   })
 
   test('that stays slow is slow for half a day, and then as usual', () => {
-    const { minutesSlow, now } = livedThrough(
-      { minutes: 1_440, calls: 30, durationMs: 100 },
-      { minutes: 1_440, calls: 30, durationMs: 2_600 },
-    )
+    const { minutesSlow, now } = livedThrough(span(100, 1_440, 30), span(2_600, 1_440, 30))
     expect(minutesSlow).toBeGreaterThan(700)
     expect(minutesSlow).toBeLessThan(740)
     expect(now).toBeUndefined()

@@ -63,22 +63,21 @@ export function act(
 
 export async function quote(
   { url }: RunningGateway,
-  { pair = 'ETH_USDC', amount = '0.1', application = 'demo' } = {},
+  { pair = 'ETH_USDC', amount = '0.1', application = 'demo', headers = {} } = {},
 ): Promise<{ id: string; expiry: number }> {
-  const answer = await fetch(`${url}/v3/pairs/${pair}/quotes?amount=${amount}`, {
-    headers: { 'App-Name': application },
-  })
+  const all = { 'App-Name': application, ...headers }
+  const answer = await fetch(`${url}/v3/pairs/${pair}/quotes?amount=${amount}`, { headers: all })
   return (await answer.json()) as { id: string; expiry: number }
 }
 
 /** `terms`: further ones. */
 export async function floatOrder(
   { url }: RunningGateway,
-  { pair = 'ETH_USDC', amount = '0.1', application = 'demo', terms = {} } = {},
+  { pair = 'ETH_USDC', amount = '0.1', application = 'demo', terms = {}, headers = {} } = {},
 ): Promise<number> {
   const answer = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
-    headers: { 'App-Name': application, 'Content-Type': 'application/json' },
+    headers: { 'App-Name': application, 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify({ pairId: pair, fromAmount: amount, ...terms }),
   })
   await answer.arrayBuffer()

@@ -26,19 +26,15 @@ test('a Cluster of which one master was away is greeted again: it does not say a
   expect(availability.connectionsEnded).toBe(1)
 })
 
-test('a store that falls again soon after its return is down since then, and was up before', async () => {
+test('a store that falls again soon after its return is down since then', async () => {
   const { availability, client } = await connected(new Error('LOADING'))
-  const sincesMs: number[] = []
-  const upAtMs: number[] = []
   for (let falls = 1; falls <= 2; falls += 1) {
     await until(() => availability.up, 'the store to be up')
-    upAtMs.push(performance.now())
+    const upAtMs = performance.now()
     client.emit('close')
-    sincesMs.push(availability.outage?.sinceMs ?? 0)
+    expect(availability.outage?.sinceMs).toBeGreaterThanOrEqual(upAtMs)
     client.emit('ready')
   }
-  expect(sincesMs[0]).toBeGreaterThanOrEqual(upAtMs[0] ?? 0)
-  expect(sincesMs[1]).toBeGreaterThanOrEqual(upAtMs[1] ?? 0)
 })
 
 // To end a connection that is being made ended the client permanently, where a Sentinel was asked for the master.

@@ -5,7 +5,6 @@ import type { End } from '../../src/quotes/ends.ts'
 import type { StoredQuote } from '../../src/quotes/quote.ts'
 import { forgetCopy, idLine } from '../../src/replicas/quote-copies.ts'
 import { QuotesOfAll } from '../../src/replicas/quotes.ts'
-import { until } from '../support/gateways/between.ts'
 import { copyOf } from '../support/stores/copy-of.ts'
 import { storedQuote } from '../support/stores/stored-quote.ts'
 import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
@@ -169,13 +168,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     expect(await holder('b', { expiresAfterMs: never })).toBe('a')
     await put(dated(clock, { id: 'mine' }))
     expect(await holder('b', { expiresAfterMs: never, lockMs: 30 })).toBe('b')
-    let latest: string | undefined
-    await until(() => {
-      void holder('c', { expiresAfterMs: never }).then((held) => {
-        latest = held
-      })
-      return latest === 'c'
-    }, 'the lock to be over')
+    await expect.poll(() => holder('c', { expiresAfterMs: never }), { timeout: 10_000 }).toBe('c')
     unlock('c')
     expect(await holder('d', { expiresAfterMs: never })).toBe('d')
   })

@@ -4,7 +4,7 @@ import { createSharedRateLimiter } from '../../src/replicas/rate-limit.ts'
 import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
-import { eventually, replicaStage } from '../support/gateways/replicas.ts'
+import { replicaStage } from '../support/gateways/replicas.ts'
 import { storeAt, valkey } from '../support/stores/valkey.ts'
 
 const perMinute = 6
@@ -21,11 +21,8 @@ describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
       const turns = Array.from({ length: count }, (_, turn) => replicas[turn % 2] as RunningGateway)
       return (await Promise.all(turns.map(ask))).map(({ status }) => status).sort()
     }
-    const untilUp = (up: 0 | 1) =>
-      eventually(`the store to be ${up}`, async () => {
-        const states = await Promise.all(replicas.map((replica) => counted(replica, 'quotegate_store_up')))
-        return states.every((state) => state === up)
-      })
+    const states = () => Promise.all(replicas.map((replica) => counted(replica, 'quotegate_store_up')))
+    const untilUp = (up: 0 | 1) => expect.poll(states, { timeout: 45_000 }).toEqual([up, up])
     expect(await statuses(2)).toEqual(times(2, 200))
     store.freeze()
     expect(await statuses(40)).toEqual([...times(2 * perMinute, 200), ...times(40 - 2 * perMinute, 429)])

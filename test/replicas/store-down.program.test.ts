@@ -11,10 +11,7 @@ import { get, lineTo, set, watched } from '../support/stores/watched-store.ts'
 const isNoTimeout = (line: string) => !line.includes('no answer within')
 
 /** Its port, of a server that does this with each connection. */
-async function serverThat(
-  acts: (socket: Socket) => void,
-  port = 0,
-): Promise<{ port: number; close(): void }> {
+async function serverThat(acts: (socket: Socket) => void, port = 0) {
   const server = createServer((socket) => acts(socket.on('error', () => {}).resume()))
   return { port: (await listening(server, port)).port, close: () => server.close() }
 }

@@ -9,12 +9,8 @@ const secret = 's3cret-key-of-a-client'
 
 /** All that a key holds, as bytes that can be searched. */
 async function contentOf(ask: (...command: string[]) => Promise<unknown>, key: string): Promise<string> {
-  const commands: Record<string, string[]> = {
-    string: ['GET', key],
-    hash: ['HGETALL', key],
-    stream: ['XRANGE', key, '-', '+'],
-  }
-  // One of another type refuses it.
+  const commands: Record<string, string[]> = { hash: ['HGETALL', key], stream: ['XRANGE', key, '-', '+'] }
+  // One of another type than a string refuses GET.
   return JSON.stringify(await ask(...(commands[String(await ask('TYPE', key))] ?? ['GET', key])))
 }
 
@@ -42,12 +38,8 @@ it('the store holds no address and no secret of a client, and nothing but the jo
     await ask(there.url, { path: path(amount), headers })
   }
   await untilCounted(here, stored('quote-set'), 5)
-  await rawExchange(
-    here.url,
-    post(JSON.stringify({ quoteId: ids[0] }), {
-      headers: ['App-Name: wallet', `Authorization: Bearer ${secret}`, `Forwarded: for=${address}`],
-    }),
-  )
+  const ofOrder = ['App-Name: wallet', `Authorization: Bearer ${secret}`, `Forwarded: for=${address}`]
+  await rawExchange(here.url, post(JSON.stringify({ quoteId: ids[0] }), { headers: ofOrder }))
   await untilCounted(here, stored('quote-forget'), 1)
   await untilCounted(here, stored('journal-append'), 6)
 

@@ -9,7 +9,6 @@ import {
   cacheStatusOf,
   eventually,
   idOf,
-  type ReplicaStage,
   replicaSettings,
   replicaStage,
   stored,
@@ -19,7 +18,7 @@ const dropped = (reason: string) => `quotegate_cache_evictions_total{reason="${r
 const path = (amount: number) => `${quotePath}?amount=${amount}`
 
 /** Replicas in front of a provider that answers at once. */
-async function usedStage(count: number, settings: Record<string, string> = {}): Promise<ReplicaStage> {
+async function usedStage(count: number, settings: Record<string, string> = {}) {
   const stage = await replicaStage(count, settings)
   stage.upstream.answer(({ method, target }, response) => {
     if (method === 'POST') response.writeHead(201).end('{}')
@@ -32,7 +31,7 @@ async function usedStage(count: number, settings: Record<string, string> = {}): 
 }
 
 /** One quote that all of them have in memory. */
-async function sharedQuote({ replicas, here }: ReplicaStage, amount = 1): Promise<string> {
+async function sharedQuote({ replicas, here }: Awaited<ReturnType<typeof replicaStage>>, amount = 1) {
   const before = await counted(here, stored('quote-set'))
   const id = idOf(await ask(here.url, { path: path(amount) }))
   await untilCounted(here, stored('quote-set'), before + 1)
