@@ -67,6 +67,6 @@ export const health = z.object({ status: z.literal('ok') })
 
 const degraded = z
   .boolean()
-  .describe('Whether the shared store does not answer or its journal is unused; no request fails for it.')
+  .describe('Whether the shared store or its journal cannot be used; no request fails for it.')
 
 export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degraded })

@@ -191,9 +191,7 @@ export const health = z.object({
   now: at,
   uptimeMs: z.number(),
   ready: z.boolean(),
-  degraded: boolean(
-    'Whether the shared store does not answer or its journal is unused; no request fails for it.',
-  ),
+  degraded: boolean('Whether the shared store or its journal cannot be used; no request fails for it.'),
   upstreams: z.array(upstreamState),
   savings,
   clock: object('The provider’s clock less this one, and its bounds.', {
