@@ -72,7 +72,7 @@ export class Ends {
     const byDate = isLife(lifeMs)
     if (!byWall && !byDate) return undefined
     if (isOursRight || !byDate) return end(expiryMs, expiryMs)
-    // By the clock that saw more of the call: while a machine sleeps its steady clock stands.
+    // By the clock that saw more of the call: while the machine sleeps, its steady clock stands.
     const dateServesMs = Math.min(sentAtMs, sentSteadyMs + wallAheadMs) + lifeMs - cutMs - lagMs
     const dateRefusesMs = receivedAtMs + lifeMs
     if (!byWall) return end(dateServesMs, dateRefusesMs)
@@ -83,10 +83,10 @@ export class Ends {
 
   /** Whether the `Date` agrees with our clock, and every one has for a while. */
   #agrees(
-    { receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
+    { sentAtMs, receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
     dateMs: number | undefined,
   ): boolean {
-    const tookMs = receivedSteadyMs - sentSteadyMs
+    const tookMs = Math.max(receivedAtMs - sentAtMs, receivedSteadyMs - sentSteadyMs)
     // It was written at some moment between our sending and our receiving.
     const difference =
       dateMs === undefined

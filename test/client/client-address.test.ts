@@ -22,11 +22,7 @@ function behindProxy(...lines: string[]) {
 
 describe('without a trusted peer', () => {
   test('the client is the peer', () => {
-    expect(reader()(client, ['Host', 'x'])).toEqual({
-      address: client,
-      peer: client,
-      peerTrusted: false,
-    })
+    expect(reader()(client, ['Host', 'x'])).toEqual({ address: client, peer: client, peerTrusted: false })
   })
 
   test('a peer with no address stays unknown, whatever it sends', () => {

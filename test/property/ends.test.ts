@@ -32,6 +32,8 @@ interface World {
   gapMs?: number
   /** The longest time that an answer is under way. */
   tripMs?: number
+  /** When our machine sleeps, and for how long. */
+  sleep?: Step
 }
 
 /** When our own clock is set, and by how much. */
@@ -40,11 +42,15 @@ interface Step {
   byMs: number
 }
 
-function clocks(ownMs: number, steps: readonly Step[]) {
+const noSleep: Step = { atMs: startMs, byMs: 0 }
+
+function clocks({ ownMs = 0, sleep = noSleep }: World, steps: readonly Step[]) {
   const aheadMs = (trueMs: number) =>
     steps.reduce((sum, { atMs, byMs }) => (trueMs >= atMs ? sum + byMs : sum), ownMs)
   const nowMs = (trueMs: number) => Math.floor(trueMs + aheadMs(trueMs))
-  const steadyMs = (trueMs: number) => trueMs - startMs + 12_345.678
+  // It stands while the machine sleeps.
+  const asleepMs = (trueMs: number) => Math.min(Math.max(0, trueMs - sleep.atMs), sleep.byMs)
+  const steadyMs = (trueMs: number) => trueMs - startMs + 12_345.678 - asleepMs(trueMs)
   return { nowMs, steadyMs, now: (trueMs: number) => ({ nowMs: nowMs(trueMs), steadyMs: steadyMs(trueMs) }) }
 }
 
@@ -65,18 +71,19 @@ interface Answered {
 
 /** Plays quotes of a world through the real function. */
 function* play(world: World, count: number, seed: number, steps: readonly Step[] = []): Generator<Answered> {
-  const { ownMs = 0, edgesMs = [0], dateMs = rightDate, ageOf = () => undefined } = world
+  const { edgesMs = [0], dateMs = rightDate, ageOf = () => undefined, sleep = noSleep } = world
   const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
   const random = new Chance(seed).next
   const ends = new Ends({ note() {} })
-  const { nowMs, steadyMs, now } = clocks(ownMs, steps)
+  const { nowMs, steadyMs, now } = clocks(world, steps)
+  const awake = (trueMs: number) => (trueMs > sleep.atMs ? Math.max(trueMs, sleep.atMs + sleep.byMs) : trueMs)
   let trueMs = startMs
 
   for (let index = 0; index < count; index += 1) {
     trueMs += random() * gapMs * 2
-    const sentMs = trueMs
+    const sentMs = awake(trueMs)
     const madeMs = sentMs + (random() * tripMs) / 2
-    const receivedMs = madeMs + (random() * tripMs) / 2
+    const receivedMs = awake(madeMs + (random() * tripMs) / 2)
     const edgeMs = edgesMs[Math.floor(random() * edgesMs.length)] ?? 0
     const expiresAtMs = Math.floor(madeMs + edgeMs) + lifeMs
     const shown = dateMs({ madeMs, edgeMs, random })
@@ -324,15 +331,8 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
 })
 
 it.each([
-  [undefined, true],
-  ['0', true],
-  ['000', true],
-  [' 0\t\n00 ', true],
-  ['7', false],
-  ['07', false],
-  ['0\n7', false],
-  ['0 s', false],
-  ['', false],
+  ...[undefined, '0', '000', ' 0\t\n00 '].map((age) => [age, true] as const),
+  ...['7', '07', '0\n7', '0 s', ''].map((age) => [age, false] as const),
 ])('the Date of an answer with the Age %j is a witness: %s', (age, isWitness) => {
   const date = `${new Date(startMs + 20 * seconds).toUTCString()} `
   const times = { receivedAtMs: startMs, sentAtMs: startMs, sentSteadyMs: 0, receivedSteadyMs: 0 }
@@ -340,19 +340,30 @@ it.each([
   expect(end && end.servedUntilMs - startMs).toBe((isWitness ? 8.75 : 30) * seconds)
 })
 
-it('serves nothing late and refuses no live order when our clock is set, either way, within the life of a quote', () => {
-  const by = fc
-    .tuple(fc.constantFrom(3 * seconds, 20 * seconds, 5 * minutes, 2 * hours), fc.constantFrom(1, -1))
-    .map(([ms, sign]) => ms * sign)
-  const steps = fc.array(fc.record({ atMs: fc.nat(60_000).map((ms) => startMs + ms), byMs: by }), {
-    minLength: 1,
-    maxLength: 3,
-  })
-  fc.assert(
-    fc.property(steps, fc.constantFrom(2_000, 30_000), fc.nat(1_000_000), (set, lifeMs, seed) => {
-      const { late, refused } = judge({ lifeMs, gapMs: 1_000 }, 60, seed, set)
-      expect({ late, refused }).toEqual({ late: 0, refused: 0 })
-    }),
-    { numRuns: 500, seed: 20_251_120 },
+const soon = fc.nat(60_000).map((ms) => startMs + ms)
+const runs = { numRuns: 500, seed: 20_251_120 }
+
+function expectRight(...how: [world: World, count: number, seed: number, steps?: readonly Step[]]): void {
+  const { late, refused } = judge(...how)
+  expect({ late, refused }).toEqual({ late: 0, refused: 0 })
+}
+
+it('serves nothing late and refuses no live order after a sleep, in a call or between two, whatever our clock shows', () => {
+  const sleeps = fc.record({ atMs: soon, byMs: fc.constantFrom(3 * seconds, 40 * seconds, 2 * hours) })
+  const clock = fc.constantFrom(0, 40 * seconds, -40 * seconds)
+  const right = fc.property(sleeps, clock, fc.nat(1_000_000), (sleep, ownMs, seed) =>
+    expectRight({ sleep, ownMs, gapMs: 1_000, tripMs: 5_000 }, 60, seed),
   )
+  fc.assert(right, runs)
+})
+
+it('serves nothing late and refuses no live order when our clock is set, either way, within the life of a quote', () => {
+  const by = fc.constantFrom(
+    ...[3 * seconds, 20 * seconds, 5 * minutes, 2 * hours].flatMap((ms) => [ms, -ms]),
+  )
+  const steps = fc.array(fc.record({ atMs: soon, byMs: by }), { minLength: 1, maxLength: 3 })
+  const right = fc.property(steps, fc.constantFrom(2_000, 30_000), fc.nat(1_000_000), (set, lifeMs, seed) =>
+    expectRight({ lifeMs, gapMs: 1_000 }, 60, seed, set),
+  )
+  fc.assert(right, runs)
 })

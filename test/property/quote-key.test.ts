@@ -56,12 +56,7 @@ it('gives another key if a character moves from one part to the next', () => {
       (text, one, other, base) => {
         const [first, second] = [one, other].map((at) =>
           keyOf(
-            {
-              ...base,
-              spelledPath: undefined,
-              pair: text.slice(0, at),
-              canonicalAmount: text.slice(at),
-            },
+            { ...base, spelledPath: undefined, pair: text.slice(0, at), canonicalAmount: text.slice(at) },
             'salt',
           ),
         )

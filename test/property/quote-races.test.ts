@@ -186,12 +186,7 @@ class Replica {
       const over = (run: () => unknown) => race.command(operation, run)
       return commands(store.clientOf(operation, over) as never).catch(() => undefined)
     }
-    const sharedStore = {
-      keyPrefix: '',
-      up: true,
-      run,
-      insist: run,
-    }
+    const sharedStore = { keyPrefix: '', up: true, run, insist: run }
     const sharedQuotes = new QuotesOfAll({
       sharedStore: sharedStore as never,
       ...{ clock, events, minValidityMs: 0, lockWaitMs },

@@ -94,10 +94,7 @@ describe('a trusted proxy whose header names no client', () => {
   })
 
   it('shares no quote by place either, because the provider does not see the place', async () => {
-    const stage = await behindProxy({
-      QUOTE_PARTITION: 'header',
-      QUOTE_PARTITION_HEADER: 'cf-ipcountry',
-    })
+    const stage = await behindProxy({ QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'cf-ipcountry' })
     for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown', 'for=203.0.113.8'])
       await stage.asked(['CF-IPCountry', 'DE', 'Forwarded', client])
     expect(stage.upstream.requests).toHaveLength(3)
