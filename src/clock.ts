@@ -44,16 +44,18 @@ export const systemTimers: Timers = {
   clear: clearTimeout as Timers['clear'],
 }
 
-export const systemClock: Clock = {
-  // Looked up with each call, so that they follow fake timers.
-  nowMs: () => Date.now(),
-  steadyMs: () => performance.now(),
+/** The clocks of now: fake timers, if they have begun, or else the system's. */
+const clockOfNow = (): Clock => ({
+  nowMs: Date.now,
+  steadyMs: performance.now.bind(performance),
   timers: systemTimers,
-}
+})
+
+export const systemClock = clockOfNow()
 
 /** One without a steady time counts by its wall time. */
-export function completeClock(given: GatewayClock = systemClock): Clock {
-  if (given === systemClock) return systemClock
+export function completeClock(given?: GatewayClock): Clock {
+  if (given === undefined) return clockOfNow()
   return {
     nowMs: () => given.nowMs(),
     steadyMs: () => given.steadyMs?.() ?? given.nowMs(),

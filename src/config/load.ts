@@ -28,9 +28,9 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   /**
-   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used, because the gateway may be
-   * mounted in another app. check: all names that may be meant as a setting are errors, and the folder of STATE_DIRECTORY is
-   * tried, which nothing else touches.
+   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used, because the gateway may
+   * be mounted in another app. check: all names that may be meant as a setting are errors, and the folder of
+   * STATE_DIRECTORY is tried, which nothing else touches.
    */
   by?: 'start' | 'check' | 'library'
   /** For tests: times and sizes in place of those that are always used. */

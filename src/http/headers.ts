@@ -121,13 +121,16 @@ export function answerHeaders(
 
 const dropsNothing = () => false
 
-/** Drops the headers of these names, and those of which `also` is true. */
+/** CGI and WSGI servers do not tell "_" from "-" in a header name. */
+const asCgiReads = (name: string) => (name.includes('_') ? name.replaceAll('_', '-') : name)
+
+/** Drops the headers of these names, however their "-" is spelled, and those of which `also` is true. */
 export function droppingNames(
   lowerCaseNames: Iterable<string>,
   also: (lowerCaseName: string) => boolean = dropsNothing,
 ): (lowerCaseName: string) => boolean {
-  const names = new Set(lowerCaseNames)
-  return (lowerCaseName) => names.has(lowerCaseName) || also(lowerCaseName)
+  const names = new Set([...lowerCaseNames].map(asCgiReads))
+  return (lowerCaseName) => names.has(asCgiReads(lowerCaseName)) || also(lowerCaseName)
 }
 
 /** Adds the length of an answer that was read as a whole, where its upstream stated none. */
@@ -256,8 +259,7 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
 )
 
 export const claimsClientAddress = memoize((lowerCaseName) => {
-  // CGI and WSGI servers do not tell "_" from "-" in a header name.
-  const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
+  const name = asCgiReads(lowerCaseName)
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })
 

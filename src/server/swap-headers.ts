@@ -73,10 +73,7 @@ export class SwapHeaders {
   constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
     this.#clients = clients
     this.#supplied = supplied
-    // CGI and WSGI servers do not tell "_" from "-" in a header name.
-    const isSpelled = (name: string) => name.includes('_') && forUsAlone.has(name.replaceAll('_', '-'))
-    const drops = (name: string) => claimsClientAddress(name) || isSpelled(name)
-    this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], drops)
+    this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], claimsClientAddress)
   }
 
   readonly #dropsRequestIdToo = (name: string) => name === 'x-request-id' || this.#drops(name)

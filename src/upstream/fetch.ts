@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, PatientTimer } from '../clock.ts'
+import { type Clock, type Now, PatientTimer } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
 import type { Upstream } from './upstream.ts'
@@ -88,22 +88,22 @@ class Answer implements Receiver {
     const { clock } = this.#options
     if (clock.timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
     this.#options.sent?.()
-    this.#sent = lookAt(clock)
+    this.#sent = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
-    const received = lookAt(this.#options.clock)
-    const sent = this.#sent ?? received
+    const { clock } = this.#options
+    const { nowMs: sentAtMs = 0, steadyMs: sentSteadyMs = 0 } = this.#sent ?? {}
     const head: WholeAnswer = {
       status,
       reason,
       rawHeaders,
       body: noBytes,
-      sentAtMs: sent.nowMs,
-      sentSteadyMs: sent.steadyMs,
-      receivedAtMs: received.nowMs,
-      receivedSteadyMs: received.steadyMs,
+      sentAtMs,
+      sentSteadyMs,
+      receivedAtMs: clock.nowMs(),
+      receivedSteadyMs: clock.steadyMs(),
     }
     this.#options.answerBegan?.(head)
     this.#head = head

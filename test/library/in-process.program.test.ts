@@ -132,10 +132,10 @@ describe('listen() and close()', () => {
   })
 })
 
-test('a quote expires by fake timers of Date and performance, begun after both were loaded', async () => {
-  const { app } = await gatewayOf()
+test('a quote expires by fake timers of Date and performance that began before its gateway was made', async () => {
   vi.useFakeTimers({ toFake: ['Date', 'performance'] })
   onTestFinished(() => void vi.useRealTimers())
+  const { app } = await gatewayOf()
   const { body: quote } = await askQuote(app).expect(200)
   vi.advanceTimersByTime(40_000)
   const order = request(app).post('/v3/orders/float').set('App-Name', 'tests')

@@ -23,7 +23,8 @@ export function view() {
     <form class="stack" data-role="body" onSubmit=${send}>
       <div class="fields stack">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
-        ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1', !traffic.loopbackTrusted)}
+        ${field('App-Name', 'application', 'demo')}
+        ${field('Client address', 'client', '', 'your own, 127.0.0.1', !traffic.loopbackTrusted)}
       </div>
       <p class="dim">${hint}</p>
       <div class="flow">
