@@ -1,4 +1,4 @@
-import type { Ending, Now } from '../clock.ts'
+import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
@@ -27,6 +27,11 @@ interface DatedAnswer {
 /** A `Date` is cut to whole seconds, and a server's cached `Date` lags by up to 250 ms (measured). */
 const cutMs = 1_000
 const lagMs = 250
+
+/** Whether it is over by more than what a `Date` does not say. */
+export function isSurelyOver(end: End, now: Now): boolean {
+  return orderLeftMs(end, now) <= 0 || serveLeftMs(end, now) <= -cutMs - lagMs
+}
 
 /** No provider gives quotes that are over or that live longer: who says so is wrong about the time. */
 const maxLifeMs = 86_400_000

@@ -5,7 +5,7 @@ import type { Events, NotKeptReason } from '../events.ts'
 import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
 import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
+import { type ClockDifference, type End, Ends, isSurelyOver, serveLeftMs } from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -122,9 +122,12 @@ export class AnswerReader {
       return answer
     }
     answer.given = { quote, end }
-    // One that ended on its way is asked for again. One that was over when it was sent for is what the provider has.
-    if (end.servedUntilMs > whole.sentAtMs) answer.end = end
-    if (serveLeftMs(end, at) <= 0) {
+    const headAt = { nowMs: whole.receivedAtMs, steadyMs: whole.receivedSteadyMs }
+    const wasLive = serveLeftMs(end, headAt) > 0
+    // One that ended on its way is asked for again. One that was over when it was sent for is what the provider has, and
+    // one that may live yet is relayed.
+    if (wasLive || (end.servedUntilMs > whole.sentAtMs && isSurelyOver(end, headAt))) answer.end = end
+    if (!wasLive || serveLeftMs(end, at) <= 0) {
       answer.notKept = 'expired'
       return answer
     }

@@ -185,6 +185,12 @@ describe("no quote is served after its expiry, by the Date of its answer: the pr
     },
   )
 
+  it('leaves a quote in doubt that has lived for nearly as long as a Date may be off: it is relayed and not kept', async () => {
+    const { provider, how } = await timed()
+    Object.assign(provider, { offsetMs: 30_000, lifeMs: 1_500, tripMs: 500 })
+    expect(await how()).toBe('fwd=bypass detail=expired')
+  })
+
   it('is not read from the answer to an order: the next quote is served to the millisecond', async () => {
     const { clock, gateway, how, provider, offsetSeconds } = await timed()
     provider.orderOffsetMs = 3_600_000
