@@ -67,16 +67,19 @@ export class QuoteWriter {
     const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
-    // A shared answer came with another client's exchange, whose request id and trace are not for this client. What is
-    // not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
-    let headers = [...(how === 'collapsed' ? othersHeaders(all) : all), 'Cache-Status', bypass]
-    if (answer.end !== undefined) {
+    // A shared answer came with another client's exchange, whose request id and trace are not for this client.
+    const isShared = how === 'collapsed'
+    let headers: string[]
+    if (answer.end === undefined) {
+      // What is not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
+      headers = [...(isShared ? othersHeaders(all) : all), 'Cache-Status', bypass]
+    } else {
       const ttl = this.#serve(pair, answer.end, at)
-      const kept = how === 'collapsed' ? 'collapsed' : `stored; ttl=${ttl}`
+      const kept = isShared ? 'collapsed' : `stored; ttl=${ttl}`
       const cacheStatus = detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
       if (detail === undefined) exchange.outcome = { how, cacheStatus }
       const own = ownHeaders(ttl, cacheStatus)
-      const received = how === 'collapsed' ? repeated : endToEndHeaders(all, isCaching)
+      const received = isShared ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]
     }
     headers.push(...ownRequestId(headers, exchange.id))
