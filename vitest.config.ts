@@ -67,7 +67,10 @@ export default defineConfig({
           setupFiles: ['test/support/machine/leaves-nothing-behind.ts'],
         },
       },
-      { extends: true, test: { name: 'fleets', include: [fleets], sequence: { groupOrder: 2 } } },
+      {
+        extends: true,
+        test: { name: 'fleets', include: [fleets], sequence: { groupOrder: 2 } },
+      },
     ],
   },
 })

@@ -12,7 +12,10 @@ const made = /^ *(?:dashboard_url|runbook_url): /
 const indentOf = (line: string) => /^ */.exec(line)?.[0] ?? ''
 
 function linksOf(alert: string, indent: string): string[] {
-  return [`${indent}dashboard_url: ${dashboardPage}`, `${indent}runbook_url: ${runbookOf(alert)}`]
+  return [
+    `${indent}dashboard_url: ${dashboardPage}`,
+    `${indent}runbook_url: ${runbookOf(alert)}`,
+  ]
 }
 
 /** The links of each rule, behind its description. */
@@ -23,7 +26,9 @@ export function withLinks(rules: string): string {
     .flatMap((line) => {
       alert = /^ *- alert: (\w+)/.exec(line)?.[1] ?? alert
       if (made.test(line)) return []
-      return /^ *description: /.test(line) ? [line, ...linksOf(alert, indentOf(line))] : [line]
+      return /^ *description: /.test(line)
+        ? [line, ...linksOf(alert, indentOf(line))]
+        : [line]
     })
     .join('\n')
 }
@@ -57,7 +62,8 @@ export function withExpectedLinks(cases: string, rules: string): string {
       (rule) =>
         rule.alert === alert &&
         labels.includes(`severity: ${rule.labels.severity}`) &&
-        (rule.labels.window === undefined || labels.includes(`window: ${rule.labels.window}`)),
+        (rule.labels.window === undefined ||
+          labels.includes(`window: ${rule.labels.window}`)),
     )
   return cases
     .split('\n')

@@ -4,7 +4,15 @@
  * the programs that some tests need: those are hidden from PATH.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,15 +22,21 @@ const read = (path) => readFileSync(join(root, path), 'utf8')
 
 /** The commands that the README says are run here. */
 export function blockOf(readme) {
-  const [, block] = /^<!-- readme: run by scripts\/bare\.mjs -->\n^```sh\n([\s\S]*?)^```$/m.exec(readme) ?? []
-  if (block === undefined) throw new Error('README.md has no block that is run by scripts/bare.mjs')
+  const [, block] =
+    /^<!-- readme: run by scripts\/bare\.mjs -->\n^```sh\n([\s\S]*?)^```$/m.exec(
+      readme,
+    ) ?? []
+  if (block === undefined)
+    throw new Error('README.md has no block that is run by scripts/bare.mjs')
   return block
 }
 
 /** What the tests need, what stands in for it, and what a new machine does not have either. */
 const hidden = new Set([
   ...Object.keys(JSON.parse(read('test/support/machine/debian-packages.json'))),
-  ...['docker', 'git', 'valkey-server'],
+  'docker',
+  'git',
+  'valkey-server',
 ])
 
 /** A folder with all programs of `path` that are not hidden. */

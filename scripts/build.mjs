@@ -27,7 +27,11 @@ if (flags.has('--image')) {
   // An edit that comes while this runs is newer than what was built, whether it was still read or not.
   const startedAt = new Date()
   if (flags.has('--if-stale')) process.stderr.write('building dist/\n')
-  const parts = await Promise.all([program('dist'), library('dist'), declarations('types')])
+  const parts = await Promise.all([
+    program('dist'),
+    library('dist'),
+    declarations('types'),
+  ])
   placeFiles(join(root, 'dist'), new Map(parts.flatMap((files) => [...files])), {
     last: 'main.js',
     startedAt,

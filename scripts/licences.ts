@@ -7,11 +7,18 @@ import { productionPackages } from './production-packages.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 function licenceOf(path: string): string {
-  const names = readdirSync(join(root, path)).filter((name) => /^(licen[cs]e|notice|copying)\b/i.test(name))
-  return names.map((name) => readFileSync(join(root, path, name), 'utf8').trim()).join('\n\n')
+  const names = readdirSync(join(root, path)).filter((name) =>
+    /^(licen[cs]e|notice|copying)\b/i.test(name),
+  )
+  return names
+    .map((name) => readFileSync(join(root, path, name), 'utf8').trim())
+    .join('\n\n')
 }
 
 const sections = productionPackages().map(({ name, path, version, license }) =>
   [`== ${name} ${version} (${license})`, licenceOf(path)].join('\n\n').trim(),
 )
-writeFileSync(process.argv[2] ?? 'third-party-licences.txt', `${sections.join('\n\n\n')}\n`)
+writeFileSync(
+  process.argv[2] ?? 'third-party-licences.txt',
+  `${sections.join('\n\n\n')}\n`,
+)

@@ -15,7 +15,10 @@ const read = (path: string) => JSON.parse(readFileSync(new URL(path, root), 'utf
 
 /** What `npm install quotegate` brings along, by the lock file. */
 export function productionPackages(): ProductionPackage[] {
-  const { dependencies, optionalDependencies } = read('package.json') as Record<string, object>
+  const { dependencies, optionalDependencies } = read('package.json') as Record<
+    string,
+    object
+  >
   const direct = { ...dependencies, ...optionalDependencies }
   const { packages } = read('package-lock.json') as {
     packages: Record<string, { version: string; license?: string; dev?: boolean }>
@@ -26,13 +29,20 @@ export function productionPackages(): ProductionPackage[] {
       .filter(([path, { dev }]) => path !== '' && !dev)
       .map(([path, { version, license }]) => {
         const name = path.replace(/^.*node_modules\//, '')
-        return { name, path, version, license, direct: path === `node_modules/${name}` && name in direct }
+        return {
+          name,
+          path,
+          version,
+          license,
+          direct: path === `node_modules/${name}` && name in direct,
+        }
       })
   )
 }
 
 /** Licences that ask for no more than to be named. */
-const permissive = /^(?:0BSD|Apache-2\.0|BlueOak-1\.0\.0|BSD-[23]-Clause|CC0-1\.0|ISC|MIT|MIT-0|Unlicense)$/
+const permissive =
+  /^(?:0BSD|Apache-2\.0|BlueOak-1\.0\.0|BSD-[23]-Clause|CC0-1\.0|ISC|MIT|MIT-0|Unlicense)$/
 
 /** Of "A OR B" one will do; of anything more involved a person should judge. */
 export function isPermissive(license: string | undefined): boolean {

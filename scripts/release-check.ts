@@ -3,7 +3,14 @@
  * named at the end. With `--rehearse` the long checks are left out, and it never passes.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +18,9 @@ import { isPermissive, productionPackages } from './production-packages.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const rehearsal = process.argv.includes('--rehearse')
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  version: string
+}
 const tag = `v${version}`
 const record: string[] = []
 const refused: string[] = []
@@ -30,14 +39,24 @@ function noteNotChecked(what: string, why: string): void {
 }
 
 function run(command: string, parameters: readonly string[], cwd = root) {
-  return spawnSync(command, parameters, { cwd, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  return spawnSync(command, parameters, {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  })
 }
 
 function checkTree(): void {
   const changed = run('git', ['status', '--porcelain']).stdout.trim()
   const commit = run('git', ['rev-parse', '--short', 'HEAD']).stdout.trim()
-  note('clean tree', changed === '' ? `at ${commit}` : changed.replaceAll('\n', ', '), changed === '')
-  const isTold = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').includes(`\n## ${version}`)
+  note(
+    'clean tree',
+    changed === '' ? `at ${commit}` : changed.replaceAll('\n', ', '),
+    changed === '',
+  )
+  const isTold = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').includes(
+    `\n## ${version}`,
+  )
   note('the changelog has this version', version, isTold)
   const isTagged = run('git', ['tag', '--list', tag]).stdout.trim() !== ''
   note('the tag is free', tag, !isTagged)
@@ -46,13 +65,17 @@ function checkTree(): void {
 function checkLicences(): void {
   const packages = productionPackages()
   const counts = new Map<string, number>()
-  for (const { license = 'none' } of packages) counts.set(license, (counts.get(license) ?? 0) + 1)
+  for (const { license = 'none' } of packages)
+    counts.set(license, (counts.get(license) ?? 0) + 1)
   const strict = packages.filter(({ license }) => !isPermissive(license))
   const shown = [...counts].map(([license, count]) => `${license} ${count}`).join(', ')
   const named = strict.map(({ name, license }) => `${name} (${license})`).join(', ')
   note('licences, all permissive', named === '' ? shown : named, strict.length === 0)
   const direct = packages.filter((one) => one.direct).map(({ name }) => name)
-  note('production dependencies', `${direct.length} direct, ${packages.length} in all: ${direct.join(', ')}`)
+  note(
+    'production dependencies',
+    `${direct.length} direct, ${packages.length} in all: ${direct.join(', ')}`,
+  )
 }
 
 function checkAudit(): void {
@@ -64,14 +87,19 @@ function checkAudit(): void {
     return
   }
   const { total = 0, high = 0, critical = 0 } = found
-  note('npm audit --omit=dev', `${total} found, ${high + critical} of them high`, high + critical === 0)
+  note(
+    'npm audit --omit=dev',
+    `${total} found, ${high + critical} of them high`,
+    high + critical === 0,
+  )
 }
 
 function checkInstall(): void {
   const folder = mkdtempSync(join(tmpdir(), 'release-check-'))
   try {
     run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder])
-    const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz'
+    const tarball =
+      readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz'
     writeFileSync(join(folder, 'package.json'), '{ "private": true }')
     const quiet = ['--omit=dev', '--no-audit', '--no-fund', '--silent']
     const { status } = run('npm', ['install', ...quiet, `./${tarball}`], folder)
@@ -80,7 +108,11 @@ function checkInstall(): void {
     const kilobytes = (size: number) => `${Math.round(size / 1_000)} kB`
     note('tarball', kilobytes(statSync(join(folder, tarball)).size))
     const whole = `${(bytes / 1_000_000).toFixed(1)} MB in ${files} files`
-    note('installed', `${whole}, of which quotegate itself ${kilobytes(own.bytes)}`, status === 0)
+    note(
+      'installed',
+      `${whole}, of which quotegate itself ${kilobytes(own.bytes)}`,
+      status === 0,
+    )
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -89,7 +121,10 @@ function checkInstall(): void {
 function sizeOf(folder: string): { bytes: number; files: number } {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile())
-  const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0)
+  const bytes = files.reduce(
+    (sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size,
+    0,
+  )
   return { bytes, files: files.length }
 }
 
@@ -114,9 +149,12 @@ runAll('test:nodes')
 process.stdout.write(
   `\n| release check, node ${process.version}, ${process.platform} | |\n|---|---|\n${record.join('\n')}\n`,
 )
-if (notChecked.length > 0) process.stdout.write(`\nNot checked on this machine: ${notChecked.join('; ')}.\n`)
-if (refused.length > 0) process.stdout.write(`\nNot to be released: ${refused.join('; ')}.\n`)
-else if (rehearsal) process.stdout.write('\nEvery other answer is yes. A rehearsal allows no release.\n')
+if (notChecked.length > 0)
+  process.stdout.write(`\nNot checked on this machine: ${notChecked.join('; ')}.\n`)
+if (refused.length > 0)
+  process.stdout.write(`\nNot to be released: ${refused.join('; ')}.\n`)
+else if (rehearsal)
+  process.stdout.write('\nEvery other answer is yes. A rehearsal allows no release.\n')
 else {
   const command = `git tag -a ${tag} -m 'quotegate ${version}' && git push origin ${tag}`
   process.stdout.write(`\nEvery other answer is yes. To release: ${command}\n`)

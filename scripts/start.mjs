@@ -10,7 +10,9 @@ const parent = process.ppid
 if (isStale()) {
   const isFirst = !existsSync(new URL('../dist/main.js', import.meta.url))
   const why = isFirst ? 'dist/ does not exist yet' : 'A source is newer than dist/'
-  process.stderr.write(`${why}: building it, before quotegate starts. That takes some seconds.\n`)
+  process.stderr.write(
+    `${why}: building it, before quotegate starts. That takes some seconds.\n`,
+  )
   const beganMs = performance.now()
   const script = fileURLToPath(new URL('build.mjs', import.meta.url))
   // In a process of its own, whose memory goes with it. Standard output belongs to the program's log.

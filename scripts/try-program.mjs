@@ -8,24 +8,44 @@ import { createGateway } from '../dist/index.js'
 import { startSandbox } from '../dist/sandbox.js'
 
 const sandbox = await startSandbox({ quoteLifetimeMs: 300 })
-const settings = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url, PORT: '0', ADMIN_PORT: '0' }
+const settings = {
+  SWAP_BASE_URL: sandbox.url,
+  PAYMENTS_BASE_URL: sandbox.url,
+  PORT: '0',
+  ADMIN_PORT: '0',
+}
 
 async function tryAt(url) {
-  const headers = { 'App-Name': 'try', Authorization: 'Bearer any', 'Content-Type': 'application/json' }
-  const quote = await (await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })).json()
+  const headers = {
+    'App-Name': 'try',
+    Authorization: 'Bearer any',
+    'Content-Type': 'application/json',
+  }
+  const quote = await (
+    await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
+  ).json()
   assert.equal(quote.pairId, 'ETH_USDC')
   while (Date.now() < quote.expiry) await sleep(20)
-  const order = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }
+  const order = {
+    pairId: 'ETH_USDC',
+    fromAmount: 0.1,
+    toAmount: quote.toAmount.value,
+    toAddress: '0xto',
+  }
   const post = (path, body) => fetch(url + path, { method: 'POST', headers, body })
   assert.equal((await post('/v3/orders/float', JSON.stringify(order))).status, 409)
   assert.equal((await post('/checkouts', '{ "amount": "1.10" }')).status, 201)
   assert.equal(sandbox.requests.at(-1)?.body.toString(), '{ "amount": "1.10" }')
 }
 
-const program = spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js', import.meta.url))], {
-  env: { ...settings, LOG_FORMAT: 'json' },
-  stdio: ['ignore', 'pipe', 'inherit'],
-})
+const program = spawn(
+  process.execPath,
+  [fileURLToPath(new URL('../dist/main.js', import.meta.url))],
+  {
+    env: { ...settings, LOG_FORMAT: 'json' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  },
+)
 const exited = once(program, 'exit')
 let log = ''
 for await (const text of program.stdout.setEncoding('utf8')) {

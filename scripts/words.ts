@@ -49,7 +49,10 @@ const rows: readonly (readonly [string, string])[] = [
   ['let(?:s|ting)? go of', 'drops, closes, evicts'],
   ['lends?|lent', 'gives, supplies'],
   ['(?:is|are|was|were|be|been) taken for(?! granted)', 'counts as, is mistaken for'],
-  ['(?<!\\bthere )(?:is|are|was|were) none(?! of)', 'is not X, is invalid, is not counted'],
+  [
+    '(?<!\\bthere )(?:is|are|was|were) none(?! of)',
+    'is not X, is invalid, is not counted',
+  ],
 ]
 
 /** A space between two words may be the end of a line, with what begins a line of a comment. */
@@ -76,11 +79,18 @@ function proseOf(path: string, text: string): string {
 }
 
 function proseOfScript(path: string, text: string): string {
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS)
+  const source = ts.createSourceFile(
+    path,
+    text,
+    ts.ScriptTarget.Latest,
+    true,
+    ts.ScriptKind.TS,
+  )
   const spans: Span[] = []
   const visit = (node: ts.Node): void => {
     if (ts.isJSDoc(node)) return
-    if (isText(node) && isSentence.test(node.getText(source))) spans.push(...insides(node, source))
+    if (isText(node) && isSentence.test(node.getText(source)))
+      spans.push(...insides(node, source))
     const children = node.getChildren(source)
     if (children.length === 0) {
       const before = ts.getLeadingCommentRanges(text, node.getFullStart()) ?? []
@@ -99,7 +109,11 @@ const isSentence = /\p{L}[^\p{L}\s]* +\p{L}/u
 type Text = ts.StringLiteral | ts.NoSubstitutionTemplateLiteral | ts.TemplateExpression
 
 function isText(node: ts.Node): node is Text {
-  return ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)
+  return (
+    ts.isStringLiteral(node) ||
+    ts.isNoSubstitutionTemplateLiteral(node) ||
+    ts.isTemplateExpression(node)
+  )
 }
 
 /** Without the quotes, and of a template without what is code. */
@@ -114,7 +128,9 @@ function keepOnly(text: string, spans: readonly Span[]): string {
   let kept = ''
   for (const [start, end] of spans.toSorted(([one], [other]) => one - other)) {
     if (end <= kept.length) continue
-    kept += blank(text.slice(kept.length, start)) + text.slice(Math.max(start, kept.length), end)
+    kept +=
+      blank(text.slice(kept.length, start)) +
+      text.slice(Math.max(start, kept.length), end)
   }
   return kept
 }
@@ -132,7 +148,14 @@ function blank(text: string): string {
 }
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const listed = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate']
+const listed = [
+  'ls-files',
+  '-z',
+  '--cached',
+  '--others',
+  '--exclude-standard',
+  '--deduplicate',
+]
 const files = execFileSync('git', listed, { cwd: root, encoding: 'utf8' }).split('\0')
 let found = 0
 for (const path of files) {
@@ -143,7 +166,9 @@ for (const path of files) {
     for (const { 0: words, index } of prose.matchAll(pattern)) {
       found += 1
       const line = prose.slice(0, index).split('\n').length
-      process.stdout.write(`${path}:${line}: "${words.replace(/\W+/g, ' ')}": write ${write}\n`)
+      process.stdout.write(
+        `${path}:${line}: "${words.replace(/\W+/g, ' ')}": write ${write}\n`,
+      )
     }
   }
 }

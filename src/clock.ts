@@ -109,7 +109,11 @@ export function inTime<Value>(
 }
 
 /** `isUnref`: it does not keep the process running. */
-export function pause(ms: number, timers: Timers, { isUnref = false } = {}): Promise<void> {
+export function pause(
+  ms: number,
+  timers: Timers,
+  { isUnref = false } = {},
+): Promise<void> {
   return new Promise((resolve) => {
     const timer = timers.setTimeout(resolve, ms)
     if (isUnref) timer.unref()
@@ -128,6 +132,9 @@ export interface Ending {
 }
 
 /** How long until orders for it are refused: until both of our clocks are past its end. */
-export function orderLeftMs({ refusedFromMs, wallAheadMs }: Ending, { nowMs, steadyMs }: Now): number {
+export function orderLeftMs(
+  { refusedFromMs, wallAheadMs }: Ending,
+  { nowMs, steadyMs }: Now,
+): number {
   return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
 }

@@ -84,9 +84,17 @@ export class Events {
   /** A request has its whole answer, or has none. `status` 0: the client left, or the answer broke off. */
   requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = unheard
   /** The gateway answers with a problem. Undefined: the request had not reached a route. */
-  problemAnswered: (problem: Problem, requestId: string, exchange: Exchange | undefined) => void = unheard
+  problemAnswered: (
+    problem: Problem,
+    requestId: string,
+    exchange: Exchange | undefined,
+  ) => void = unheard
   /** That request has its answer. `from`: only the connection, if no request could be read. */
-  requestRefused: (problem: Problem, requestId: string, from: IncomingMessage | Duplex) => void = unheard
+  requestRefused: (
+    problem: Problem,
+    requestId: string,
+    from: IncomingMessage | Duplex,
+  ) => void = unheard
   /** What a client-address header says could not be used: its `note` says why. */
   addressNoted: (client: ClientAddress) => void = unheard
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
@@ -104,7 +112,8 @@ export class Events {
   /** The answer to a quote call is relayed alone. */
   quoteNotKept: (reason: NotKeptReason) => void = unheard
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
-  quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void = unheard
+  quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
+    unheard
   /** A quote was asked for ahead of the end of the one before. */
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = unheard
   quoteShared: (sharing: Sharing) => void = unheard
@@ -112,7 +121,11 @@ export class Events {
   cacheControlIgnored: (directive: string) => void = unheard
   /** The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. */
   coolDownBegan: (application: string, address: string, forMs: number) => void = unheard
-  orderDecided: (exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder) => void = unheard
+  orderDecided: (
+    exchange: Exchange,
+    decision: FloatOrderDecision,
+    order: FloatOrder,
+  ) => void = unheard
   /** An order goes out for a quote that an order of the same client has used, or is using. */
   orderRepeated: (exchange: Exchange, order: FloatOrder) => void = unheard
   /** What became of an order with an Idempotency-Key, or of a key. */
@@ -120,7 +133,8 @@ export class Events {
   /** An order was refused because it came slowly while too much was held of unfinished bodies. */
   bodyRefused: () => void = unheard
   /** A request to an upstream was refused unsent. */
-  callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: Outcome) => void = unheard
+  callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: Outcome) => void =
+    unheard
   callRetried: (upstream: UpstreamName) => void = unheard
   /** A request to an upstream has ended, after all of its tries. */
   callEnded: (
@@ -129,10 +143,17 @@ export class Events {
     durationMs: number,
   ) => void = unheard
   /** Not that of a single pair. `failure`: what the last request that it counted had failed with. */
-  breakerChanged: (upstream: UpstreamName, breaker: Breaker, failure: CountedFailure | undefined) => void =
-    unheard
+  breakerChanged: (
+    upstream: UpstreamName,
+    breaker: Breaker,
+    failure: CountedFailure | undefined,
+  ) => void = unheard
   /** `durationMs` has no meaning for a skipped operation. */
-  storeAsked: (operation: StoreOperation, outcome: StoreOutcome, durationMs: number) => void = unheard
+  storeAsked: (
+    operation: StoreOperation,
+    outcome: StoreOutcome,
+    durationMs: number,
+  ) => void = unheard
   /**
    * It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away.
    */
@@ -147,7 +168,8 @@ export class Events {
       const heard = (listeners as readonly Partial<Record<string, Hear>>[]).flatMap(
         (one) => one[name]?.bind(one) ?? [],
       )
-      if (heard.length > 0) methods[name] = heard.length === 1 ? (heard[0] as Hear) : inTurn(heard)
+      if (heard.length > 0)
+        methods[name] = heard.length === 1 ? (heard[0] as Hear) : inTurn(heard)
     }
   }
 }

@@ -40,14 +40,18 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   setV8Flags()
   const { flag, asksForAll } = readFlags()
   if (flag['check-health'])
-    throw new UsageError('--check-health cannot be combined with other flags: --check-health [url]')
-  if (flag.help) return print(`${usage}\n${(await texts()).helpText(asksForAll ? 'all' : 'team')}`)
+    throw new UsageError(
+      '--check-health cannot be combined with other flags: --check-health [url]',
+    )
+  if (flag.help)
+    return print(`${usage}\n${(await texts()).helpText(asksForAll ? 'all' : 'team')}`)
   if (flag.version) return print(version)
   const loaded = loadConfig(environment, { by: flag['check-config'] ? 'check' : 'start' })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))
-    if (flag['check-config'] && loaded.config.production) print((await texts()).productionList(loaded))
+    if (flag['check-config'] && loaded.config.production)
+      print((await texts()).productionList(loaded))
     if (flag['check-config']) print('The settings are good.')
     return
   }
@@ -56,15 +60,24 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
 
 function readFlags() {
   try {
-    const { values: flag, positionals } = parseArgs({ options: flags, strict: true, allowPositionals: true })
+    const { values: flag, positionals } = parseArgs({
+      options: flags,
+      strict: true,
+      allowPositionals: true,
+    })
     const asksForAll = flag.help === true && positionals.join() === 'all'
-    if (positionals.length > 0 && !asksForAll) throw new TypeError(`Unexpected argument '${positionals[0]}'`)
+    if (positionals.length > 0 && !asksForAll)
+      throw new TypeError(`Unexpected argument '${positionals[0]}'`)
     return { flag, asksForAll }
   } catch (error) {
     const known = Object.keys(flags).map((name) => `--${name}`)
-    const meant = known.find((flag) => process.argv.slice(2).some((given) => isNear(given, flag)))
+    const meant = known.find((flag) =>
+      process.argv.slice(2).some((given) => isNear(given, flag)),
+    )
     const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
-    throw new UsageError(`${(error as Error).message}${hint}\nThe flags are: ${known.join(', ')}`)
+    throw new UsageError(
+      `${(error as Error).message}${hint}\nThe flags are: ${known.join(', ')}`,
+    )
   }
 }
 
@@ -86,14 +99,19 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   // Before it is built: for process 1 of a container, the kernel drops a signal that has no listener yet.
   shutDownOnSignalOrError(logger, async () => {
     isStopping = true
-    const built = await Promise.race([building, setTimeout(config.drain.timeoutMs, undefined)])
+    const built = await Promise.race([
+      building,
+      setTimeout(config.drain.timeoutMs, undefined),
+    ])
     await built?.close(config.drain)
   })
   const gateway = await building
   if (isStopping) return
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
-    await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))
+    await gateway
+      .close()
+      .catch((cause) => logger.error({ cause }, 'a part could not be closed'))
     throw error
   })
   logger.info(
@@ -116,7 +134,11 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
 }
 
 /** Printed to standard error, so that standard output is the log and nothing else. */
-function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUrl: string): string {
+function sandboxBanner(
+  { sandboxUrl }: Gateway,
+  trafficUrl: string,
+  operationsUrl: string,
+): string {
   return `
   quotegate ${version} talks to its built-in SANDBOX: no real prices, no real money.
   Swap and payments: ${trafficUrl}   console: ${operationsUrl}   sandbox: ${sandboxUrl}
@@ -147,8 +169,12 @@ function printError(text: string): void {
 }
 
 function fail(error: unknown): void {
-  const expected = [SettingsError, ListenError, StateError, UsageError].some((kind) => error instanceof kind)
-  printError(expected ? (error as Error).message : ((error as Error).stack ?? String(error)))
+  const expected = [SettingsError, ListenError, StateError, UsageError].some(
+    (kind) => error instanceof kind,
+  )
+  printError(
+    expected ? (error as Error).message : ((error as Error).stack ?? String(error)),
+  )
   process.exit(1)
 }
 

@@ -36,7 +36,9 @@ describe('--check-health', () => {
     [{ HOST: '', ADMIN_PORT: '' }, '127.0.0.1:8081'],
     // The settings are trimmed too.
     [{ HOST: ' 10.0.0.1 ', ADMIN_HOST: ' ', ADMIN_PORT: '9 ' }, '10.0.0.1:9'],
-  ])('with %j asks %s', (settings, host) => expect(healthUrl(settings)).toBe(`http://${host}/healthz`))
+  ])('with %j asks %s', (settings, host) =>
+    expect(healthUrl(settings)).toBe(`http://${host}/healthz`),
+  )
 
   test('finds a gateway that listens at every address', async () => {
     const ADMIN_PORT = await startGateway({ HOST: '::' })
@@ -47,24 +49,38 @@ describe('--check-health', () => {
     const port = await startServer(({ url }, response) => {
       response.writeHead(url === '/sandbox/faults' ? 200 : 404).end('{}')
     })
-    expect(await checkHealth({}, `http://127.0.0.1:${port}/sandbox/faults`)).toEqual(healthy)
+    expect(await checkHealth({}, `http://127.0.0.1:${port}/sandbox/faults`)).toEqual(
+      healthy,
+    )
     expect((await checkHealth({}, `http://127.0.0.1:${port}/`)).code).toBe(1)
   })
 
   test.each([
-    [['--check-health', 'http://127.0.0.1:1/healthz'], /^http:\S+:1\/healthz: .*ECONNREFUSED.*\n$/],
+    [
+      ['--check-health', 'http://127.0.0.1:1/healthz'],
+      /^http:\S+:1\/healthz: .*ECONNREFUSED.*\n$/,
+    ],
     [['--check-health', 'nonsense'], /^nonsense: .+\n$/],
     [['--check-health', 'https://127.0.0.1/'], /^https:\/\/127\.0\.0\.1\/: .+\n$/],
-    [['--check-config', '--check-health'], /^--check-health cannot be combined with other flags/],
-  ])('exits 1 with a URL that it cannot ask, and beside other flags: %j', async (flags, reason) => {
-    const { code, stderr } = await startProgram(flags).exit
-    expect(code).toBe(1)
-    expect(stderr).toMatch(reason)
-  })
+    [
+      ['--check-config', '--check-health'],
+      /^--check-health cannot be combined with other flags/,
+    ],
+  ])(
+    'exits 1 with a URL that it cannot ask, and beside other flags: %j',
+    async (flags, reason) => {
+      const { code, stderr } = await startProgram(flags).exit
+      expect(code).toBe(1)
+      expect(stderr).toMatch(reason)
+    },
+  )
 
   test('exits 1 if no answer comes', async () => {
     const ADMIN_PORT = await startServer(() => {})
     const { code, stderr } = await checkHealth({ ADMIN_PORT })
-    expect([code, stderr]).toEqual([1, `http://127.0.0.1:${ADMIN_PORT}/healthz: no answer within 2500 ms\n`])
+    expect([code, stderr]).toEqual([
+      1,
+      `http://127.0.0.1:${ADMIN_PORT}/healthz: no answer within 2500 ms\n`,
+    ])
   })
 })

@@ -26,16 +26,27 @@ test('an event reaches each listener that has it, in their order, with what it w
 /** What is emitted, and the series that counts it. */
 const counted: readonly (readonly [emit: (events: Events) => void, series: string])[] = [
   [
-    (events) => events.requestEnded({ area: 'swap', request: { method: 'GET' } } as Exchange, 200, 1),
+    (events) =>
+      events.requestEnded(
+        { area: 'swap', request: { method: 'GET' } } as Exchange,
+        200,
+        1,
+      ),
     'http_requests_total{route="swap",method="GET",status_class="2xx"}',
   ],
   [
-    (events) => events.problemAnswered(new Problem('saturated', { detail: '' }), 'id', undefined),
+    (events) =>
+      events.problemAnswered(new Problem('saturated', { detail: '' }), 'id', undefined),
     'problems_total{type="saturated"}',
   ],
   [
     (events) =>
-      events.addressNoted({ address: undefined, peer: 'p', peerTrusted: true, note: 'no-client-named' }),
+      events.addressNoted({
+        address: undefined,
+        peer: 'p',
+        peerTrusted: true,
+        note: 'no-client-named',
+      }),
     'client_address_headers_ignored_total{reason="no-client-named"}',
   ],
   [(events) => events.rateLimited('order'), 'rate_limited_total{route="order"}'],
@@ -44,13 +55,19 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
   [(events) => events.quoteCalled('A_B'), 'quote_calls_total{pair="other"}'],
   [(events) => events.quoteKept(1, 'A_B', undefined), 'quote_lifetime_seconds_count'],
   [(events) => events.quoteNotKept('vary'), 'quotes_uncacheable_total{reason="vary"}'],
-  [(events) => events.quotesDropped('elsewhere', 1), 'cache_evictions_total{reason="elsewhere"}'],
+  [
+    (events) => events.quotesDropped('elsewhere', 1),
+    'cache_evictions_total{reason="elsewhere"}',
+  ],
   [(events) => events.quoteRefreshed('found'), 'quote_refreshes_total{outcome="found"}'],
   [(events) => events.quoteShared('alone'), 'quote_sharing_total{outcome="alone"}'],
   [(events) => events.coolDownBegan('web', 'a', 1), 'quote_cool_downs_total'],
   [
     (events) => {
-      const order = { verdict: { state: 'unknown', rule: 'none' }, quoteAgeMs: undefined } as FloatOrder
+      const order = {
+        verdict: { state: 'unknown', rule: 'none' },
+        quoteAgeMs: undefined,
+      } as FloatOrder
       events.orderDecided({} as Exchange, 'refused-unknown', order)
     },
     'float_orders_total{decision="refused",reason="unknown"}',
@@ -61,7 +78,12 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
     'upstream_requests_total{upstream="payments",outcome="breaker_open"}',
   ],
   [
-    (events) => events.callEnded({ upstream: 'webhooks', traffic: 'rest', status: 200 }, 'answered', 1),
+    (events) =>
+      events.callEnded(
+        { upstream: 'webhooks', traffic: 'rest', status: 200 },
+        'answered',
+        1,
+      ),
     'upstream_requests_total{upstream="webhooks",outcome="answered"}',
   ],
   [(events) => events.callRetried('swap'), 'upstream_retries_total{upstream="swap"}'],
@@ -74,8 +96,13 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
 
 test('/metrics counts what was emitted, each event by itself', async () => {
   const { events, render } = freshMetrics()
-  for (const [index, [emit]] of counted.entries()) for (let time = 0; time <= index; time += 1) emit(events)
+  for (const [index, [emit]] of counted.entries())
+    for (let time = 0; time <= index; time += 1) emit(events)
   const lines = (await render()).split('\n')
-  const read = counted.map(([, series]) => lines.find((line) => line.startsWith(`quotegate_${series} `)))
-  expect(read).toEqual(counted.map(([, series], index) => `quotegate_${series} ${index + 1}`))
+  const read = counted.map(([, series]) =>
+    lines.find((line) => line.startsWith(`quotegate_${series} `)),
+  )
+  expect(read).toEqual(
+    counted.map(([, series], index) => `quotegate_${series} ${index + 1}`),
+  )
 })

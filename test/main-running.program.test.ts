@@ -1,7 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { recordingUpstream } from './support/gateways/between.ts'
-import { builtProgram, startListening, startProgram, watchProgram } from './support/gateways/program.ts'
+import {
+  builtProgram,
+  startListening,
+  startProgram,
+  watchProgram,
+} from './support/gateways/program.ts'
 import { environment } from './support/machine/environment.ts'
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
@@ -11,13 +16,17 @@ describe('a gateway that was started', () => {
     const program = await startListening()
     expect(program.url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
     const headers = { 'App-Name': 'tests' }
-    const quote = await fetch(`${program.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
+    const quote = await fetch(`${program.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, {
+      headers,
+    })
     expect([quote.status, quote.headers.get('sandbox')]).toEqual([200, 'quotegate'])
     for (const path of ['/readyz', '/healthz'])
       expect((await fetch(program.operationsUrl + path)).status).toBe(200)
     await fetch((await program.says(/"sandboxUrl":"(.+?)"/))[1] ?? '')
     const metrics = await (await fetch(`${program.operationsUrl}/metrics`)).text()
-    expect(metrics).toMatch(/^quotegate_build_info\{version=".+",node_version="v.+"\} 1$/m)
+    expect(metrics).toMatch(
+      /^quotegate_build_info\{version=".+",node_version="v.+"\} 1$/m,
+    )
     program.child.kill('SIGTERM')
     expect(await program.exit).toMatchObject({ code: 0, stderr: '' })
   })
@@ -30,7 +39,9 @@ describe('a gateway that was started', () => {
   // Not spawnSync: the program's output is read by this process meanwhile.
   const outputOf = (commands: string): Promise<string> =>
     new Promise((resolve, reject) => {
-      execFile('sh', ['-c', commands], (error, stdout) => (error ? reject(error) : resolve(stdout)))
+      execFile('sh', ['-c', commands], (error, stdout) =>
+        error ? reject(error) : resolve(stdout),
+      )
     })
 
   test('prints a banner in terminals, with lines to paste, which show a late order refused', {
@@ -45,15 +56,25 @@ describe('a gateway that was started', () => {
     const banner = program.stdout().replaceAll('\r', '')
     expect(banner).toContain('SANDBOX')
     const lines = banner.replaceAll('\\\n', '').split('\n')
-    const commands = lines.filter((line) => line.startsWith('    ')).join(' && echo && \n')
+    const commands = lines
+      .filter((line) => line.startsWith('    '))
+      .join(' && echo && \n')
     // For this test quotes live for five seconds, not for the thirty of the banner.
     const [, sandboxUrl] = /sandbox: (\S+)/.exec(banner) ?? []
-    await fetch(`${sandboxUrl}/sandbox/faults`, { method: 'PUT', body: '{"quoteLifetimeMs":5000}' })
+    await fetch(`${sandboxUrl}/sandbox/faults`, {
+      method: 'PUT',
+      body: '{"quoteLifetimeMs":5000}',
+    })
     expect(commands).toContain('sleep 31 ')
 
-    const answers = (await outputOf(commands.replace('sleep 31 ', 'sleep 5.5 '))).trim().split('\n')
+    const answers = (await outputOf(commands.replace('sleep 31 ', 'sleep 5.5 ')))
+      .trim()
+      .split('\n')
     const quote = answers.findIndex((line) => line.includes('"expiry"'))
-    expect(JSON.parse(answers[0] ?? '')).toMatchObject({ status: 'open', amount: '10.00' })
+    expect(JSON.parse(answers[0] ?? '')).toMatchObject({
+      status: 'open',
+      amount: '10.00',
+    })
     expect(answers.slice(1, quote).join('\n')).toContain('quotegate_build_info')
     const [given, sent, refused] = answers
       .slice(quote)
@@ -78,7 +99,9 @@ describe.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s', (signal) => {
     expect(await (await fetch(`${program.url}/v3/pairs`)).text()).toBe('finished')
     expect((await program.exit).code).toBe(0)
     // Or on call one could not tell a stop from a kill.
-    expect(program.stdout()).toMatch(new RegExp(`"${signal}".*"stopping: .*\n.*"stopped"`))
+    expect(program.stdout()).toMatch(
+      new RegExp(`"${signal}".*"stopping: .*\n.*"stopped"`),
+    )
   })
 })
 
@@ -95,7 +118,11 @@ describe('--sandbox', () => {
       const pairs = await fetch(`${url}/v3/pairs`)
       expect([pairs.status, pairs.headers.get('sandbox')]).toEqual([200, 'quotegate'])
       const headers = { Authorization: 'Bearer any', 'Content-Type': 'application/json' }
-      const checkout = await fetch(`${url}/checkouts`, { method: 'POST', headers, body: '{}' })
+      const checkout = await fetch(`${url}/checkouts`, {
+        method: 'POST',
+        headers,
+        body: '{}',
+      })
       expect(checkout.status).toBe(201)
       expect((await fetch(`${url}/sandbox/faults`)).status).toBe(200)
       program.child.kill('SIGTERM')

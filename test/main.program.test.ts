@@ -7,12 +7,15 @@ import { startProgram } from './support/gateways/program.ts'
 import { listening } from './support/machine/listening.ts'
 import { newFolder } from './support/machine/new-folder.ts'
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const { version } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+)
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 const run = (flags: readonly string[], settings?: Record<string, string>) =>
   startProgram(flags, settings).exit
-const shownIn = (help: string) => settingNames.filter((name) => new RegExp(`^  ${name}\\s`, 'm').test(help))
+const shownIn = (help: string) =>
+  settingNames.filter((name) => new RegExp(`^  ${name}\\s`, 'm').test(help))
 
 describe('--help', () => {
   test.each(['--help', '-h'])(
@@ -20,7 +23,14 @@ describe('--help', () => {
     async (flag) => {
       const { code, stdout, stderr } = await run([flag], { PORT: 'nonsense' })
       expect([code, stderr]).toEqual([0, ''])
-      for (const word of ['help', 'version', 'check-config', 'print-config', 'check-health', 'sandbox'])
+      for (const word of [
+        'help',
+        'version',
+        'check-config',
+        'print-config',
+        'check-health',
+        'sandbox',
+      ])
         expect(stdout).toContain(`--${word}`)
       expect(shownIn(stdout)).toHaveLength(20)
       expect(shownIn(stdout)).toContain('SWAP_BASE_URL')
@@ -40,7 +50,11 @@ test.each(['--version', '-v'])('%s prints the version and exits 0', async (flag)
 describe('--check-config', () => {
   test('says in production what is done, what is open and what no setting shows', async () => {
     const marks = async (settings: Record<string, string>) => {
-      const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example', ...settings }
+      const production = {
+        NODE_ENV: 'production',
+        SWAP_BASE_URL: 'https://swap.example',
+        ...settings,
+      }
       const { code, stdout } = await run(['--check-config'], production)
       expect(code).toBe(0)
       const all = [...stdout.matchAll(/^ {2}(done|open|check) +(\S+)/gm)].map(
@@ -51,22 +65,36 @@ describe('--check-config', () => {
     }
     const unseen = ['check Prometheus', 'check Prometheus']
     expect(await marks({ ORDER_EXPIRED_QUOTE: 'report', DRAIN_DELAY_MS: '0' })).toEqual([
-      ...['open TRUST_PROXY', 'open ADMIN_TOKEN', 'open STATE_DIRECTORY', 'open Your'],
-      ...[...unseen, 'open ORDER_EXPIRED_QUOTE'],
+      'open TRUST_PROXY',
+      'open ADMIN_TOKEN',
+      'open STATE_DIRECTORY',
+      'open Your',
+      ...unseen,
+      'open ORDER_EXPIRED_QUOTE',
     ])
     const all = {
-      ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded', ADMIN_TOKEN: 'a-token-of-16-characters' },
+      TRUST_PROXY: 'loopback',
+      CLIENT_IP_HEADER: 'forwarded',
+      ADMIN_TOKEN: 'a-token-of-16-characters',
       VALKEY_URL: 'redis://store',
     }
     expect(await marks(all)).toEqual([
-      ...['done TRUST_PROXY', 'done ADMIN_TOKEN', 'done STATE_DIRECTORY', 'check Your'],
-      ...[...unseen, 'done ORDER_EXPIRED_QUOTE'],
+      'done TRUST_PROXY',
+      'done ADMIN_TOKEN',
+      'done STATE_DIRECTORY',
+      'check Your',
+      ...unseen,
+      'done ORDER_EXPIRED_QUOTE',
     ])
     expect(await marks({ ...all, CLIENT_IP_HEADER: '' })).toContain('open TRUST_PROXY')
   })
 
   test('lists every problem at once and exits 1', async () => {
-    const settings = { PORT: '70000', ACCESS_LOG: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
+    const settings = {
+      PORT: '70000',
+      ACCESS_LOG: 'maybe',
+      SWAP_BASE_URL: 'ftp://user:sk_live_1@x',
+    }
     const { code, stdout, stderr } = await run(['--check-config'], settings)
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('There are 3 problems')
@@ -76,15 +104,25 @@ describe('--check-config', () => {
   })
 
   test('takes a removed setting and a name that is nearly one for errors, and a start warns of them', async () => {
-    const settings = { STATE_DIR: '/var/lib/quotegate', BREAKER_OPEN_MS: '9', SWAP_APPNAME: 'tests' }
+    const settings = {
+      STATE_DIR: '/var/lib/quotegate',
+      BREAKER_OPEN_MS: '9',
+      SWAP_APPNAME: 'tests',
+    }
     const { code, stderr } = await run(['--check-config'], settings)
     const started = startProgram([], { ...settings, ...freePorts })
     await started.says(/quotegate is listening/)
     expect(code).toBe(1)
     for (const output of [stderr, started.stdout()]) {
-      expect(output).toContain('BREAKER_OPEN_MS is not a setting any more: an open breaker')
-      expect(output).toContain('SWAP_APPNAME is not a setting. Did you mean SWAP_APP_NAME?')
-      expect(output).toContain('STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?')
+      expect(output).toContain(
+        'BREAKER_OPEN_MS is not a setting any more: an open breaker',
+      )
+      expect(output).toContain(
+        'SWAP_APPNAME is not a setting. Did you mean SWAP_APP_NAME?',
+      )
+      expect(output).toContain(
+        'STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?',
+      )
     }
   })
 
@@ -105,7 +143,8 @@ test('--print-config shows every value with its source, secrets masked, and --ch
   const swap = { SWAP_AUTHORIZATION: 'Bearer sk_live_1', SWAP_BASE_URL: 'https://a' }
   const settings = { ...swap, HTTPS_PROXY: 'http://b' }
   const printed = await run(['--print-config'], settings)
-  for (const name of settingNames) expect(printed.stdout).toMatch(new RegExp(`^${name}=.*\\(.+\\)$`, 'm'))
+  for (const name of settingNames)
+    expect(printed.stdout).toMatch(new RegExp(`^${name}=.*\\(.+\\)$`, 'm'))
   expect(printed.stdout).toContain('SWAP_AUTHORIZATION=****  (environment)')
   expect(printed.stdout).not.toMatch(/sk_live|good/)
   const both = await run(['--check-config', '--print-config'], settings)
@@ -126,20 +165,32 @@ describe('what cannot start', () => {
     [['--port'], undefined],
     [['--help', 'some'], undefined],
     [['--check-config', 'all'], undefined],
-  ])('is answered with the list of flags and the most similar one: %s', async (flags, meant) => {
-    const { code, stderr } = await run(flags)
-    expect(code).toBe(1)
-    expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
-    expect(stderr).toContain('--help, --version, --check-config, --print-config, --check-health, --sandbox')
-    expect(stderr).not.toMatch(/^\s+at /m)
-  })
+  ])(
+    'is answered with the list of flags and the most similar one: %s',
+    async (flags, meant) => {
+      const { code, stderr } = await run(flags)
+      expect(code).toBe(1)
+      expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
+      expect(stderr).toContain(
+        '--help, --version, --check-config, --print-config, --check-health, --sandbox',
+      )
+      expect(stderr).not.toMatch(/^\s+at /m)
+    },
+  )
 
-  test.each([[[]], [['--sandbox']]])('is production with the sandbox: %j', async (flags) => {
-    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'sandbox', ...freePorts }
-    const { code, stderr } = await run(flags, production)
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/^ {2}SWAP_BASE_URL=sandbox - expected: /m)
-  })
+  test.each([[[]], [['--sandbox']]])(
+    'is production with the sandbox: %j',
+    async (flags) => {
+      const production = {
+        NODE_ENV: 'production',
+        SWAP_BASE_URL: 'sandbox',
+        ...freePorts,
+      }
+      const { code, stderr } = await run(flags, production)
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/^ {2}SWAP_BASE_URL=sandbox - expected: /m)
+    },
+  )
 
   test.each([
     ['PORT', []],
@@ -147,7 +198,10 @@ describe('what cannot start', () => {
     ['PORT', ['--sandbox']],
   ])('is a taken %s, reported in one clear line (flags: %j)', async (name, flags) => {
     const { port } = await listening(createServer())
-    const { code, stdout, stderr } = await run(flags, { ...freePorts, [name]: String(port) })
+    const { code, stdout, stderr } = await run(flags, {
+      ...freePorts,
+      [name]: String(port),
+    })
     expect([code, stdout]).toEqual([1, ''])
     const question = 'is quotegate running already? If not, choose another'
     expect(stderr).toBe(`127.0.0.1:${port} is already in use: ${question} ${name}\n`)
@@ -162,7 +216,9 @@ describe('what cannot start', () => {
     async (names, HOST, flags) => {
       const { code, stderr } = await run(flags, { HOST, ...freePorts })
       expect(code).toBe(1)
-      expect(stderr).toBe(`${HOST}:0 is not an address of this machine: choose another ${names}\n`)
+      expect(stderr).toBe(
+        `${HOST}:0 is not an address of this machine: choose another ${names}\n`,
+      )
     },
   )
 })

@@ -42,7 +42,10 @@ test('the answers in the quick start are those of the gateway and its sandbox', 
   const asHere = (command: string) =>
     command
       .replaceAll(urlInPage, url)
-      .replaceAll(id, (found) => idsHere[idsInPage.indexOf(found)] ?? `${found} is in no answer before`)
+      .replaceAll(
+        id,
+        (found) => idsHere[idsInPage.indexOf(found)] ?? `${found} is in no answer before`,
+      )
 
   const commands = blocks.filter(({ language }) => language === 'sh')
   expect(commands.length).toBeGreaterThan(8)

@@ -8,11 +8,20 @@ import {
   quoteTarget,
   quoteTargetOf,
 } from '../shared/backend-requests.ts'
-import { askOnce, type RawAnswer, RawConnection, type RawRequest, requestText } from '../shared/raw-client.ts'
+import {
+  askOnce,
+  type RawAnswer,
+  RawConnection,
+  type RawRequest,
+  requestText,
+} from '../shared/raw-client.ts'
 import type { Placed, Stage } from '../shared/stage.ts'
 
 /** Answers are checked before they are timed, because an error page is a fast answer. Each client asks twice. */
-export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage): Promise<void> {
+export async function checkHit(
+  { contender, port }: Placed,
+  { quoteBody }: Stage,
+): Promise<void> {
   const connection = await RawConnection.open(port)
   for (let number = 0; number < 2 * clients; number += 1) {
     const request = { target: quoteTarget, headers: headerLines(number) }
@@ -22,7 +31,8 @@ export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage
       wrong(contender.name, 'another quote than the upstream', answer)
     if (number < clients) continue
     for (const [name, expected] of Object.entries(contender.hitHeaders)) {
-      if (!expected.test(answer.headers.get(name) ?? '')) wrong(contender.name, `no good ${name}`, answer)
+      if (!expected.test(answer.headers.get(name) ?? ''))
+        wrong(contender.name, `no good ${name}`, answer)
     }
   }
   connection.close()
@@ -50,7 +60,8 @@ export async function checkOrder({ contender, port }: Placed): Promise<void> {
     body: orderBody,
   })
   expectStatus(contender.name, answer, 201)
-  if (!answer.body.includes('"id":"or_1"')) wrong(contender.name, "not the upstream's order", answer)
+  if (!answer.body.includes('"id":"or_1"'))
+    wrong(contender.name, "not the upstream's order", answer)
 }
 
 /** The same for all contenders: target, headers and body reach the upstream unchanged. */
@@ -77,13 +88,15 @@ export async function checkPassThrough(name: string, port: number): Promise<void
     const [head = ''] = text.split('\r\n\r\n', 1)
     if (text.slice(head.length + 4) !== body)
       wrong(name, `a body of ${bytes} bytes was changed on its way`, echoed)
-    if (!head.startsWith(`POST ${passTarget} HTTP/1.1`)) wrong(name, 'the target was changed', echoed)
+    if (!head.startsWith(`POST ${passTarget} HTTP/1.1`))
+      wrong(name, 'the target was changed', echoed)
     for (const line of [
       'x-signature: s1gned',
       'authorization: bearer key',
       'content-type: application/json',
     ]) {
-      if (!head.toLowerCase().includes(`\r\n${line}`)) wrong(name, `the upstream misses ${line}`, echoed)
+      if (!head.toLowerCase().includes(`\r\n${line}`))
+        wrong(name, `the upstream misses ${line}`, echoed)
     }
   }
 }

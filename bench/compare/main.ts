@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Contender, gateway } from '../shared/contender.ts'
-import { builtProgram, installedVersion, installPeers, machineAsText, pinLoad } from '../shared/machine.ts'
+import {
+  builtProgram,
+  installedVersion,
+  installPeers,
+  machineAsText,
+  pinLoad,
+} from '../shared/machine.ts'
 import { openStage } from '../shared/stage.ts'
 import type { BenchCase } from './cases/case.ts'
 import { coldKey } from './cases/cold-key.ts'
@@ -72,18 +78,27 @@ async function bench(): Promise<void> {
   const rounds = Number(flags.rounds ?? (quick ? 1 : 5))
   const seconds = Number(flags.seconds ?? (quick ? 1 : 4))
   const names = flags.only?.split(',') ?? Object.keys(cases)
-  for (const name of names) if (!(name in cases)) throw new Error(`unknown case: ${name}\n${usage}`)
+  for (const name of names)
+    if (!(name in cases)) throw new Error(`unknown case: ${name}\n${usage}`)
   if (!existsSync(program)) throw new Error(`${program} does not exist: npm run build`)
-  if (installedVersion('wrk') === undefined) throw new Error('wrk is not installed: apt-get install wrk')
+  if (installedVersion('wrk') === undefined)
+    throw new Error('wrk is not installed: apt-get install wrk')
   const otherBuilds = otherBuildsOf(flags.also)
   installPeers(say)
   const pinned = pinLoad()
-  if (pinned === undefined) say('Without two cores and taskset, server and load share the processor.')
+  if (pinned === undefined)
+    say('Without two cores and taskset, server and load share the processor.')
   const { present, missing } = availableContenders()
-  if (missing.length > 0) say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx)`)
+  if (missing.length > 0)
+    say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx)`)
 
   const results: CaseResult[] = []
-  const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program, say })
+  const stage = await openStage({
+    portBase: Number(flags['port-base']),
+    pinned,
+    program,
+    say,
+  })
   for (const name of names) {
     const measured = await cases[name]?.({
       stage,
@@ -105,7 +120,8 @@ async function bench(): Promise<void> {
     `\n${machineAsText(pinned)}; ${rounds} rounds of ${seconds} s. Medians, with the lowest and highest round.`,
   )
   const outcomes = results.flatMap(verdicts).map(({ outcome }) => outcome)
-  const countOf = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length
+  const countOf = (wanted: string) =>
+    outcomes.filter((outcome) => outcome === wanted).length
   say(
     `Promises: ${countOf('holds')} hold, ${countOf('within the spread')} within the spread, ${countOf('missed')} missed.`,
   )

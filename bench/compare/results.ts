@@ -49,7 +49,11 @@ export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((left, right) => left - right)
   const at = (index: number) => sorted[index] ?? Number.NaN
   const last = sorted.length - 1
-  return { median: (at(Math.floor(last / 2)) + at(Math.ceil(last / 2))) / 2, min: at(0), max: at(last) }
+  return {
+    median: (at(Math.floor(last / 2)) + at(Math.ceil(last / 2))) / 2,
+    min: at(0),
+    max: at(last),
+  }
 }
 
 export function valuesOf(row: Row, figure: string): number[] {
@@ -61,11 +65,14 @@ export function verdicts({ rows, promises }: CaseResult): Verdict[] {
   return promises.flatMap((promise) => {
     const ofRow = rows.find(({ name }) => name === promise.of)
     const overRow = rows.find(({ name }) => name === promise.over)
-    if (ofRow === undefined || (promise.over !== undefined && overRow === undefined)) return []
+    if (ofRow === undefined || (promise.over !== undefined && overRow === undefined))
+      return []
     // Round by round, because a slow minute of the machine slows both sides.
     const over = overRow && valuesOf(overRow, promise.figure)
     const values = valuesOf(ofRow, promise.figure)
-    const measured = spread(values.map((value, round) => value / (over ? (over[round] ?? Number.NaN) : 1)))
+    const measured = spread(
+      values.map((value, round) => value / (over ? (over[round] ?? Number.NaN) : 1)),
+    )
     return [{ ...promise, measured, outcome: outcomeOf(promise, measured) }]
   })
 }
@@ -95,7 +102,9 @@ export function asMarkdown(result: CaseResult): string {
 /** The median, and the lowest and highest round. */
 export function shown({ median, min, max }: Spread, digits: number): string {
   const number = (value: number) => count(value, digits)
-  return min === max ? number(median) : `${number(median)} (${number(min)} – ${number(max)})`
+  return min === max
+    ? number(median)
+    : `${number(median)} (${number(min)} – ${number(max)})`
 }
 
 function verdictAsText({ what, over, is, bound, outcome, measured }: Verdict): string {

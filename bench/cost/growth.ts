@@ -39,7 +39,12 @@ const say = (text: string) => process.stderr.write(`${text}\n`)
 const print = (text: string) => process.stdout.write(`${text}\n\n`)
 const how = { rounds: Number(flags.rounds), seconds: Number(flags.seconds), say }
 const pinned = pinLoad()
-const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program: builtProgram, say })
+const stage = await openStage({
+  portBase: Number(flags['port-base']),
+  pinned,
+  program: builtProgram,
+  say,
+})
 /** Room for a million quotes. */
 const NODE_OPTIONS = '--max-old-space-size=4096'
 
@@ -52,19 +57,34 @@ async function withQuotes(count: number): Promise<Variant> {
   const name = `${count.toLocaleString('en')} quotes`
   const entries = { QUOTE_CACHE_ENTRIES: String(count), LEDGER_ENTRIES: String(count) }
   const limits = { QUOTEGATE_TEST_LIMITS: JSON.stringify({ cacheBytes: 2 ** 40 }) }
-  const placed = await stage.place(gateway(name, { settings: { ...entries, ...limits, NODE_OPTIONS } }))
+  const placed = await stage.place(
+    gateway(name, { settings: { ...entries, ...limits, NODE_OPTIONS } }),
+  )
   let fetched = 0
   while (fetched < count) {
     say(`${name}: ${fetched} are there`)
     const amount = `${firstAmount + fetched - 1} + sent`
-    const filled = await placed.load({ ...fromBackend, target: quoteTargetOf('*'), amount, seconds: 2 })
+    const filled = await placed.load({
+      ...fromBackend,
+      target: quoteTargetOf('*'),
+      amount,
+      seconds: 2,
+    })
     fetched += filled.requests ?? 0
   }
-  const page = await (await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)).text()
-  const gauge = (metric: string) => Number(new RegExp(`^${metric} (.+)$`, 'm').exec(page)?.[1])
+  const page = await (
+    await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)
+  ).text()
+  const gauge = (metric: string) =>
+    Number(new RegExp(`^${metric} (.+)$`, 'm').exec(page)?.[1])
   const mebibytes = Math.round(gauge('process_resident_memory_bytes') / 2 ** 20)
-  const [cached, known] = [gauge('quotegate_cache_entries'), gauge('quotegate_ledger_entries')]
-  print(`${name}: ${cached} in the cache, ${known} in the ledger, ${mebibytes} MiB resident`)
+  const [cached, known] = [
+    gauge('quotegate_cache_entries'),
+    gauge('quotegate_ledger_entries'),
+  ]
+  print(
+    `${name}: ${cached} in the cache, ${known} in the ledger, ${mebibytes} MiB resident`,
+  )
   const first = firstAmount + fetched - count
   const step = Math.max(1, Math.floor(count / ordered))
   const order = { ...orders, body: orderBodyOf('*'.repeat(String(firstAmount).length)) }
@@ -90,10 +110,13 @@ const everyMs = 40_000
 async function withConnections(count: number): Promise<Variant> {
   const name = `${count.toLocaleString('en')} connections`
   const placed = await stage.place(
-    gateway(name, { settings: { CLIENT_CONNECTIONS: String(count + active), NODE_OPTIONS } }),
+    gateway(name, {
+      settings: { CLIENT_CONNECTIONS: String(count + active), NODE_OPTIONS },
+    }),
   )
   const idle: RawConnection[] = []
-  for (let opened = active; opened < count; opened += 1) idle.push(await RawConnection.open(placed.port))
+  for (let opened = active; opened < count; opened += 1)
+    idle.push(await RawConnection.open(placed.port))
   let next = 0
   const ask = requestText({ target: quoteTarget, headers: headerLines() })
   const stepMs = 100
@@ -121,7 +144,9 @@ async function withConnections(count: number): Promise<Variant> {
 async function withReplicas(count: number): Promise<Variant> {
   const name = count === 1 ? '1 replica' : `${count} replicas`
   const store = await startStore()
-  const placed = await stage.place(gateway(name, { settings: { VALKEY_URL: store.url, NODE_OPTIONS } }))
+  const placed = await stage.place(
+    gateway(name, { settings: { VALKEY_URL: store.url, NODE_OPTIONS } }),
+  )
   const redis = new Redis(store.url)
   await placed.load({ ...fromBackend, ...newQuotes(), seconds: 1 })
   const [key = ''] = await redis.keys('quotegate:journal:*')
@@ -131,21 +156,30 @@ async function withReplicas(count: number): Promise<Variant> {
   const stepMs = 20
   const timer = setInterval(() => {
     const records = redis.pipeline()
-    for (let times = 0; times < ((count - 1) * Number(flags.calls) * stepMs) / 1_000; times += 1) {
+    for (
+      let times = 0;
+      times < ((count - 1) * Number(flags.calls) * stepMs) / 1_000;
+      times += 1
+    ) {
       // A quote of its own, by the place that records.ts gives its id.
       members[4] = `of-another-replica-${written++}`
       records.xadd(key, '*', 'r', sealLine([members[0], Date.now(), ...members.slice(2)]))
     }
     void records.exec()
   }, stepMs)
-  const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
+  const commands = async () =>
+    Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
   const load: Placed['load'] = async (asked) => {
     const before = { commands: await commands(), written }
     const figures = await store.withCpu(() => placed.load(asked))
     const own = (await commands()) - before.commands - (written - before.written)
     return { ...figures, storeCommands: own / (figures.requests ?? Number.NaN) }
   }
-  const kinds = { hit: () => ({ target: quoteTarget }), order: () => orders, miss: newQuotes }
+  const kinds = {
+    hit: () => ({ target: quoteTarget }),
+    order: () => orders,
+    miss: newQuotes,
+  }
   const close = async () => {
     clearInterval(timer)
     redis.disconnect()
@@ -161,7 +195,8 @@ async function report(
 ): Promise<void> {
   if (!flags.only.split(',').includes(which)) return
   const variants: Variant[] = []
-  for (const count of flags[which].split(',').map(Number)) variants.push(await make(count))
+  for (const count of flags[which].split(',').map(Number))
+    variants.push(await make(count))
   const measured = await inTurns(variants, how)
   for (const column of [cpuColumn, ...more]) print(compared(measured, column))
   for (const { close } of variants) await close?.()
@@ -174,8 +209,16 @@ print(
 await report('quotes', withQuotes)
 await report('connections', withConnections)
 await report('replicas', withReplicas, [
-  { figure: 'storeCommands', title: "commands of the replica's that the store ran", digits: 2 },
-  { figure: 'storeMicros', title: 'processor time of the store, with the records of all, µs', digits: 0 },
+  {
+    figure: 'storeCommands',
+    title: "commands of the replica's that the store ran",
+    digits: 2,
+  },
+  {
+    figure: 'storeMicros',
+    title: 'processor time of the store, with the records of all, µs',
+    digits: 0,
+  },
 ])
 await stage.close()
 process.exit(0)

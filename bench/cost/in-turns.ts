@@ -29,7 +29,10 @@ export async function inTurns(
         placed.load({ ...fromBackend, seconds: duration, ...(kinds[kind]?.() as Kind) }),
     }))
     const progress = (text: string) => say(`${kind}: ${text}`)
-    measured.set(kind, await measureWarm(loadables, { quick: rounds === 1, rounds, seconds, progress }))
+    measured.set(
+      kind,
+      await measureWarm(loadables, { quick: rounds === 1, rounds, seconds, progress }),
+    )
   }
   return measured
 }
@@ -39,7 +42,9 @@ export const cpuColumn = { figure: 'cpuMicros', title: 'processor time, µs', di
 /** Medians with their spreads, and the ratios to the first variant, round by round. */
 export function compared(measured: Measured, { figure, title, digits }: Column): string {
   const [variants = []] = measured.values()
-  const head = variants.flatMap(({ name }, index) => (index === 0 ? [name] : [name, 'ratio']))
+  const head = variants.flatMap(({ name }, index) =>
+    index === 0 ? [name] : [name, 'ratio'],
+  )
   const rows = Array.from(measured, ([kind, [first, ...others]]) => {
     const own = first ? valuesOf(first, figure) : []
     const cells = others.flatMap((row) => {

@@ -47,15 +47,26 @@ function installedNode(version: string): string {
   const folder = join(tmpdir(), `quotegate-node-${version}`)
   const node = join(folder, 'node_modules', 'node', 'bin', 'node')
   // Its binary comes by an install script, which our .npmrc forbids.
-  const flagsOfNpm = ['--prefix', folder, '--ignore-scripts=false', '--no-audit', '--no-fund']
+  const flagsOfNpm = [
+    '--prefix',
+    folder,
+    '--ignore-scripts=false',
+    '--no-audit',
+    '--no-fund',
+  ]
   if (!existsSync(node))
-    execFileSync('npm', ['install', ...flagsOfNpm, `node@${version}`], { stdio: 'ignore' })
+    execFileSync('npm', ['install', ...flagsOfNpm, `node@${version}`], {
+      stdio: 'ignore',
+    })
   return node
 }
 
 function contenders(): Contender[] {
   if (flags.before)
-    return [gateway('before', { settings, build: flags.before }), gateway('after', { settings })]
+    return [
+      gateway('before', { settings, build: flags.before }),
+      gateway('after', { settings }),
+    ]
   if (flags.nodes === undefined) return [gateway(gatewayName, { settings })]
   return flags.nodes.split(',').map((version) => {
     const node = installedNode(version)
@@ -65,7 +76,12 @@ function contenders(): Contender[] {
 }
 
 const pinned = pinLoad()
-const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program: builtProgram, say })
+const stage = await openStage({
+  portBase: Number(flags['port-base']),
+  pinned,
+  program: builtProgram,
+  say,
+})
 const placed = await stage.placeAll(contenders())
 const how = { rounds: Number(flags.rounds), seconds: Number(flags.seconds), say }
 const variants = placed.map((one) => ({ name: one.contender.name, placed: one, kinds }))

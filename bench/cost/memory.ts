@@ -68,7 +68,14 @@ function storedQuote(number: number): StoredQuote {
       `"pairId":"ETH_USDC","toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
   )
   const date = new Date().toUTCString()
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Date', date]
+  const headers = [
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    String(body.length),
+    'Date',
+    date,
+  ]
   const answer = {
     status: 200,
     reason: 'OK',
@@ -94,7 +101,8 @@ function measureCache(): string[] {
   for (let number = uncounted + 1; number <= entries; number += 1)
     cache.keep(keyOfNumber(number), storedQuote(number), at)
   const bytes = bytesEach(entries - uncounted, before)
-  if (cache.entries !== entries) throw new Error(`${cache.entries} quotes are kept, not ${entries}`)
+  if (cache.entries !== entries)
+    throw new Error(`${cache.entries} quotes are kept, not ${entries}`)
   return ['cache', ...bytes]
 }
 
@@ -144,7 +152,8 @@ function measureLedger(what: string, filling: Filling): string[] {
   const before = memory()
   const ledger = fill(filling)
   const bytes = bytesEach(entries, before)
-  if (ledger.size !== entries) throw new Error(`${ledger.size} quotes are known, not ${entries}`)
+  if (ledger.size !== entries)
+    throw new Error(`${ledger.size} quotes are known, not ${entries}`)
   return [what, ...bytes]
 }
 
@@ -153,10 +162,26 @@ const rows = [
   measureCache(),
   measureLedger('ledger, one amount, most over', { ...many, lifeMs: shortLifeMs }),
   measureLedger('ledger, one amount, all live', { ...many, lifeMs: longLifeMs }),
-  measureLedger('ledger, one amount, one client, most over', { ...many, clients: 1, lifeMs: shortLifeMs }),
-  measureLedger('ledger, one amount, one client, all live', { ...many, clients: 1, lifeMs: longLifeMs }),
-  measureLedger('ledger, 5,000 amounts, most over', { ...many, amounts: 5_000, lifeMs: shortLifeMs }),
-  measureLedger('ledger, 5,000 amounts, all live', { ...many, amounts: 5_000, lifeMs: longLifeMs }),
+  measureLedger('ledger, one amount, one client, most over', {
+    ...many,
+    clients: 1,
+    lifeMs: shortLifeMs,
+  }),
+  measureLedger('ledger, one amount, one client, all live', {
+    ...many,
+    clients: 1,
+    lifeMs: longLifeMs,
+  }),
+  measureLedger('ledger, 5,000 amounts, most over', {
+    ...many,
+    amounts: 5_000,
+    lifeMs: shortLifeMs,
+  }),
+  measureLedger('ledger, 5,000 amounts, all live', {
+    ...many,
+    amounts: 5_000,
+    lifeMs: longLifeMs,
+  }),
 ]
 const head = ['', 'bytes an entry', 'outside the heap']
 process.stdout.write(`${table(head, rows)}\n`)

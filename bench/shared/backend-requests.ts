@@ -6,7 +6,8 @@ import type { RawRequest } from './raw-client.ts'
  */
 export const appHeaders = { 'App-Name': 'bench', 'User-Agent': 'bench/1.0' }
 /** The load puts an amount in the place of the star. */
-export const quoteTargetOf = (amount: string) => `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
+export const quoteTargetOf = (amount: string) =>
+  `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
 export const quoteTarget = quoteTargetOf('0.1')
 export const passTarget = '/checkouts/co_1'
 export const orderTarget = '/v3/orders/float'
@@ -49,8 +50,13 @@ const bytesPrepared = 16 * 2 ** 20
 
 /** Header lines of request `number`, for requests that wrk does not make. */
 export function headerLines(number = 0): string[] {
-  const own = { 'X-Request-Id': requestId(number), Forwarded: `for=${clientAddress(number)}` }
-  return Object.entries({ ...appHeaders, ...own }).map(([name, value]) => `${name}: ${value}`)
+  const own = {
+    'X-Request-Id': requestId(number),
+    Forwarded: `for=${clientAddress(number)}`,
+  }
+  return Object.entries({ ...appHeaders, ...own }).map(
+    ([name, value]) => `${name}: ${value}`,
+  )
 }
 
 export const quoteProbe: RawRequest = { target: quoteTarget, headers: headerLines() }

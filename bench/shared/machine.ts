@@ -20,7 +20,9 @@ export function installedVersion(program: string): string | undefined {
 
 /** The first two cores that this process may use; undefined without two cores or taskset. */
 function choosePinning(): Pinning | undefined {
-  const { status, stdout } = spawnSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' })
+  const { status, stdout } = spawnSync('taskset', ['-cp', String(process.pid)], {
+    encoding: 'utf8',
+  })
   if (status !== 0) return undefined
   const list = stdout.slice(stdout.lastIndexOf(':') + 1).trim()
   const allowed = list.split(',').flatMap((part) => {
@@ -65,5 +67,7 @@ export const builtProgram = fileURLToPath(new URL('../../dist/main.js', import.m
 export function installPeers(say: (text: string) => void): void {
   if (existsSync(`${benchDirectory}/node_modules/fastify`)) return
   say('installing the contenders (npm ci --prefix bench)')
-  execFileSync('npm', ['ci', '--prefix', benchDirectory, '--no-audit', '--no-fund'], { stdio: 'ignore' })
+  execFileSync('npm', ['ci', '--prefix', benchDirectory, '--no-audit', '--no-fund'], {
+    stdio: 'ignore',
+  })
 }

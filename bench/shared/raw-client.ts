@@ -14,7 +14,12 @@ export interface RawRequest {
   body?: string
 }
 
-export function requestText({ method = 'GET', target, headers = [], body }: RawRequest): string {
+export function requestText({
+  method = 'GET',
+  target,
+  headers = [],
+  body,
+}: RawRequest): string {
   const length = body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]
   return `${[`${method} ${target} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
 }
@@ -31,7 +36,8 @@ export class RawConnection {
     this.#socket = socket
     socket.setNoDelay(true)
     socket.on('data', (chunk) => {
-      this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
+      this.#received =
+        this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
       this.#take()
     })
     socket.setTimeout(answerWithinMs, () => {
@@ -73,7 +79,9 @@ export class RawConnection {
   #take(): void {
     const headEnd = this.#received.indexOf('\r\n\r\n')
     if (headEnd === -1) return
-    const [statusLine = '', ...lines] = this.#received.toString('latin1', 0, headEnd).split('\r\n')
+    const [statusLine = '', ...lines] = this.#received
+      .toString('latin1', 0, headEnd)
+      .split('\r\n')
     const headers = new Map(
       lines.map((line) => {
         const colon = line.indexOf(':')

@@ -28,12 +28,14 @@ const running = new Set<ChildProcess>()
 process.on('exit', () => {
   for (const child of running) signalGroup(child, 'SIGKILL')
 })
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => process.exit(130))
 
 export async function refuseBusyPort(port: number): Promise<void> {
   const probe = createServer().listen(port, '127.0.0.1')
   await once(probe, 'listening').catch((cause) => {
-    const because = 'the server that listens there would be measured instead; try --port-base'
+    const because =
+      'the server that listens there would be measured instead; try --port-base'
     throw new Error(`port ${port} is busy: ${because}`, { cause })
   })
   await once(probe.close(), 'close')
@@ -51,10 +53,18 @@ export async function startServer(
     writeFileSync(path, content)
   }
   const line = [launch.command, ...launch.arguments]
-  const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
+  const [command = '', ...rest] =
+    core === undefined ? line : ['taskset', '-c', String(core), ...line]
   const beganMs = performance.now()
-  const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...launch.environment }
-  const child = spawn(command, rest, { env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  const env = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...launch.environment,
+  }
+  const child = spawn(command, rest, {
+    env,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
   running.add(child)
   let complaint = ''
   child.stderr.on('data', (chunk: Buffer) => {
@@ -69,7 +79,8 @@ export async function startServer(
     running.delete(child)
   })
   for (;;) {
-    if (ended !== undefined) throw new Error(`${name} ${ended} before it answered: ${complaint}`)
+    if (ended !== undefined)
+      throw new Error(`${name} ${ended} before it answered: ${complaint}`)
     const answer = await askOnce(port, probe).catch(() => undefined)
     if (answer && answer.status < 500) break
     if (performance.now() - beganMs > readyWithinMs) {
@@ -88,7 +99,10 @@ async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = new Promise((resolve) => child.once('exit', resolve))
   signalGroup(child, 'SIGTERM')
-  const inTime = await Promise.race([ended.then(() => true), wait(stopWithinMs, false, { ref: false })])
+  const inTime = await Promise.race([
+    ended.then(() => true),
+    wait(stopWithinMs, false, { ref: false }),
+  ])
   if (inTime === false) signalGroup(child, 'SIGKILL')
   await ended
 }

@@ -38,7 +38,12 @@ export async function openStage(options: StageOptions) {
   const line = [join(benchDirectory, 'shared', 'upstream.mjs'), String(upstreamPort)]
   const upstream = await startServer(
     { command: process.execPath, arguments: line },
-    { name: 'the upstream', core: options.pinned?.load, port: upstreamPort, probe: { target: '/calls' } },
+    {
+      name: 'the upstream',
+      core: options.pinned?.load,
+      port: upstreamPort,
+      probe: { target: '/calls' },
+    },
   )
   const quoteBody = (await askOnce(upstreamPort, quoteProbe)).body.toString('latin1')
   const answerFile = join(directory, 'answer.json')
@@ -72,7 +77,14 @@ export async function openStage(options: StageOptions) {
         const before = server.cpuSeconds()
         const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port })
         const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / requests
-        return { requests, requestsPerSecond, requestsPerCpuSecond: 1e6 / cpuMicros, cpuMicros, p50Ms, p99Ms }
+        return {
+          requests,
+          requestsPerSecond,
+          requestsPerCpuSecond: 1e6 / cpuMicros,
+          cpuMicros,
+          p50Ms,
+          p99Ms,
+        }
       },
       stop: () => server.stop(),
     }

@@ -25,7 +25,9 @@ export async function startStore(): Promise<Store> {
       const before = await cpuMicros()
       const figures = await load()
       const spent = (await cpuMicros()) - before
-      return isUsed ? { ...figures, storeMicros: spent / (figures.requests ?? Number.NaN) } : figures
+      return isUsed
+        ? { ...figures, storeMicros: spent / (figures.requests ?? Number.NaN) }
+        : figures
     },
     end: () => server.end(),
   }

@@ -1,10 +1,17 @@
 /** A table of Markdown whose columns are aligned, so that it can be read in a terminal and pasted into a page. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
   const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(4, ...all.map((row) => row[column]?.length ?? 0)))
+  const widths = head.map((_, column) =>
+    Math.max(4, ...all.map((row) => row[column]?.length ?? 0)),
+  )
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, column) => padded(cell, widths[column] ?? 0, column)).join(' | ')} |`
-  const rule = widths.map((width, column) => `${'-'.repeat(width - 1)}${column === 0 ? '-' : ':'}`)
+  const rule = widths.map(
+    (width, column) => `${'-'.repeat(width - 1)}${column === 0 ? '-' : ':'}`,
+  )
   return [line(head), line(rule), ...rows.map(line)].join('\n')
 }
 
@@ -14,5 +21,8 @@ function padded(cell: string, width: number, column: number): string {
 }
 
 export function count(value: number, digits = 0): string {
-  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  return value.toLocaleString('en', {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
 }

@@ -49,7 +49,10 @@ function answer(socket, head, body) {
     socket.write(json(echoed.toString('latin1')))
     return
   }
-  const target = head.slice(head.indexOf(' ') + 1, head.indexOf(' ', head.indexOf(' ') + 1))
+  const target = head.slice(
+    head.indexOf(' ') + 1,
+    head.indexOf(' ', head.indexOf(' ') + 1),
+  )
   if (target.startsWith('/v3/pairs/SLOW')) {
     slowCalls += 1
     const slow = quoteFor(target)
@@ -81,7 +84,9 @@ function serve(socket) {
         bytes = bytes.subarray(end + 4)
         const length = /\r\ncontent-length: *(\d+)/i.exec(head)
         if (length === null && /\r\ntransfer-encoding:/i.test(head)) {
-          socket.end('HTTP/1.1 501 This upstream wants lengths\r\nContent-Length: 0\r\n\r\n')
+          socket.end(
+            'HTTP/1.1 501 This upstream wants lengths\r\nContent-Length: 0\r\n\r\n',
+          )
           return
         }
         bodyLeft = length === null ? 0 : Number(length[1])
@@ -98,4 +103,6 @@ function serve(socket) {
   })
 }
 
-createServer(serve).listen(port, '127.0.0.1', 4_096, () => process.stdout.write('ready\n'))
+createServer(serve).listen(port, '127.0.0.1', 4_096, () =>
+  process.stdout.write('ready\n'),
+)

@@ -33,7 +33,16 @@ export async function wrk(load: Load): Promise<LoadResult> {
   const script = join(scripts, 'load.lua')
   writeFileSync(script, luaOf(load))
   const url = `http://127.0.0.1:${load.port}${load.target}`
-  const flags = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--timeout', '10s', '-s', script, url]
+  const flags = [
+    '-t1',
+    `-c${load.connections}`,
+    `-d${load.seconds}s`,
+    '--timeout',
+    '10s',
+    '-s',
+    script,
+    url,
+  ]
   const { stdout } = await run('wrk', flags, { maxBuffer: 1 << 20 })
   const line = stdout.split('\n').find((text) => text.startsWith('{'))
   if (line === undefined) throw new Error(`wrk printed no result: ${stdout}`)
@@ -45,7 +54,9 @@ export async function wrk(load: Load): Promise<LoadResult> {
     p99: number
   }
   if (said.errors > 0 || said.requests === 0) {
-    throw new Error(`${said.errors} errors among ${said.requests} requests to ${load.target}`)
+    throw new Error(
+      `${said.errors} errors among ${said.requests} requests to ${load.target}`,
+    )
   }
   return {
     requests: said.requests,
@@ -57,7 +68,8 @@ export async function wrk(load: Load): Promise<LoadResult> {
 
 function luaOf({ method = 'GET', headers = {}, body, amount }: Load): string {
   const lines = [`wrk.method = ${lua(method)}`]
-  for (const [name, value] of Object.entries(headers)) lines.push(`wrk.headers[${lua(name)}] = ${lua(value)}`)
+  for (const [name, value] of Object.entries(headers))
+    lines.push(`wrk.headers[${lua(name)}] = ${lua(value)}`)
   if (body !== undefined) lines.push(`wrk.body = ${lua(body)}`)
   return `${lines.join('\n')}
 ${amount === undefined ? requestScript(body?.length ?? 0) : amountScript(amount)}

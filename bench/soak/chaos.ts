@@ -31,7 +31,11 @@ export async function startChaos(idHeader: string): Promise<Chaos> {
     next = occurs ? 0 : (next + 1) % kinds.length
     return drawn
   }
-  const sandbox = await startSandbox({ random, quoteLifetimeMs, recordRequests: 1_000_000 })
+  const sandbox = await startSandbox({
+    random,
+    quoteLifetimeMs,
+    recordRequests: 1_000_000,
+  })
   const seen = new Map<string, number>()
   const weather = setInterval(() => change(sandbox, rates), weatherEveryMs)
   const reading = setInterval(() => readSeen(), 500)
@@ -39,7 +43,9 @@ export async function startChaos(idHeader: string): Promise<Chaos> {
   function readSeen(): void {
     for (const { method, rawHeaders } of sandbox.requests.splice(0)) {
       if (method !== 'POST') continue
-      const id = rawHeaders[rawHeaders.findIndex((name) => name.toLowerCase() === idHeader) + 1] ?? ''
+      const id =
+        rawHeaders[rawHeaders.findIndex((name) => name.toLowerCase() === idHeader) + 1] ??
+        ''
       seen.set(id, (seen.get(id) ?? 0) + 1)
     }
   }
@@ -60,14 +66,22 @@ export async function startChaos(idHeader: string): Promise<Chaos> {
 
 function change(sandbox: Sandbox, rates: Record<Kind, number>): void {
   const isFair = Math.random() < 0.25
-  const upTo = (most: number) => (isFair ? 0.000_1 : Math.max(0.000_1, Math.random() * most))
-  Object.assign(rates, { reset: upTo(0.1), hang: upTo(0.01), error: upTo(0.1), cut: upTo(0.1) })
+  const upTo = (most: number) =>
+    isFair ? 0.000_1 : Math.max(0.000_1, Math.random() * most)
+  Object.assign(rates, {
+    reset: upTo(0.1),
+    hang: upTo(0.01),
+    error: upTo(0.1),
+    cut: upTo(0.1),
+  })
   sandbox.faults({
     latencyMs: isFair ? 0 : Math.floor(Math.random() * 60),
     resetRate: rates.reset,
     hangRate: rates.hang,
     errorRate: rates.error,
     cutRate: rates.cut,
-    scope: (['all', 'all', 'swap', 'payments'] as const)[Math.floor(Math.random() * 4)] ?? 'all',
+    scope:
+      (['all', 'all', 'swap', 'payments'] as const)[Math.floor(Math.random() * 4)] ??
+      'all',
   })
 }

@@ -20,7 +20,15 @@ export interface Tally {
 }
 
 export function newTally(): Tally {
-  const counts = { requests: 0, answered: 0, problems: 0, broken: 0, left: 0, quotes: 0, posts: 0 }
+  const counts = {
+    requests: 0,
+    answered: 0,
+    problems: 0,
+    broken: 0,
+    left: 0,
+    quotes: 0,
+    posts: 0,
+  }
   return { ...counts, wrong: [], expired: [], forgotten: [] }
 }
 
@@ -36,7 +44,11 @@ interface Ask {
 type Outcome = { status: number; answer: Record<string, unknown> } | undefined
 
 /** One client: sends one request after another until `isOver`, and sometimes leaves in the middle of one. */
-export async function beClient(url: string, tally: Tally, isOver: () => boolean): Promise<void> {
+export async function beClient(
+  url: string,
+  tally: Tally,
+  isOver: () => boolean,
+): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   while (!isOver()) {
     const path = `/v3/pairs/${pick(['ETH_USDC', 'BTC_USDC'])}/quotes?amount=${pick(['0.1', '0.2', '0.5', '1'])}`
@@ -54,7 +66,9 @@ export async function beClient(url: string, tally: Tally, isOver: () => boolean)
       if (status !== 200) return refusalProblem(status, quote)
       tally.quotes += 1
       if (Number(quote.expiry) <= sentAtMs) {
-        tally.expired.push(`${path}: expired ${sentAtMs - Number(quote.expiry)} ms before it was asked for`)
+        tally.expired.push(
+          `${path}: expired ${sentAtMs - Number(quote.expiry)} ms before it was asked for`,
+        )
       }
       const asked = /pairs\/(.+)\/quotes\?amount=(.+)/.exec(path)
       const { value } = (quote.fromAmount ?? {}) as { value?: unknown }
@@ -69,9 +83,18 @@ export async function beClient(url: string, tally: Tally, isOver: () => boolean)
   async function order(quoted: Outcome): Promise<void> {
     if (quoted === undefined) return
     const { pairId, fromAmount, toAmount, id } = quoted.answer
-    const body = { pairId, quoteId: id, fromAmount, toAmount, fromAddress: randomUUID(), toAddress: '0xto' }
+    const body = {
+      pairId,
+      quoteId: id,
+      fromAmount,
+      toAmount,
+      fromAddress: randomUUID(),
+      toAddress: '0xto',
+    }
     const check: Ask['check'] = (status, answer) =>
-      status >= 400 || answer.fromAddress === undefined || answer.fromAddress === body.fromAddress
+      status >= 400 ||
+      answer.fromAddress === undefined ||
+      answer.fromAddress === body.fromAddress
         ? undefined
         : "another client's order"
     await send({ method: 'POST', path: '/v3/orders/float', body, check })
@@ -90,7 +113,8 @@ export async function beClient(url: string, tally: Tally, isOver: () => boolean)
 
   function send(ask: Ask): Promise<Outcome> {
     const chance = Math.random()
-    const leaves = chance < 0.03 ? 'mid-request' : chance < 0.06 ? 'mid-answer' : undefined
+    const leaves =
+      chance < 0.03 ? 'mid-request' : chance < 0.06 ? 'mid-answer' : undefined
     return exchange(
       { url, agent: Math.random() < 0.2 ? false : agent, tally },
       leaves ? { ...ask, leaves } : ask,
@@ -113,12 +137,20 @@ const checkouts: Ask = {
   method: 'GET',
   path: '/checkouts?limit=50',
   check: (status, answer) =>
-    status !== 200 ? refusalProblem(status, answer) : Array.isArray(answer.data) ? undefined : 'no list',
+    status !== 200
+      ? refusalProblem(status, answer)
+      : Array.isArray(answer.data)
+        ? undefined
+        : 'no list',
 }
 
-function refusalProblem(status: number, answer: Record<string, unknown>): string | undefined {
+function refusalProblem(
+  status: number,
+  answer: Record<string, unknown>,
+): string | undefined {
   // The payments API says `error`, the swap API `code`, and the gateway `type`.
-  const hasReason = status >= 400 && (answer.code ?? answer.type ?? answer.error) !== undefined
+  const hasReason =
+    status >= 400 && (answer.code ?? answer.type ?? answer.error) !== undefined
   return hasReason ? undefined : `a ${status} that says nothing`
 }
 
@@ -135,7 +167,10 @@ function exchange(
   const text = body === undefined ? '' : JSON.stringify(body)
   if (method === 'POST') {
     tally.posts += 1
-    Object.assign(headers, { [idHeader]: randomUUID(), 'Content-Length': String(text.length) })
+    Object.assign(headers, {
+      [idHeader]: randomUUID(),
+      'Content-Length': String(text.length),
+    })
   }
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {
@@ -163,10 +198,13 @@ function exchange(
       response.on('end', () => {
         const status = response.statusCode ?? 0
         const said = Buffer.concat(chunks).toString()
-        if (response.headers['content-type'] === 'application/problem+json') tally.problems += 1
+        if (response.headers['content-type'] === 'application/problem+json')
+          tally.problems += 1
         const answer = readJson(said)
-        const wrong = answer === undefined ? `not JSON: ${said.slice(0, 80)}` : check(status, answer)
-        if (wrong !== undefined) tally.wrong.push(`${method} ${path} (${status}): ${wrong}`)
+        const wrong =
+          answer === undefined ? `not JSON: ${said.slice(0, 80)}` : check(status, answer)
+        if (wrong !== undefined)
+          tally.wrong.push(`${method} ${path} (${status}): ${wrong}`)
         done(answer && { status, answer }, 'answered')
       })
     })

@@ -33,7 +33,11 @@ process.on('message', async (ask: Ask) => {
   await gateway.close()
   // Destroyed handles are listed until the event loop has run again.
   await new Promise((resolve) => setTimeout(resolve, 100))
-  send({ closed: process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap') })
+  send({
+    closed: process
+      .getActiveResourcesInfo()
+      .filter((resource) => resource !== 'PipeWrap'),
+  })
   process.disconnect()
 })
 const { trafficUrl } = await gateway.listen()

@@ -5,7 +5,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { fromBackend } from '../compare/cases/case.ts'
-import { clients, headerLines, newNumbers, quoteProbe, quoteTargetOf } from '../shared/backend-requests.ts'
+import {
+  clients,
+  headerLines,
+  newNumbers,
+  quoteProbe,
+  quoteTargetOf,
+} from '../shared/backend-requests.ts'
 import { gateway, gatewayName } from '../shared/contender.ts'
 import { builtProgram, machineAsText, pinLoad } from '../shared/machine.ts'
 import { RawConnection, requestText } from '../shared/raw-client.ts'
@@ -27,7 +33,12 @@ const windowMs = 250
 
 const pinned = pinLoad()
 const say = (text: string) => process.stderr.write(`${text}\n`)
-const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program: builtProgram, say })
+const stage = await openStage({
+  portBase: Number(flags['port-base']),
+  pinned,
+  program: builtProgram,
+  say,
+})
 const placed = await stage.place(gateway(gatewayName))
 
 /** Every second request asks for a quote that is in the cache. */
@@ -66,16 +77,23 @@ interface Answered {
 }
 
 /** What became of a request, if it was not answered with a quote. */
-async function send(answered: Answered[], beganMs: number, dueMs: number): Promise<string | undefined> {
+async function send(
+  answered: Answered[],
+  beganMs: number,
+  dueMs: number,
+): Promise<string | undefined> {
   requests += 1
   const isHit = requests % 2 === 0
   const connection = free.shift()
   if (connection === undefined) return 'not sent: no connection is free'
   try {
     const [head, tail] = prepared[requests % clients] ?? []
-    const { status, body } = await connection.ask(`${head}${isHit ? '0.1' : firstNew + requests}${tail}`)
+    const { status, body } = await connection.ask(
+      `${head}${isHit ? '0.1' : firstNew + requests}${tail}`,
+    )
     free.push(connection)
-    if (status !== 200) return `${status} ${JSON.parse(body.toString()).type?.split(':').at(-1)}`
+    if (status !== 200)
+      return `${status} ${JSON.parse(body.toString()).type?.split(':').at(-1)}`
     answered.push({ isHit, dueMs, tookMs: performance.now() - beganMs - dueMs })
     return undefined
   } catch (error) {
@@ -118,7 +136,11 @@ function percentile(answered: readonly Answered[], share: number): number {
 // Compiles what is measured.
 await play('warm-up', calm.share, calm.seconds)
 const before = await play('before', calm.share, calm.seconds)
-const past = await play(`${flags.times} × the capacity`, Number(flags.times), Number(flags.seconds))
+const past = await play(
+  `${flags.times} × the capacity`,
+  Number(flags.times),
+  Number(flags.seconds),
+)
 const after = await play('after', calm.share, calm.seconds)
 // What was sent last may still be answered.
 await pause(2_000)
@@ -127,7 +149,11 @@ const phases = [before, past, after]
 const hitsOf = ({ answered }: typeof past) => answered.filter(({ isHit }) => isHit)
 const rows = phases.map((phase) => {
   const misses = phase.answered.filter(({ isHit }) => !isHit)
-  const waits = [percentile(hitsOf(phase), 0.5), percentile(hitsOf(phase), 0.99), percentile(misses, 0.99)]
+  const waits = [
+    percentile(hitsOf(phase), 0.5),
+    percentile(hitsOf(phase), 0.99),
+    percentile(misses, 0.99),
+  ]
   const rates = [phase.sent / phase.seconds, phase.answered.length / phase.seconds]
   return [
     phase.name,
@@ -142,7 +168,9 @@ const normalMs = 2 * percentile(hitsOf(before), 0.99) + 5
 /** From here on, no window of the calm phase is slower than normal. */
 let backAfterMs = 0
 for (let atMs = 0; atMs < calm.seconds * 1_000; atMs += windowMs) {
-  const due = hitsOf(after).filter(({ dueMs }) => dueMs >= atMs && dueMs < atMs + windowMs)
+  const due = hitsOf(after).filter(
+    ({ dueMs }) => dueMs >= atMs && dueMs < atMs + windowMs,
+  )
   if (!(percentile(due, 0.99) <= normalMs)) backAfterMs = atMs + windowMs
 }
 process.stdout.write(`${machineAsText(pinned)}; capacity ${count(capacity)} requests/s, half of them misses, over 64

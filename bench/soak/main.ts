@@ -52,7 +52,9 @@ const child = fork(
 )
 const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
 
-function reported<Key extends string>(key: Key): Promise<Extract<Report, Record<Key, unknown>>[Key]> {
+function reported<Key extends string>(
+  key: Key,
+): Promise<Extract<Report, Record<Key, unknown>>[Key]> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: Report) => {
       if (!(key in message)) return
@@ -60,7 +62,9 @@ function reported<Key extends string>(key: Key): Promise<Extract<Report, Record<
       resolve((message as Extract<Report, Record<Key, unknown>>)[key])
     }
     child.on('message', onMessage)
-    void exited.then((code) => reject(new Error(`the gateway ended with exit code ${code}`)))
+    void exited.then((code) =>
+      reject(new Error(`the gateway ended with exit code ${code}`)),
+    )
   })
 }
 
@@ -97,7 +101,9 @@ await sample()
 const sampling = setInterval(() => void sample(), sampleEveryMs)
 const reporting = setInterval(progress, progressEveryMs)
 await Promise.all(
-  Array.from({ length: clients }, () => beClient(url, tally, () => elapsedMs() >= durationMs)),
+  Array.from({ length: clients }, () =>
+    beClient(url, tally, () => elapsedMs() >= durationMs),
+  ),
 )
 clearInterval(sampling)
 clearInterval(reporting)
@@ -109,7 +115,9 @@ ask('close')
 const left = await closed
 const exit = await Promise.race([
   exited,
-  new Promise<string>((resolve) => setTimeout(resolve, exitWithinMs, 'did not end').unref()),
+  new Promise<string>((resolve) =>
+    setTimeout(resolve, exitWithinMs, 'did not end').unref(),
+  ),
 ])
 child.kill('SIGKILL')
 await chaos.close()
@@ -125,7 +133,9 @@ function promise(name: string, broken: readonly string[]): void {
 }
 
 const settled = samples.filter(({ atMs }) => atMs >= warmUpMs)
-const slope = bytesPerMinute(settled.map(({ atMs, keptBytes }) => ({ atMs, bytes: keptBytes })))
+const slope = bytesPerMinute(
+  settled.map(({ atMs, keptBytes }) => ({ atMs, bytes: keptBytes })),
+)
 const twice = [...chaos.seen].filter(([, count]) => count > 1)
 const middle = samples[Math.floor(samples.length / 2)]
 say(
@@ -137,7 +147,10 @@ say(
     `middle, ${megabytes(samples.at(-1)?.residentBytes ?? 0)} at the end`,
 )
 const { answered, broken } = tally
-promise('the soak has soaked', answered > 100 && faults() > 10 && broken > 0 ? [] : [JSON.stringify(tally)])
+promise(
+  'the soak has soaked',
+  answered > 100 && faults() > 10 && broken > 0 ? [] : [JSON.stringify(tally)],
+)
 promise('every client got an answer or a broken connection', tally.forgotten)
 promise('no answer was wrong, or short and looked whole', tally.wrong)
 promise(
@@ -151,7 +164,10 @@ else {
     `memory after a collection is flat (${megabytes(slope)} a minute)`,
     slope < maxSlope
       ? []
-      : settled.map(({ atMs, keptBytes }) => `${Math.round(atMs / 1_000)} s: ${megabytes(keptBytes)}`),
+      : settled.map(
+          ({ atMs, keptBytes }) =>
+            `${Math.round(atMs / 1_000)} s: ${megabytes(keptBytes)}`,
+        ),
   )
 }
 promise('nothing is left open after the close', left)

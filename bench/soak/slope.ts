@@ -9,7 +9,9 @@ export interface Sample {
  */
 export function bytesPerMinute(samples: readonly Sample[]): number {
   const slopes = samples.flatMap((later, index) =>
-    samples.slice(0, index).map((earlier) => (later.bytes - earlier.bytes) / (later.atMs - earlier.atMs)),
+    samples
+      .slice(0, index)
+      .map((earlier) => (later.bytes - earlier.bytes) / (later.atMs - earlier.atMs)),
   )
   slopes.sort((left, right) => left - right)
   return (slopes[Math.floor(slopes.length / 2)] ?? 0) * 60_000

@@ -22,7 +22,8 @@ interface Figures {
 
 async function untilUp(gateway: RunningGateway, up: 0 | 1): Promise<void> {
   const series = new RegExp(`^quotegate_store_up ${up}$`, 'm')
-  while (!series.test(await gateway.metrics())) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (!series.test(await gateway.metrics()))
+    await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
 async function measure(fault: StoreFault, figures: Figures): Promise<void> {
@@ -65,13 +66,17 @@ async function measure(fault: StoreFault, figures: Figures): Promise<void> {
 
 function quantile(values: readonly number[], share: number): string {
   const sorted = [...values].sort((left, right) => left - right)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]?.toFixed(1) ?? '-'
+  return (
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]?.toFixed(1) ??
+    '-'
+  )
 }
 
 const medianAndWorst = (values: readonly number[]) =>
   values.length === 0 ? '-' : `${quantile(values, 0.5)} / ${quantile(values, 1)}`
 
-const row = (cells: readonly string[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`)
+const row = (cells: readonly string[]) =>
+  process.stdout.write(`| ${cells.join(' | ')} |\n`)
 const head = [
   'fault of the store',
   'before, ms (median / worst)',
@@ -83,7 +88,13 @@ const head = [
 row(head)
 row(head.map(() => '---'))
 for (const fault of storeFaults) {
-  const figures: Figures = { before: [], first: [], during: [], backSeconds: [], sent: [] }
+  const figures: Figures = {
+    before: [],
+    first: [],
+    during: [],
+    backSeconds: [],
+    sent: [],
+  }
   for (let turn = 0; turn < repetitions; turn += 1) await measure(fault, figures)
   const { before, first, during, backSeconds, sent } = figures
   row([

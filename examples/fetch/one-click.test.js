@@ -11,7 +11,12 @@ let gateway
 let url
 before(async () => {
   sandbox = await startSandbox()
-  const settings = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0 }
+  const settings = {
+    SWAP_BASE_URL: sandbox.url,
+    PAYMENTS_BASE_URL: sandbox.url,
+    PORT: 0,
+    ADMIN_PORT: 0,
+  }
   gateway = await createGateway(settings)
   url = (await gateway.listen()).trafficUrl
 })
@@ -48,7 +53,10 @@ test('a user who went for coffee orders at the new price, if it is within the to
   sandbox.faults({ quoteLifetimeMs: 100 })
   const late = await askForQuote(url, '0.3')
   await new Promise((resolve) => setTimeout(resolve, 300))
-  await assert.rejects(orderOnce(url, { quote: late, addresses, key: 'click-3' }), /too old/)
+  await assert.rejects(
+    orderOnce(url, { quote: late, addresses, key: 'click-3' }),
+    /too old/,
+  )
 })
 
 test('an order without the key of its click is not sent', async () => {
@@ -71,11 +79,16 @@ test('an order whose answer was lost is looked up, and is not missing while it c
 })
 
 test('an answer that is not JSON says its status', async () => {
-  const page = createServer((_request, response) => response.writeHead(503).end('<h1>Sorry</h1>')).listen(0)
+  const page = createServer((_request, response) =>
+    response.writeHead(503).end('<h1>Sorry</h1>'),
+  ).listen(0)
   try {
     const down = `http://127.0.0.1:${page.address().port}`
     const quote = await askForQuote(url, '0.6')
-    await assert.rejects(orderOnce(down, { quote, addresses, key: 'click-5' }), /answered 503/)
+    await assert.rejects(
+      orderOnce(down, { quote, addresses, key: 'click-5' }),
+      /answered 503/,
+    )
   } finally {
     page.close()
   }

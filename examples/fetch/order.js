@@ -7,7 +7,8 @@ async function ask(url) {
   return answer.json()
 }
 
-export const askForQuote = (url, amount) => ask(`${url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`)
+export const askForQuote = (url, amount) =>
+  ask(`${url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`)
 
 /**
  * What a click on "Swap" does. `key`, such as `crypto.randomUUID()`, is made when the page shows the quote, and kept with it: what
@@ -30,19 +31,24 @@ export async function orderOnce(url, { quote, addresses, tolerance, key }) {
   if (answer.ok && said) return said
   const problem = String(said?.type).split(':').at(-1)
   if (problem === 'order-in-progress') {
-    await new Promise((resolve) => setTimeout(resolve, 1_000 * Number(answer.headers.get('retry-after'))))
+    await new Promise((resolve) =>
+      setTimeout(resolve, 1_000 * Number(answer.headers.get('retry-after'))),
+    )
     return orderOnce(url, { quote, addresses, tolerance, key })
   }
   if (problem === 'quote-expired' && tolerance !== undefined) {
     const next = await ask(url + said.requote)
-    const isFair = Number(next.toAmount.value) >= Number(quote.toAmount.value) * (1 - tolerance)
+    const isFair =
+      Number(next.toAmount.value) >= Number(quote.toAmount.value) * (1 - tolerance)
     // Nothing was sent, so the key is free. A second time the user is asked.
     if (isFair) return orderOnce(url, { quote: next, addresses, key })
   }
   // Of an order that may have been carried out, `lookup` lists what there is. It is never sent again blindly. An order of this
   // click with other bytes is one at a new price, as above, that was sent before a reload.
   const isSent = problem === 'idempotency-key-reused'
-  const lookup = isSent ? `/v3/orders?toAddress=${encodeURIComponent(addresses.toAddress)}` : said?.lookup
+  const lookup = isSent
+    ? `/v3/orders?toAddress=${encodeURIComponent(addresses.toAddress)}`
+    : said?.lookup
   if (lookup) return { mayBeAmong: await ask(url + lookup) }
   throw new Error(said?.detail ?? `the provider answered ${answer.status}`)
 }

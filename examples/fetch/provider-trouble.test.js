@@ -23,7 +23,9 @@ beforeEach(() => {
 })
 
 const quote = (amount) =>
-  fetch(`${url}/v3/pairs/BTC_USDT/quotes?amount=${amount}`, { headers: { 'App-Name': 'wallet' } })
+  fetch(`${url}/v3/pairs/BTC_USDT/quotes?amount=${amount}`, {
+    headers: { 'App-Name': 'wallet' },
+  })
 
 test('a hundred users who ask at once cost the provider one call', async () => {
   const answers = await Promise.all(Array.from({ length: 100 }, () => quote('0.5')))

@@ -7,7 +7,10 @@ let gateway
 let url
 beforeAll(async () => {
   sandbox = await startSandbox({ clock })
-  gateway = await createGateway({ SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0 }, { clock })
+  gateway = await createGateway(
+    { SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0 },
+    { clock },
+  )
   url = (await gateway.listen()).trafficUrl
 })
 afterAll(async () => {
@@ -18,9 +21,16 @@ afterAll(async () => {
 const headers = { 'App-Name': 'wallet', 'Content-Type': 'application/json' }
 
 test('an order forty seconds after its quote is refused, and nothing is sent to the provider', async () => {
-  const quote = await (await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })).json()
+  const quote = await (
+    await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
+  ).json()
   clock.ms += 40_000
-  const order = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }
+  const order = {
+    pairId: 'ETH_USDC',
+    fromAmount: 0.1,
+    toAmount: quote.toAmount.value,
+    toAddress: '0xto',
+  }
   const answer = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
     headers: { ...headers, 'Quotegate-Quote': quote.id },

@@ -21,7 +21,12 @@ test('an order for a live quote goes through', async () => {
   const answer = await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
   const quote = (await answer.json()) as { id: string; toAmount: { value: string } }
   expect(quote.toAmount.value).toBe('290')
-  const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: '290', toAddress: '0xto' })
+  const body = JSON.stringify({
+    pairId: 'ETH_USDC',
+    fromAmount: 0.1,
+    toAmount: '290',
+    toAddress: '0xto',
+  })
   const order = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
     headers: { ...headers, 'Quotegate-Quote': quote.id },

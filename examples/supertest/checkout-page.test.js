@@ -9,7 +9,10 @@ let sandbox
 let gateway
 before(async () => {
   sandbox = await startSandbox({ quoteLifetimeMs: 50, prices: { ETH_USDC: 2900 } })
-  gateway = await createGateway({ SWAP_BASE_URL: sandbox.url, SWAP_APP_NAME: 'checkout-page' })
+  gateway = await createGateway({
+    SWAP_BASE_URL: sandbox.url,
+    SWAP_APP_NAME: 'checkout-page',
+  })
 })
 after(() => gateway.close())
 after(() => sandbox.close())
@@ -17,12 +20,15 @@ after(() => sandbox.close())
 const askForQuote = (amount) =>
   request(gateway.listener).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
 const order = (quote) =>
-  request(gateway.listener).post('/v3/orders/float').set('Quotegate-Quote', quote.id).send({
-    pairId: quote.pairId,
-    fromAmount: quote.fromAmount.value,
-    toAmount: quote.toAmount.value,
-    toAddress: '0xto',
-  })
+  request(gateway.listener)
+    .post('/v3/orders/float')
+    .set('Quotegate-Quote', quote.id)
+    .send({
+      pairId: quote.pairId,
+      fromAmount: quote.fromAmount.value,
+      toAmount: quote.toAmount.value,
+      toAddress: '0xto',
+    })
 
 test('a quote has the price of the pair', async () => {
   const { body: quote } = await askForQuote('0.1')

@@ -23,7 +23,12 @@ before(async () => {
   sandbox = await startSandbox()
   await once(receiver.listen(0, '127.0.0.1'), 'listening')
   const webhooks = `http://127.0.0.1:${receiver.address().port}`
-  const settings = { SWAP_BASE_URL: sandbox.url, WEBHOOKS_BASE_URL: webhooks, PORT: 0, ADMIN_PORT: 0 }
+  const settings = {
+    SWAP_BASE_URL: sandbox.url,
+    WEBHOOKS_BASE_URL: webhooks,
+    PORT: 0,
+    ADMIN_PORT: 0,
+  }
   gateway = await createGateway(settings)
   url = `${(await gateway.listen()).trafficUrl}/webhooks/payments`
 })

@@ -24,7 +24,10 @@ async function compile(outDir) {
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   // Types are checked by `npm run typecheck`; checked here too, each build took twice as long.
   const flags = ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', outDir]
-  const child = spawn(process.execPath, [compiler, ...flags], { cwd: root, stdio: ['ignore', 2, 2] })
+  const child = spawn(process.execPath, [compiler, ...flags], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  })
   const [code] = await once(child, 'close')
   if (code !== 0) process.exit(code ?? 1)
 }

@@ -29,7 +29,9 @@ export async function library(folder) {
     // Jest has no `import()` without a flag of Node.
     supported: { 'dynamic-import': false },
     define: { 'import.meta.url': 'moduleUrl' },
-    banner: { js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href" },
+    banner: {
+      js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href",
+    },
     plugins: [sandboxInItsOwnFile],
   })
   const names = await namesOfEntries()

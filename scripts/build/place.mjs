@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
 /**
@@ -22,7 +30,10 @@ function removeOthers(folder, within, files) {
   for (const entry of readdirSync(within, { withFileTypes: true })) {
     const path = join(within, entry.name)
     if (entry.isDirectory()) removeOthers(folder, path, files)
-    else if (!files.has(relative(folder, path).replaceAll(sep, '/')) && !isOfRunningBuild(entry.name))
+    else if (
+      !files.has(relative(folder, path).replaceAll(sep, '/')) &&
+      !isOfRunningBuild(entry.name)
+    )
       rmSync(path, { force: true })
   }
   if (readdirSync(within).length === 0) rmdirSync(within)

@@ -7,7 +7,9 @@ import { root } from './stale.mjs'
 const packagesWithoutMaps = {
   name: 'packages-without-maps',
   setup({ onLoad }) {
-    const map = Buffer.from('{"version":3,"sources":["package"],"mappings":"AAAA"}').toString('base64')
+    const map = Buffer.from(
+      '{"version":3,"sources":["package"],"mappings":"AAAA"}',
+    ).toString('base64')
     const comment = `\n//# sourceMappingURL=data:application/json;base64,${map}`
     onLoad({ filter: /[\\/]node_modules[\\/].*\.[cm]?js$/ }, ({ path }) => ({
       contents: readFileSync(path, 'utf8') + comment,
@@ -30,7 +32,10 @@ export const bundleOptions = {
 /** The outputs of a bundle by their paths in `folder`. */
 export function filesOf({ outputFiles }, folder) {
   const start = join(root, folder).length + 1
-  return outputFiles.map(({ path, contents }) => [path.slice(start).replaceAll('\\', '/'), contents])
+  return outputFiles.map(({ path, contents }) => [
+    path.slice(start).replaceAll('\\', '/'),
+    contents,
+  ])
 }
 
 /**
@@ -54,7 +59,13 @@ export async function program(folder) {
   const page = join(root, 'src/operations/console')
   return new Map([
     ...filesOf(built, folder),
-    ...readdirSync(page).map((name) => [`operations/console/${name}`, readFileSync(join(page, name))]),
-    ['operations/console/htm.js', readFileSync(join(root, 'node_modules/htm/preact/standalone.mjs'))],
+    ...readdirSync(page).map((name) => [
+      `operations/console/${name}`,
+      readFileSync(join(page, name)),
+    ]),
+    [
+      'operations/console/htm.js',
+      readFileSync(join(root, 'node_modules/htm/preact/standalone.mjs')),
+    ],
   ])
 }

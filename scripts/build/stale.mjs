@@ -20,7 +20,9 @@ const sources = [
  * still to come, the clock was set back, and no later edit would look newer.
  */
 export function isStale(repository = root) {
-  const builtAtMs = statSync(join(repository, 'dist/main.js'), { throwIfNoEntry: false })?.mtimeMs
+  const builtAtMs = statSync(join(repository, 'dist/main.js'), {
+    throwIfNoEntry: false,
+  })?.mtimeMs
   if (builtAtMs === undefined || builtAtMs > Date.now()) return true
   return sources.some((name) => isNewer(join(repository, name), builtAtMs))
 }
@@ -29,5 +31,8 @@ function isNewer(path, timeMs) {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return false
   if (stats.mtimeMs > timeMs) return true
-  return stats.isDirectory() && readdirSync(path).some((name) => isNewer(join(path, name), timeMs))
+  return (
+    stats.isDirectory() &&
+    readdirSync(path).some((name) => isNewer(join(path, name), timeMs))
+  )
 }

@@ -11,7 +11,15 @@ import { checkout, order, quoteOf, traffic } from './traffic.ts'
 const { becomesReady, docker, isOk, stateOf, until } = run
 
 const inImage = (entrypoint: string, ...command: string[]) =>
-  docker('run', '--rm', ...run.restricted, '--entrypoint', entrypoint, 'quotegate', ...command)
+  docker(
+    'run',
+    '--rm',
+    ...run.restricted,
+    '--entrypoint',
+    entrypoint,
+    'quotegate',
+    ...command,
+  )
 
 const one = '172.30.0.11'
 const url = `http://${one}:8080`
@@ -21,11 +29,17 @@ async function checkImage(): Promise<void> {
   await test('the image runs on its Node, not as root, with the program, SBOM and licences alone', () => {
     assert.match(inImage('sh', '-c', 'node -v; id -u'), /^v26\.\d+\.\d+\n1000$/)
     const files = inImage('find', '.', '-type', 'f').split('\n')
-    const ofTheProgram = /^\.\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/
-    const others = files.filter((file) => !ofTheProgram.test(file)).map((file) => file.slice('./'.length))
-    const expected = 'LICENSE docs/openapi.json package.json sbom.cdx.json third-party-licences.txt'
+    const ofTheProgram =
+      /^\.\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/
+    const others = files
+      .filter((file) => !ofTheProgram.test(file))
+      .map((file) => file.slice('./'.length))
+    const expected =
+      'LICENSE docs/openapi.json package.json sbom.cdx.json third-party-licences.txt'
     assert.equal(others.sort().join(' '), expected)
-    const { components } = JSON.parse(inImage('cat', 'sbom.cdx.json')) as { components: unknown[] }
+    const { components } = JSON.parse(inImage('cat', 'sbom.cdx.json')) as {
+      components: unknown[]
+    }
     assert.equal(components.length, productionPackages().length)
   })
   await test('it shows the stack of a defect by the lines of the sources', () => {
@@ -41,7 +55,12 @@ async function checkImage(): Promise<void> {
   await test('after kill -9 the next one refuses an order for an expired quote', async () => {
     const start = async () => {
       const folder = '/var/lib/quotegate'
-      run.gateway('gateway', one, `--volume=ledger:${folder}`, `--env=STATE_DIRECTORY=${folder}`)
+      run.gateway(
+        'gateway',
+        one,
+        `--volume=ledger:${folder}`,
+        `--env=STATE_DIRECTORY=${folder}`,
+      )
       await becomesReady(one)
     }
     await start()
@@ -140,9 +159,20 @@ function compose(...parameters: string[]): string {
 async function checkCompose(): Promise<void> {
   await test('docker compose up: all become healthy', () => {
     try {
-      compose('up', '--detach', '--no-build', '--wait', '--wait-timeout', '180', 'quotegate', 'prometheus')
+      compose(
+        'up',
+        '--detach',
+        '--no-build',
+        '--wait',
+        '--wait-timeout',
+        '180',
+        'quotegate',
+        'prometheus',
+      )
     } catch (cause) {
-      throw new Error(`${compose('ps', '--all')}\n${compose('logs', '--tail', '10')}`, { cause })
+      throw new Error(`${compose('ps', '--all')}\n${compose('logs', '--tail', '10')}`, {
+        cause,
+      })
     }
   })
   await test('a quote, an order, a checkout; the store, the console, the faults of the sandbox', async () => {
@@ -161,7 +191,10 @@ async function checkCompose(): Promise<void> {
   await test('Prometheus reads the metrics, and can evaluate every rule', () =>
     until('its target is up and all rules are good', async () => {
       const [targets, rules] = [await healthsOf('targets'), await healthsOf('rules')]
-      assert.deepEqual([...new Set([...targets, ...rules])], ['"health":"up"', '"health":"ok"'])
+      assert.deepEqual(
+        [...new Set([...targets, ...rules])],
+        ['"health":"up"', '"health":"ok"'],
+      )
       return rules.length > 20
     }))
   await test('docker compose stop ends the gateway with code 0', () => {
@@ -174,6 +207,7 @@ async function checkCompose(): Promise<void> {
 const which = process.argv[2]
 if (which === 'limits') await run.withSandbox(checkLimits)
 else {
-  if (which !== 'quick') for (const part of [checkImage, checkRollingRestart]) await run.withSandbox(part)
+  if (which !== 'quick')
+    for (const part of [checkImage, checkRollingRestart]) await run.withSandbox(part)
   await checkCompose()
 }

@@ -3,19 +3,44 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Its standard output. Its standard error is part of what is thrown where it fails. */
 export function docker(...parameters: string[]): string {
-  return execFileSync('docker', parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim()
+  return execFileSync('docker', parameters, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }).trim()
 }
 
 /** As docs/containers.md says that the image is to be run: nothing can be written, and root has no powers. */
-export const restricted = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true']
+export const restricted = [
+  '--read-only',
+  '--cap-drop',
+  'ALL',
+  '--security-opt',
+  'no-new-privileges:true',
+]
 
 /** A gateway or what it needs, in the network `trial`, where each container is reached by its name. */
-export function container(name: string, flags: readonly string[], command: readonly string[]): void {
-  docker('run', '--detach', '--name', name, '--network', 'trial', ...restricted, ...flags, ...command)
+export function container(
+  name: string,
+  flags: readonly string[],
+  command: readonly string[],
+): void {
+  docker(
+    'run',
+    '--detach',
+    '--name',
+    name,
+    '--network',
+    'trial',
+    ...restricted,
+    ...flags,
+    ...command,
+  )
 }
 
 export function gateway(name: string, address: string, ...flags: string[]): void {
-  const upstreams = ['SWAP', 'PAYMENTS'].map((api) => `--env=${api}_BASE_URL=http://sandbox:8080`)
+  const upstreams = ['SWAP', 'PAYMENTS'].map(
+    (api) => `--env=${api}_BASE_URL=http://sandbox:8080`,
+  )
   container(name, ['--ip', address, ...upstreams, ...flags], ['quotegate'])
 }
 
@@ -30,11 +55,19 @@ export async function withSandbox(body: () => Promise<void>): Promise<void> {
 
 /** As `exited 0 false`: the state, the exit code, whether it was killed for memory. */
 export function stateOf(name: string): string {
-  return docker('inspect', '--format', '{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}', name)
+  return docker(
+    'inspect',
+    '--format',
+    '{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}',
+    name,
+  )
 }
 
 /** Asks until the answer is yes. Throws after a minute, with what the last question threw, if anything. */
-export async function until(what: string, ask: () => boolean | Promise<boolean>): Promise<void> {
+export async function until(
+  what: string,
+  ask: () => boolean | Promise<boolean>,
+): Promise<void> {
   let cause: unknown
   for (const endMs = Date.now() + 60_000; Date.now() < endMs; await sleep(200)) {
     try {
@@ -52,4 +85,5 @@ export async function isOk(url: string): Promise<boolean> {
   return response.ok
 }
 
-export const becomesReady = (address: string) => until('ready', () => isOk(`http://${address}:8081/readyz`))
+export const becomesReady = (address: string) =>
+  until('ready', () => isOk(`http://${address}:8081/readyz`))

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-type Quote = Record<'fromAmount' | 'toAmount', { value: string }> & { pairId: string; expiry: number }
+type Quote = Record<'fromAmount' | 'toAmount', { value: string }> & {
+  pairId: string
+  expiry: number
+}
 
 async function send(url: string, body?: object): Promise<unknown> {
-  const headers = { 'App-Name': 'demo', Authorization: 'Bearer any-key', 'Content-Type': 'application/json' }
+  const headers = {
+    'App-Name': 'demo',
+    Authorization: 'Bearer any-key',
+    'Content-Type': 'application/json',
+  }
   const posted = body && { method: 'POST', body: JSON.stringify(body) }
-  const response = await fetch(url, { headers, ...posted, signal: AbortSignal.timeout(20_000) })
+  const response = await fetch(url, {
+    headers,
+    ...posted,
+    signal: AbortSignal.timeout(20_000),
+  })
   const answer = await response.text()
   assert.equal(response.status, body ? 201 : 200, `${url}: ${response.status} ${answer}`)
   return JSON.parse(answer)
@@ -16,13 +27,24 @@ export const quoteOf = (url: string, amount = '0.1') =>
   send(`${url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`) as Promise<Quote>
 
 /** A float order as real clients send it: by the terms of a quote. */
-export function order(url: string, { pairId, fromAmount, toAmount }: Quote): Promise<unknown> {
+export function order(
+  url: string,
+  { pairId, fromAmount, toAmount }: Quote,
+): Promise<unknown> {
   const terms = { pairId, fromAmount: Number(fromAmount.value), toAmount: toAmount.value }
-  return send(`${url}/v3/orders/float`, { ...terms, fromAddress: '0xfrom', toAddress: '0xto' })
+  return send(`${url}/v3/orders/float`, {
+    ...terms,
+    fromAddress: '0xfrom',
+    toAddress: '0xto',
+  })
 }
 
 export const checkout = (url: string) =>
-  send(`${url}/checkouts`, { amount: '10.00', currency: 'USD', note: 'x'.repeat(64 * 1_024) })
+  send(`${url}/checkouts`, {
+    amount: '10.00',
+    currency: 'USD',
+    note: 'x'.repeat(64 * 1_024),
+  })
 
 /**
  * Clients that ask for a new quote again and again; after each fifth they order, after each ninth they pay with 64 KiB. They
@@ -47,6 +69,8 @@ export async function traffic(
     }
   }
   const failed = (error: unknown) => failures.push(String(error))
-  await Promise.all(Array.from({ length: clients }, (_, index) => client(index + 1).catch(failed)))
+  await Promise.all(
+    Array.from({ length: clients }, (_, index) => client(index + 1).catch(failed)),
+  )
   return quotes > 500 ? failures : [...failures, 'too few quotes']
 }

@@ -12,10 +12,18 @@ const budgetHeight = 4
 /** Every row under its title, its panels side by side; the error budget above all. */
 function layOut(): object[] {
   let id = 1
-  const laidOut = [toGrafana(errorBudget, id++, { h: budgetHeight, w: columns, x: 0, y: 0 })]
+  const laidOut = [
+    toGrafana(errorBudget, id++, { h: budgetHeight, w: columns, x: 0, y: 0 }),
+  ]
   let top = budgetHeight
   for (const [title, panels] of Object.entries(rows)) {
-    laidOut.push({ id: id++, type: 'row', title, gridPos: { h: 1, w: columns, x: 0, y: top }, panels: [] })
+    laidOut.push({
+      id: id++,
+      type: 'row',
+      title,
+      gridPos: { h: 1, w: columns, x: 0, y: top },
+      panels: [],
+    })
     top += 1
     for (const [index, panel] of panels.entries()) {
       const x = (index * panelWidth) % columns
@@ -29,7 +37,14 @@ function layOut(): object[] {
 
 /** The budget is shown as figures, all else over time. */
 function toGrafana(panel: Panel, id: number, gridPos: object): object {
-  const { title, description, unit, queries, steps = [{ from: null, color: 'green' }], runbook } = panel
+  const {
+    title,
+    description,
+    unit,
+    queries,
+    steps = [{ from: null, color: 'green' }],
+    runbook,
+  } = panel
   const isFigure = panel === errorBudget
   const kind = isFigure ? figures() : overTime(panel)
   return {
@@ -126,10 +141,26 @@ export function dashboardJson(): string {
     ],
     templating: {
       list: [
-        { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', current: {} },
+        {
+          name: 'datasource',
+          label: 'Data source',
+          type: 'datasource',
+          query: 'prometheus',
+          current: {},
+        },
         choice('job', 'Job', 'label_values(quotegate_build_info, job)'),
-        choice('instance', 'Instance', 'label_values(quotegate_build_info{job=~"$job"}, instance)'),
-        { name: 'runbook', label: 'Runbook', type: 'constant', hide: 2, query: runbookPage },
+        choice(
+          'instance',
+          'Instance',
+          'label_values(quotegate_build_info{job=~"$job"}, instance)',
+        ),
+        {
+          name: 'runbook',
+          label: 'Runbook',
+          type: 'constant',
+          hide: 2,
+          query: runbookPage,
+        },
       ],
     },
     annotations: {

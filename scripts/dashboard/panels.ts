@@ -51,7 +51,9 @@ function worseFrom(...numbers: number[]): readonly Step[] {
   const worst = numbers.length - 1
   return [
     { from: null, color: 'green' },
-    ...numbers.map((from, index): Step => ({ from, color: index === worst ? 'red' : 'yellow' })),
+    ...numbers.map(
+      (from, index): Step => ({ from, color: index === worst ? 'red' : 'yellow' }),
+    ),
   ]
 }
 
@@ -77,11 +79,19 @@ export const errorBudget: Panel = {
   unit: 'percentunit',
   queries: [
     {
-      expr: budgetLeft(of('quotegate_server_errors_total', 'source="provider"'), allRequests, 0.001),
+      expr: budgetLeft(
+        of('quotegate_server_errors_total', 'source="provider"'),
+        allRequests,
+        0.001,
+      ),
       legend: 'provider',
     },
     {
-      expr: budgetLeft(of('quotegate_server_errors_total', 'source="gateway"'), allRequests, 0.001),
+      expr: budgetLeft(
+        of('quotegate_server_errors_total', 'source="gateway"'),
+        allRequests,
+        0.001,
+      ),
       legend: 'gateway',
     },
     {
@@ -124,7 +134,11 @@ const traffic: readonly Panel[] = [
         legend: '{{source}}',
       },
     ],
-    steps: worseFrom(thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast),
+    steps: worseFrom(
+      thresholds.errorsLong,
+      thresholds.errorsSlowly,
+      thresholds.errorsFast,
+    ),
     runbook: 'quotegateprovidererrors',
   },
   {
@@ -182,9 +196,16 @@ const traffic: readonly Panel[] = [
       "Good: each route near its upstream, or far below it where quotes are hits. The difference is the gateway's own.",
     unit: 's',
     queries: [
-      { expr: quantile(0.95, 'quotegate_http_request_duration_seconds', 'le, route'), legend: '{{route}}' },
       {
-        expr: quantile(0.95, 'quotegate_upstream_request_duration_seconds', 'le, upstream'),
+        expr: quantile(0.95, 'quotegate_http_request_duration_seconds', 'le, route'),
+        legend: '{{route}}',
+      },
+      {
+        expr: quantile(
+          0.95,
+          'quotegate_upstream_request_duration_seconds',
+          'le, upstream',
+        ),
         legend: 'upstream {{upstream}}',
       },
     ],
@@ -215,7 +236,8 @@ const calls = 'quotegate_quote_calls_total'
 const quotes: readonly Panel[] = [
   {
     title: 'Lookups by result',
-    description: 'Good: mostly hit and collapsed. bypass: a client with whom nothing may be shared.',
+    description:
+      'Good: mostly hit and collapsed. bypass: a client with whom nothing may be shared.',
     unit: 'reqps',
     queries: ratesBy(lookups, 'result'),
     stacked: true,
@@ -226,7 +248,9 @@ const quotes: readonly Panel[] = [
     description:
       'The hit ratio of 15 minutes, as a share of that of a day. Good: about 1. Below the line: the alert.',
     unit: 'percentunit',
-    queries: [{ expr: `(${hitRatio('15m')}) / (${hitRatio('1d')})`, legend: 'of the day' }],
+    queries: [
+      { expr: `(${hitRatio('15m')}) / (${hitRatio('1d')})`, legend: 'of the day' },
+    ],
     steps: goodFrom(thresholds.hitRatioOfTheDay),
     runbook: 'quotegatehitratiocollapsed',
   },
@@ -241,7 +265,10 @@ const quotes: readonly Panel[] = [
     queries: [
       {
         expr: shareOf(
-          rate('quotegate_quotes_uncacheable_total', 'reason!~"content-coding|vary|too-large|used"'),
+          rate(
+            'quotegate_quotes_uncacheable_total',
+            'reason!~"content-coding|vary|too-large|used"',
+          ),
           rate(calls),
         ),
         legend: 'no valid quote',
@@ -277,9 +304,18 @@ const quotes: readonly Panel[] = [
       'usual lifetime, and well above the time in which a user confirms. Shorter means fewer hits and more late orders.',
     unit: 's',
     queries: [
-      { expr: quantile(0.5, 'quotegate_quote_lifetime_seconds'), legend: 'given, median' },
-      { expr: quantile(0.05, 'quotegate_quote_lifetime_seconds'), legend: 'given, shortest 5 %' },
-      { expr: quantile(0.05, 'quotegate_quote_remaining_seconds'), legend: 'served, shortest 5 %' },
+      {
+        expr: quantile(0.5, 'quotegate_quote_lifetime_seconds'),
+        legend: 'given, median',
+      },
+      {
+        expr: quantile(0.05, 'quotegate_quote_lifetime_seconds'),
+        legend: 'given, shortest 5 %',
+      },
+      {
+        expr: quantile(0.05, 'quotegate_quote_remaining_seconds'),
+        legend: 'served, shortest 5 %',
+      },
     ],
     runbook: 'clients-get-quotes-that-are-nearly-over',
   },
@@ -304,14 +340,27 @@ const floatOrders: readonly Panel[] = [
       'any case. reported: those that were sent because of ORDER_EXPIRED_QUOTE=report; no alert counts them. Good: the usual day.',
     unit: 'percentunit',
     queries: [
-      { expr: shareOf(rate(orders, 'decision="refused"'), rate(orders)), legend: 'refused' },
-      { expr: shareOf(rate(orders, 'decision="reported"'), rate(orders)), legend: 'reported' },
       {
-        expr: shareOf(rate(orders, 'decision="forwarded",reason="unknown"'), rate(orders)),
+        expr: shareOf(rate(orders, 'decision="refused"'), rate(orders)),
+        legend: 'refused',
+      },
+      {
+        expr: shareOf(rate(orders, 'decision="reported"'), rate(orders)),
+        legend: 'reported',
+      },
+      {
+        expr: shareOf(
+          rate(orders, 'decision="forwarded",reason="unknown"'),
+          rate(orders),
+        ),
         legend: 'unknown',
       },
     ],
-    steps: worseFrom(thresholds.unknownShare, thresholds.refusedShare, thresholds.unguardedShare),
+    steps: worseFrom(
+      thresholds.unknownShare,
+      thresholds.refusedShare,
+      thresholds.unguardedShare,
+    ),
     runbook: 'quotegateordersunknown',
   },
   {
@@ -321,7 +370,10 @@ const floatOrders: readonly Panel[] = [
       'application whose countdown is broken; everything past it is a clock or a cache elsewhere.',
     unit: 's',
     queries: [
-      { expr: quantile(0.5, 'quotegate_float_order_quote_age_seconds'), legend: 'median' },
+      {
+        expr: quantile(0.5, 'quotegate_float_order_quote_age_seconds'),
+        legend: 'median',
+      },
       { expr: quantile(0.95, 'quotegate_float_order_quote_age_seconds'), legend: 'p95' },
     ],
     runbook: 'quotegateordersrefused',
@@ -349,7 +401,10 @@ const upstreams: readonly Panel[] = [
       'about 1. From 2 on, and with half a second more: the alert.',
     unit: 'none',
     queries: [
-      { expr: `${recorded} / quantile_over_time(0.5, ${recorded}[1d])`, legend: '{{job}}: {{upstream}}' },
+      {
+        expr: `${recorded} / quantile_over_time(0.5, ${recorded}[1d])`,
+        legend: '{{job}}: {{upstream}}',
+      },
     ],
     steps: worseFrom(thresholds.slowerThanUsual),
     runbook: 'quotegateproviderslow',
@@ -361,7 +416,10 @@ const upstreams: readonly Panel[] = [
       'it, requests wait. On the swap side all but float orders wait from seven eighths of it on (112).',
     unit: 'none',
     queries: [
-      { expr: of('quotegate_upstream_connections'), legend: '{{upstream}}: {{state}} {{instance}}' },
+      {
+        expr: of('quotegate_upstream_connections'),
+        legend: '{{upstream}}: {{state}} {{instance}}',
+      },
       {
         expr: of('quotegate_upstream_requests_in_flight'),
         legend: '{{upstream}}: requests in flight {{instance}}',
@@ -385,7 +443,10 @@ const upstreams: readonly Panel[] = [
         expr: `sum by (pair, instance) (${of('quotegate_breaker_open_pairs')})`,
         legend: 'pairs stopped: {{pair}} {{instance}}',
       },
-      { expr: of('quotegate_upstream_clock_unknown'), legend: 'clock of {{upstream}} {{instance}}' },
+      {
+        expr: of('quotegate_upstream_clock_unknown'),
+        legend: 'clock of {{upstream}} {{instance}}',
+      },
     ],
     // Whole numbers: more than none is one.
     steps: worseFrom(thresholds.none + 1),
@@ -393,9 +454,15 @@ const upstreams: readonly Panel[] = [
   },
   {
     title: "The provider's clock less ours",
-    description: 'Good: 0. Past 2 s either way quotes seem to live longer or shorter than they do.',
+    description:
+      'Good: 0. Past 2 s either way quotes seem to live longer or shorter than they do.',
     unit: 's',
-    queries: [{ expr: of('quotegate_upstream_clock_offset_seconds'), legend: '{{upstream}} {{instance}}' }],
+    queries: [
+      {
+        expr: of('quotegate_upstream_clock_offset_seconds'),
+        legend: '{{upstream}} {{instance}}',
+      },
+    ],
     steps: [
       { from: null, color: 'red' },
       { from: -thresholds.clockOffsetSeconds, color: 'green' },
@@ -414,7 +481,10 @@ const store: readonly Panel[] = [
       'folder a restart forgets the newest quotes.',
     unit: 'percentunit',
     queries: [
-      { expr: `avg_over_time(${of('quotegate_store_up')}[${interval}])`, legend: 'store {{instance}}' },
+      {
+        expr: `avg_over_time(${of('quotegate_store_up')}[${interval}])`,
+        legend: 'store {{instance}}',
+      },
       {
         expr: `avg_over_time(${of('quotegate_journal_up')}[${interval}])`,
         legend: 'journal {{part}} {{instance}}',
@@ -438,8 +508,14 @@ const store: readonly Panel[] = [
       'What was read and is not a record, or is damaged. Good: 0. Late orders for quotes that were lost with it are sent.',
     unit: 'short',
     queries: [
-      { expr: of('quotegate_journal_skipped_records_total'), legend: '{{instance}}: skipped, {{part}}' },
-      { expr: of('quotegate_journal_set_aside_files'), legend: '{{instance}}: set aside' },
+      {
+        expr: of('quotegate_journal_skipped_records_total'),
+        legend: '{{instance}}: skipped, {{part}}',
+      },
+      {
+        expr: of('quotegate_journal_set_aside_files'),
+        legend: '{{instance}}: set aside',
+      },
     ],
     steps: worseFrom(thresholds.none + 1),
     runbook: 'quotegatejournaldamaged',
@@ -484,16 +560,25 @@ const process: readonly Panel[] = [
         expr: `${of('process_resident_memory_bytes')} / ${of('quotegate_memory_limit_bytes')}`,
         legend: 'memory {{instance}}',
       },
-      { expr: `${of('process_open_fds')} / ${of('process_max_fds')}`, legend: 'descriptors {{instance}}' },
+      {
+        expr: `${of('process_open_fds')} / ${of('process_max_fds')}`,
+        legend: 'descriptors {{instance}}',
+      },
     ],
     steps: worseFrom(thresholds.descriptorShare, thresholds.memoryShare),
     runbook: 'quotegatememoryfull',
   },
   {
     title: 'Restarts in a quarter of an hour',
-    description: 'Good: 0, and 1 after a deployment. From the line on it dies again and again: the alert.',
+    description:
+      'Good: 0, and 1 after a deployment. From the line on it dies again and again: the alert.',
     unit: 'none',
-    queries: [{ expr: `changes(${of('process_start_time_seconds')}[15m])`, legend: '{{instance}}' }],
+    queries: [
+      {
+        expr: `changes(${of('process_start_time_seconds')}[15m])`,
+        legend: '{{instance}}',
+      },
+    ],
     // Whole numbers: more than two are three.
     steps: worseFrom(thresholds.restarts + 1),
     runbook: 'quotegaterestarts',

@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import type { ProblemSlug } from '../../src/http/problem.ts'
-import { type UpstreamName, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
+import {
+  type UpstreamName,
+  upstreamNames,
+  upstreamTable,
+} from '../../src/http/upstreams.ts'
 import {
   health as gatewayHealth,
   hello,
@@ -18,7 +22,14 @@ import { operationsPaths } from './operations-paths.ts'
 import { otherPaths } from './other-paths.ts'
 import { parameters } from './parameters.ts'
 import { problemResponses, problemSchemas } from './problems.ts'
-import { amount, floatOrder, health, operationsError, quote, readiness } from './schemas.ts'
+import {
+  amount,
+  floatOrder,
+  health,
+  operationsError,
+  quote,
+  readiness,
+} from './schemas.ts'
 import { type Operation, type Paths, swapPaths } from './swap-paths.ts'
 
 const description = `A gateway in front of a swap API (\`/v3\`) and a payments API.
@@ -61,7 +72,12 @@ function openApiDocument(): object {
   const { paths, responses } = withResponses({ ...swapPaths, ...otherPaths })
   return {
     openapi: '3.1.0',
-    info: { title: 'quotegate', version, description, license: { name: 'MIT', identifier: 'MIT' } },
+    info: {
+      title: 'quotegate',
+      version,
+      description,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
     servers: [traffic],
     tags,
     paths: { ...paths, ...onOperationsListener(operationsPaths) },
@@ -78,7 +94,11 @@ function openApiDocument(): object {
       parameters,
       headers: headerComponents(),
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'The upstream’s key: passed on, not judged.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The upstream’s key: passed on, not judged.',
+        },
         adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN.' },
       },
     },
@@ -89,21 +109,31 @@ function withResponses(paths: Paths) {
   const components: Record<string, object> = {}
   function spelledOut({ problems, ...operation }: Operation): object {
     // Only a gateway that is mounted behind a body parser answers so.
-    const withBody: readonly ProblemSlug[] = operation.requestBody ? ['body-already-read'] : []
+    const withBody: readonly ProblemSlug[] = operation.requestBody
+      ? ['body-already-read']
+      : []
     const made = problemResponses([...problems, ...withBody])
     Object.assign(components, made.components)
     return { ...operation, responses: { ...made.responses, ...operation.responses } }
   }
   const spelled = Object.entries(paths).map(([path, operations]) => {
     const methods = Object.entries(operations)
-    return [path, Object.fromEntries(methods.map(([method, operation]) => [method, spelledOut(operation)]))]
+    return [
+      path,
+      Object.fromEntries(
+        methods.map(([method, operation]) => [method, spelledOut(operation)]),
+      ),
+    ]
   })
   return { paths: Object.fromEntries(spelled), responses: components }
 }
 
 function onOperationsListener(paths: typeof operationsPaths): Record<string, object> {
   return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [path, { servers: [operations], ...item }]),
+    Object.entries(paths).map(([path, item]) => [
+      path,
+      { servers: [operations], ...item },
+    ]),
   )
 }
 
@@ -134,7 +164,10 @@ function schemaComponents(): Record<string, object> {
     uri: (id) => `#/components/schemas/${id}`,
   })
   return Object.fromEntries(
-    Object.entries(schemas).map(([id, { $id: _id, $schema: _schema, ...schema }]) => [id, schema]),
+    Object.entries(schemas).map(([id, { $id: _id, $schema: _schema, ...schema }]) => [
+      id,
+      schema,
+    ]),
   )
 }
 

@@ -20,7 +20,10 @@ export const operationsPaths: Record<
       security: [],
       responses: {
         '200': json('It does.', 'Readiness'),
-        '503': json('It does not: it is starting, or has been asked to stop.', 'Readiness'),
+        '503': json(
+          'It does not: it is starting, or has been asked to stop.',
+          'Readiness',
+        ),
       },
     },
   },
@@ -92,8 +95,13 @@ export const operationsPaths: Record<
       security: [{}, { adminToken: [] }],
       responses: {
         '200': {
-          description: 'An event `hello`, and then one `tick` a second. The data of each is a line of JSON.',
-          content: { 'text/event-stream': { schema: { oneOf: [reference('Hello'), reference('Tick')] } } },
+          description:
+            'An event `hello`, and then one `tick` a second. The data of each is a line of JSON.',
+          content: {
+            'text/event-stream': {
+              schema: { oneOf: [reference('Hello'), reference('Tick')] },
+            },
+          },
         },
         '401': json('That is not the ADMIN_TOKEN.', 'OperationsError'),
         '403': json('A page of another origin.', 'OperationsError'),

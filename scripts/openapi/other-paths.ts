@@ -16,14 +16,20 @@ function routesOf(router: Router, prefix = ''): string[] {
   })
 }
 
-const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings() }
+const sources = {
+  clock: systemClock,
+  elapsedClock: systemClock,
+  faults: new FaultSettings(),
+}
 const swap = createSwapRouter({}, sources)
 const described = Object.entries(swapPaths).flatMap(([path, operations]) =>
   Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
 )
 
 /** What the sandbox answers and no entry of its own describes. */
-export const otherRoutes = [...new Set([...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)])]
+export const otherRoutes = [
+  ...new Set([...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)]),
+]
   .filter((route) => !described.includes(route))
   .sort()
 

@@ -73,5 +73,8 @@ export const parameters: Record<string, object> = {
     'Quotegate-Quote',
     'The id of the order’s quote, once: that quote alone decides. For the gateway: not sent on. Empty counts as absent.',
   ),
-  XRequestId: header('X-Request-Id', 'Comes back, and goes to the provider, if it is fit to be logged.'),
+  XRequestId: header(
+    'X-Request-Id',
+    'Comes back, and goes to the provider, if it is fit to be logged.',
+  ),
 }

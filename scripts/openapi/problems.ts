@@ -31,9 +31,15 @@ export const ofAnyUpstream = [
 ] as const satisfies readonly ProblemSlug[]
 
 /** Where the provider has answered quotes with 429, or its quotes live too short. */
-export const ofQuote = ['provider-limit', 'quote-expired-waiting'] as const satisfies readonly ProblemSlug[]
+export const ofQuote = [
+  'provider-limit',
+  'quote-expired-waiting',
+] as const satisfies readonly ProblemSlug[]
 
-export const ofSwap = ['rate-limited', 'loop-detected'] as const satisfies readonly ProblemSlug[]
+export const ofSwap = [
+  'rate-limited',
+  'loop-detected',
+] as const satisfies readonly ProblemSlug[]
 
 /** Of an order with an Idempotency-Key. */
 export const ofOrderKey = [
@@ -69,12 +75,16 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
     pairId: z.string(),
     expiry: z
       .number()
-      .describe('When the quote expired, in milliseconds since the epoch, by the provider’s clock.'),
+      .describe(
+        'When the quote expired, in milliseconds since the epoch, by the provider’s clock.',
+      ),
     expiredForMs: z
       .int()
       .nonnegative()
       .describe('For how long; 0 within ORDER_EXPIRY_MARGIN_MS of its expiry.'),
-    requote: z.string().describe('Path and query for a new quote of the same pair and amount.'),
+    requote: z
+      .string()
+      .describe('Path and query for a new quote of the same pair and amount.'),
   },
   'provider-limit': { upstream: z.literal('swap') },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
@@ -86,14 +96,17 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   'breaker-open': {
     breaker: z
       .enum(['connections', 'orders', 'pair', 'rest'])
-      .describe('What is not sent for a moment: all that needs a connection, or requests of one kind.'),
+      .describe(
+        'What is not sent for a moment: all that needs a connection, or requests of one kind.',
+      ),
   },
 }
 
 /** One that is sent as it stands here, ids and times aside. */
 const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
   'app-name-missing': {
-    detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
+    detail:
+      'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
     members: { header: 'App-Name' },
   },
   'bad-amount': {
@@ -118,18 +131,23 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
     },
   },
   'float-order-required': {
-    detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
+    detail:
+      'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
     members: {
       quoteId: '8a968a6a77f9d538af3f44427243f7581691336432ba231a6e434329bc92a4a0',
       use: '/v3/orders/float',
     },
   },
   'quote-expired-waiting': {
-    detail: '3 quotes in a row expired before they could be sent to this client. Request the quote again.',
+    detail:
+      '3 quotes in a row expired before they could be sent to this client. Request the quote again.',
   },
-  'order-too-large': { detail: 'The order has more than 65536 bytes. Nothing was sent to the provider.' },
+  'order-too-large': {
+    detail: 'The order has more than 65536 bytes. Nothing was sent to the provider.',
+  },
   'upstream-unreachable': {
-    detail: 'The swap API refused the connection. Nothing was sent: the request can be sent again.',
+    detail:
+      'The swap API refused the connection. Nothing was sent: the request can be sent again.',
     members: { upstream: 'swap' },
     retryable: true,
   },
@@ -140,7 +158,9 @@ const exampleRequestId = '3fe1f811-fd04-4461-87c2-0b24b0c8a37b'
 /** By their name among the components. */
 export function problemSchemas(): Record<string, z.ZodType> {
   const slugs = Object.keys(problemTypes) as ProblemSlug[]
-  return Object.fromEntries(slugs.map((slug) => [`${pascalCase(slug)}Problem`, problemSchema(slug)]))
+  return Object.fromEntries(
+    slugs.map((slug) => [`${pascalCase(slug)}Problem`, problemSchema(slug)]),
+  )
 }
 
 function isOfUpstream(slug: ProblemSlug): boolean {
@@ -157,13 +177,22 @@ function problemSchema(slug: ProblemSlug): z.ZodType {
       status: z.literal(type.status),
       detail: z
         .string()
-        .describe('What is wrong and what to do about it: for people, its wording may change.'),
+        .describe(
+          'What is wrong and what to do about it: for people, its wording may change.',
+        ),
       instance: z.string().describe('This one answer, as a URN.'),
-      requestId: z.string().describe('The same as in X-Request-Id; the gateway’s log has it.'),
-      retryable: (always ? z.literal(true) : isOfUpstream(slug) ? z.boolean() : z.literal(false)).describe(
-        'Whether sending the same request again can do nothing twice.',
-      ),
-      ...(isOfUpstream(slug) ? { upstream: z.enum(['swap', 'payments', 'webhooks']) } : {}),
+      requestId: z
+        .string()
+        .describe('The same as in X-Request-Id; the gateway’s log has it.'),
+      retryable: (always
+        ? z.literal(true)
+        : isOfUpstream(slug)
+          ? z.boolean()
+          : z.literal(false)
+      ).describe('Whether sending the same request again can do nothing twice.'),
+      ...(isOfUpstream(slug)
+        ? { upstream: z.enum(['swap', 'payments', 'webhooks']) }
+        : {}),
       ...furtherMembers[slug],
     })
     .meta({ description: `${type.title}. See docs/problems.md#${slug}.` })
@@ -179,7 +208,9 @@ export interface ResponseComponent {
 export function problemResponses(slugs: readonly ProblemSlug[]) {
   const responses: Record<string, object> = {}
   const components: Record<string, ResponseComponent> = {}
-  const statuses = [...new Set(slugs.map((slug) => problemTypes[slug].status))].sort((a, b) => a - b)
+  const statuses = [...new Set(slugs.map((slug) => problemTypes[slug].status))].sort(
+    (a, b) => a - b,
+  )
   for (const status of statuses) {
     const ofStatus = slugs.filter((slug) => problemTypes[slug].status === status)
     const name = ofStatus.map(pascalCase).join('Or')
@@ -190,11 +221,15 @@ export function problemResponses(slugs: readonly ProblemSlug[]) {
 }
 
 function problemResponse(slugs: readonly ProblemSlug[]): ResponseComponent {
-  const schemas = slugs.map((slug) => ({ $ref: `#/components/schemas/${pascalCase(slug)}Problem` }))
+  const schemas = slugs.map((slug) => ({
+    $ref: `#/components/schemas/${pascalCase(slug)}Problem`,
+  }))
   const shown = slugs.flatMap((slug) => {
     const example = examples[slug]
     if (example === undefined) return []
-    const value: unknown = JSON.parse(problemBody(new Problem(slug, example), exampleRequestId))
+    const value: unknown = JSON.parse(
+      problemBody(new Problem(slug, example), exampleRequestId),
+    )
     return [[slug, { value }] as const]
   })
   return {
@@ -216,9 +251,11 @@ function problemHeaders(slugs: readonly ProblemSlug[]): Record<string, object> {
   const [status] = slugs.map((slug) => problemTypes[slug].status)
   if (status === 405) names.push('Allow')
   if (status === 415) names.push('Accept-Encoding')
-  if (status === 429 || status === 503 || slugs.includes('order-in-progress')) names.push('Retry-After')
+  if (status === 429 || status === 503 || slugs.includes('order-in-progress'))
+    names.push('Retry-After')
   if (status === 429) names.push('RateLimit', 'RateLimit-Policy')
-  if (slugs.some((slug) => isOfUpstream(slug) || slug === 'loop-detected')) names.push('Proxy-Status')
+  if (slugs.some((slug) => isOfUpstream(slug) || slug === 'loop-detected'))
+    names.push('Proxy-Status')
   return headerRefs(names)
 }
 

@@ -20,7 +20,9 @@ export const quote = quoteWithoutExpiry
     toAmount: amount.describe('What is received.'),
     expiry: z
       .int()
-      .describe('When the quote expires, in milliseconds since the epoch, by the provider’s clock.'),
+      .describe(
+        'When the quote expires, in milliseconds since the epoch, by the provider’s clock.',
+      ),
   })
   .loose()
   .meta({
@@ -48,7 +50,10 @@ export const floatOrder = z
     fromAmount: orderAmount
       .optional()
       .describe('A number, a decimal as a string, or an amount with a `value`.'),
-    toAmount: orderAmount.nullable().optional().describe('Likewise; an order may leave it open.'),
+    toAmount: orderAmount
+      .nullable()
+      .optional()
+      .describe('Likewise; an order may leave it open.'),
     quoteId: z.string().optional().describe(namesQuote),
     quote: z.looseObject({ id: z.string().optional() }).optional().describe(namesQuote),
     id: z.string().optional().describe(namesQuote),
@@ -67,6 +72,8 @@ export const health = z.object({ status: z.literal('ok') })
 
 const degraded = z
   .boolean()
-  .describe('Whether the shared store or its journal cannot be used; no request fails for it.')
+  .describe(
+    'Whether the shared store or its journal cannot be used; no request fails for it.',
+  )
 
 export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degraded })

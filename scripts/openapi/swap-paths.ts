@@ -25,8 +25,14 @@ export function parameter(name: string): object {
 }
 
 const swapProblems = [...ofAnyRequest, ...ofSwap, ...ofAnyUpstream] as const
-const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(parameter)
-const orderHeaders = [parameter('QuotegateQuote'), parameter('IdempotencyKey'), ...swapHeaders]
+const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(
+  parameter,
+)
+const orderHeaders = [
+  parameter('QuotegateQuote'),
+  parameter('IdempotencyKey'),
+  ...swapHeaders,
+]
 const optionalKey = [{}, { bearer: [] }]
 
 const quoteBase = {
@@ -45,7 +51,11 @@ const quoteHeaders = headerRefs([
   'RateLimit-Policy',
 ])
 
-function quoteOperation(operation: { operationId: string; summary: string; description: string }): Operation {
+function quoteOperation(operation: {
+  operationId: string
+  summary: string
+  description: string
+}): Operation {
   return {
     ...quoteBase,
     ...operation,
@@ -56,7 +66,9 @@ function quoteOperation(operation: { operationId: string; summary: string; descr
           'less what described the one exchange that brought it. A 200 of the provider that is not a quote is relayed ' +
           'as it came, with `Cache-Status: quotegate; fwd=bypass; detail=…`.',
         headers: quoteHeaders,
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Quote' } } },
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/Quote' } },
+        },
       },
       default: upstreamAnswer,
     },
@@ -66,7 +78,9 @@ function quoteOperation(operation: { operationId: string; summary: string; descr
 const orderBody = (description: string, examples: Record<string, object>) => ({
   description,
   required: true,
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/FloatOrder' }, examples } },
+  content: {
+    'application/json': { schema: { $ref: '#/components/schemas/FloatOrder' }, examples },
+  },
 })
 
 const addresses = { fromAddress: '0xfrom', toAddress: '0xto' }
@@ -142,21 +156,35 @@ export const swapPaths: Paths = {
       operationId: 'createOrder',
       tags: ['Swap'],
       summary: 'A fixed order, from a rate',
-      description: 'Passes as it is, unless it names a quote that was served here: that takes a float order.',
+      description:
+        'Passes as it is, unless it names a quote that was served here: that takes a float order.',
       parameters: orderHeaders,
       requestBody: orderBody('Whatever the provider asks for.', {
-        fixed: { summary: 'One that names no quote', value: { ...byTerms, slippage: 0.5 } },
+        fixed: {
+          summary: 'One that names no quote',
+          value: { ...byTerms, slippage: 0.5 },
+        },
       }),
       responses: { '2XX': takenOrder, default: upstreamAnswer },
       security: optionalKey,
-      problems: ['bad-order', 'order-too-large', 'float-order-required', ...ofOrderKey, ...swapProblems],
+      problems: [
+        'bad-order',
+        'order-too-large',
+        'float-order-required',
+        ...ofOrderKey,
+        ...swapProblems,
+      ],
     },
     get: {
       operationId: 'listOrders',
       tags: ['Swap'],
       summary: 'The orders from or to an address',
-      description: 'Passes as it is. `lookup` of a problem names it, if an order may have been accepted.',
-      parameters: [...['FromAddress', 'FromAsset', 'ToAddress', 'ToAsset'].map(parameter), ...swapHeaders],
+      description:
+        'Passes as it is. `lookup` of a problem names it, if an order may have been accepted.',
+      parameters: [
+        ...['FromAddress', 'FromAsset', 'ToAddress', 'ToAsset'].map(parameter),
+        ...swapHeaders,
+      ],
       responses: { default: upstreamAnswer },
       security: optionalKey,
       problems: swapProblems,

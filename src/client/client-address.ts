@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import { claimingHeaders, clientAddressHeaders, headerValues, memoize } from '../http/headers.ts'
+import {
+  claimingHeaders,
+  clientAddressHeaders,
+  headerValues,
+  memoize,
+} from '../http/headers.ts'
 import {
   blocksHold,
   maskedAddress,
@@ -35,7 +40,10 @@ export interface ClientAddress {
 }
 
 /** `rawHeaders` as Node has them: name, value, name, value. */
-type ReadClientAddress = (peerAddress: string | undefined, rawHeaders: readonly string[]) => ClientAddress
+type ReadClientAddress = (
+  peerAddress: string | undefined,
+  rawHeaders: readonly string[],
+) => ClientAddress
 
 interface Peer {
   /** The answer for a request whose headers change nothing. */
@@ -52,21 +60,33 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
   const readLine = memoize((line) => readLines([line]))
 
   return (peerAddress, rawHeaders) => {
-    const { plain, inOwnNetwork } = peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
+    const { plain, inOwnNetwork } =
+      peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
     if (plain.peerTrusted) {
       const lines = headerValues(rawHeaders, options.ipHeader)
       if (lines.length === 0) {
         const other = otherHeader(rawHeaders)
-        return other === undefined ? plain : { ...plain, note: 'other-header', noteHeader: other }
+        return other === undefined
+          ? plain
+          : { ...plain, note: 'other-header', noteHeader: other }
       }
-      const { address, reason } = lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
+      const { address, reason } =
+        lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (reason === undefined) return { ...plain, address }
-      const isIts = (part: string, at: number) => at % 2 === 0 && part.toLowerCase() === options.ipHeader
-      return { ...plain, address, note: reason, noteHeader: rawHeaders.find(isIts) ?? options.ipHeader }
+      const isIts = (part: string, at: number) =>
+        at % 2 === 0 && part.toLowerCase() === options.ipHeader
+      return {
+        ...plain,
+        address,
+        note: reason,
+        noteHeader: rawHeaders.find(isIts) ?? options.ipHeader,
+      }
     }
     if (!inOwnNetwork) return plain
     const [claim] = claimingHeaders(rawHeaders)
-    return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
+    return claim === undefined
+      ? plain
+      : { ...plain, note: 'untrusted-header', noteHeader: claim }
   }
 }
 
@@ -114,7 +134,9 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
   const claiming = claimingHeaders(rawHeaders)
   return (
     claiming.find((name) => name.toLowerCase() === 'x-forwarded-for') ??
-    claiming.find((name) => clientAddressHeaders.has(name.toLowerCase().replaceAll('_', '-')))
+    claiming.find((name) =>
+      clientAddressHeaders.has(name.toLowerCase().replaceAll('_', '-')),
+    )
   )
 }
 
@@ -151,12 +173,15 @@ function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
     if (!trusts(address)) break
   }
   // Rate limits keep thousands of addresses. A slice would keep its whole header line in memory.
-  return believed === undefined ? { address: undefined, reason } : { address: flatText(believed) }
+  return believed === undefined
+    ? { address: undefined, reason }
+    : { address: flatText(believed) }
 }
 
 /** Each line is read by itself, so that a quote opened in one cannot reach into the next, which another hop wrote. */
 function* forwardedNodes(lines: readonly string[]): Nodes {
-  for (const line of lines.toReversed()) yield* parseForwarded(line)?.reverse() ?? piecewise(line)
+  for (const line of lines.toReversed())
+    yield* parseForwarded(line)?.reverse() ?? piecewise(line)
 }
 
 /**
@@ -164,12 +189,14 @@ function* forwardedNodes(lines: readonly string[]): Nodes {
  * behind it. A comma inside a quoted string cuts too, and leaves two malformed pieces.
  */
 function* piecewise(line: string): Nodes {
-  for (const piece of line.split(',').reverse()) yield* parseForwarded(piece) ?? [malformedNode]
+  for (const piece of line.split(',').reverse())
+    yield* parseForwarded(piece) ?? [malformedNode]
 }
 
 function* listedNodes(lines: readonly string[]): Nodes {
   for (const line of lines.toReversed())
-    for (const part of line.split(',').reverse()) if (part.trim() !== '') yield part.trim()
+    for (const part of line.split(',').reverse())
+      if (part.trim() !== '') yield part.trim()
 }
 
 /** Of two lines the edge added its own beside the client's, and which is which cannot be known. */
@@ -193,10 +220,13 @@ const nodesByHeader: ReadonlyMap<string, (lines: readonly string[]) => Nodes> = 
 type Trusts = (address: string) => boolean
 
 export function parseTrustProxy(entries: readonly string[]): Trusts {
-  const written = entries.flatMap((entry) => namedBlocks.get(entry.toLowerCase()) ?? [entry])
+  const written = entries.flatMap(
+    (entry) => namedBlocks.get(entry.toLowerCase()) ?? [entry],
+  )
   const blocks = written.map((text) => {
     const block = parseAddressBlock(text)
-    if ('problem' in block) throw new RangeError(`TRUST_PROXY: "${text}" ${block.problem}`)
+    if ('problem' in block)
+      throw new RangeError(`TRUST_PROXY: "${text}" ${block.problem}`)
     return block
   })
   return (address) => blocksHold(blocks, address)

@@ -15,11 +15,18 @@ interface PartitionOptions {
  * Which clients may share a quote, and whose quotes an order may mean: those of one partition. Undefined: this client
  * shares with no other client.
  */
-export type Partition = (client: PartitionClient, rawHeaders: readonly string[]) => string | undefined
+export type Partition = (
+  client: PartitionClient,
+  rawHeaders: readonly string[],
+) => string | undefined
 
 /** A digest of a partition, for where it is kept longer than its requests, or where others can read it. */
-export function createPartitionMark(salt: string = randomBytes(32).toString('base64url')) {
-  const markOf = memoize((partition) => flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16)))
+export function createPartitionMark(
+  salt: string = randomBytes(32).toString('base64url'),
+) {
+  const markOf = memoize((partition) =>
+    flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16)),
+  )
   return (partition: string | undefined): string | undefined =>
     partition === undefined ? undefined : markOf(partition)
 }
@@ -48,11 +55,22 @@ function byAddress({ address }: PartitionClient): string | undefined {
 
 /** What edges send when they do not know a place, or for a place that is not a single country, in upper case. */
 const placeholders: ReadonlySet<string> = new Set([
-  ...['', 'UNKNOWN', '-', '??', '**', 'NO REGION'],
+  '',
+  'UNKNOWN',
+  '-',
+  '??',
+  '**',
+  'NO REGION',
   // XX: Cloudflare's unknown. ZZ: Google's, and CLDR's. T1: Tor.
-  ...['XX', 'ZZ', 'T1'],
+  'XX',
+  'ZZ',
+  'T1',
   // MaxMind's anonymous proxy, satellite provider and other country, and its two regions of many countries.
-  ...['A1', 'A2', 'O1', 'AP', 'EU'],
+  'A1',
+  'A2',
+  'O1',
+  'AP',
+  'EU',
 ])
 
 function saysPlace(value: string | undefined): boolean {

@@ -21,8 +21,13 @@ export const windowSeconds = 60
  * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
  * limit keeps asking, so its own bucket stays.
  */
-export function createMemoryRateLimiter(perMinute: number, maxBuckets = 50_000): RateLimiter {
-  const minutes = new LRUCache<string, { taken: number; endsAtMs: number }>({ max: maxBuckets })
+export function createMemoryRateLimiter(
+  perMinute: number,
+  maxBuckets = 50_000,
+): RateLimiter {
+  const minutes = new LRUCache<string, { taken: number; endsAtMs: number }>({
+    max: maxBuckets,
+  })
   return {
     perMinute,
     async take(bucket) {
@@ -35,7 +40,11 @@ export function createMemoryRateLimiter(perMinute: number, maxBuckets = 50_000):
       }
       const allowed = minute.taken < perMinute
       if (allowed) minute.taken += 1
-      return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
+      return {
+        allowed,
+        remaining: perMinute - minute.taken,
+        resetMs: minute.endsAtMs - nowMs,
+      }
     },
   }
 }

@@ -2,7 +2,13 @@ import { blocksHold, namedBlocks, parseAddressBlock } from '../http/ip-address.t
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { prose } from '../process/text.ts'
-import { bytesOfEntries, type CompleteValues, type Config, fittedNames, pathsOf } from './config.ts'
+import {
+  bytesOfEntries,
+  type CompleteValues,
+  type Config,
+  fittedNames,
+  pathsOf,
+} from './config.ts'
 import { isAccepted } from './files.ts'
 import { testLimitsName } from './limits.ts'
 import { fixedDefault, type SettingName, settingNames } from './settings.ts'
@@ -34,7 +40,16 @@ function refuse(name: SettingName, when: boolean) {
 
 /** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
-  const tables = [listeners, upstreams, production, tls, clients, quotes, surroundings, withoutEffect]
+  const tables = [
+    listeners,
+    upstreams,
+    production,
+    tls,
+    clients,
+    quotes,
+    surroundings,
+    withoutEffect,
+  ]
   return tables.flatMap((table) => table(values, given))
 }
 
@@ -45,7 +60,8 @@ function reaches(text: string, listener: Listener): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
   const host = canonicalHost(url.hostname)
-  if (Number(url.port || (url.protocol === 'http:' ? 80 : 443)) !== listener.port) return false
+  if (Number(url.port || (url.protocol === 'http:' ? 80 : 443)) !== listener.port)
+    return false
   if (host === canonicalHost(listener.host)) return true
   // A connection to 0.0.0.0 or :: goes to this machine.
   return [host, listener.host].every((one) => isLoopback(one) || isWildcard(one))
@@ -63,7 +79,11 @@ function listeners(values: CompleteValues, { texts, isWrong, listens }: Given): 
   const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
   // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
   const listener = (name: 'PORT' | 'ADMIN_PORT', by: 'HOST' | 'ADMIN_HOST') => {
-    return { name, host: values[by], port: isWrong(name) || isWrong(by) ? 0 : values[name] }
+    return {
+      name,
+      host: values[by],
+      port: isWrong(name) || isWrong(by) ? 0 : values[name],
+    }
   }
   const [traffic, admin] = [listener('PORT', 'HOST'), listener('ADMIN_PORT', hostOfAdmin)]
   const [wrong, other] = texts.has('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
@@ -72,16 +92,22 @@ function listeners(values: CompleteValues, { texts, isWrong, listens }: Given): 
   return [
     refuse(wrong.name, shareAddress(traffic, admin))`
       a port that differs from ${other.name} (${other.port}${origin})`,
-    ...([...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT', 'UPSTREAM_PROXY'] as const).map((name) => {
-      const used = [traffic, admin].filter((one) => listens || texts.has(one.name))
-      const reached = used.find((one) => reaches(texts.get(name) ?? '', one))
-      return refuse(name, reached !== undefined)`
+    ...([...baseUrls, 'OTEL_EXPORTER_OTLP_ENDPOINT', 'UPSTREAM_PROXY'] as const).map(
+      (name) => {
+        const used = [traffic, admin].filter((one) => listens || texts.has(one.name))
+        const reached = used.find((one) => reaches(texts.get(name) ?? '', one))
+        return refuse(name, reached !== undefined)`
         the URL of another service; this is quotegate's own listener (${reached?.name})`
-    }),
+      },
+    ),
     warn(values.SWAP_AUTHORIZATION !== undefined && !isLoopback(host))`
       HOST=${host} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches that port uses your
       key. Keep HOST on loopback, or let only callers you trust connect.`,
-    warn(values.ADMIN_TOKEN === undefined && values.NODE_ENV !== 'production' && !isLoopback(adminHost))`
+    warn(
+      values.ADMIN_TOKEN === undefined &&
+        values.NODE_ENV !== 'production' &&
+        !isLoopback(adminHost),
+    )`
       ${hostOfAdmin}=${adminHost} is reachable from other machines and ADMIN_TOKEN is not set: anyone who reaches port
       ${values.ADMIN_PORT} sees all requests in the console and can drop quotes. Set ADMIN_TOKEN, or set ADMIN_HOST to
       127.0.0.1.`,
@@ -92,7 +118,8 @@ function tls(values: CompleteValues, { texts }: Given): Check[] {
   return (['SWAP', 'PAYMENTS'] as const).flatMap((of) => {
     const [certName, keyName] = [`${of}_CERT_FILE`, `${of}_KEY_FILE`] as const
     const { [certName]: cert, [keyName]: key } = values
-    const isPair = cert !== undefined && key !== undefined && cert.first.checkPrivateKey(key.key)
+    const isPair =
+      cert !== undefined && key !== undefined && cert.first.checkPrivateKey(key.key)
     return [
       refuse(certName, texts.has(keyName) && !texts.has(certName))`
         a PEM file, because ${keyName} is set: each needs the other`,
@@ -107,18 +134,28 @@ function tls(values: CompleteValues, { texts }: Given): Check[] {
 }
 
 function production(values: CompleteValues, { texts, listens }: Given): Check[] {
-  const { HOST: host, NODE_ENV: mode, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments } = values
+  const {
+    HOST: host,
+    NODE_ENV: mode,
+    SWAP_BASE_URL: swap,
+    PAYMENTS_BASE_URL: payments,
+  } = values
   const isProduction = mode === 'production'
   // An empty ${SWAP_URL} of a compose file counts as unset.
   const isForgotten = !texts.has('SWAP_BASE_URL') && !isProduction
   const signs = [
-    ...(payments === undefined || payments === 'sandbox' ? [] : [`PAYMENTS_BASE_URL=${payments} is not`]),
+    ...(payments === undefined || payments === 'sandbox'
+      ? []
+      : [`PAYMENTS_BASE_URL=${payments} is not`]),
     ...(isLoopback(host) ? [] : [`HOST=${host} is reachable from other machines`]),
   ]
   return [
     refuse('SWAP_BASE_URL', isProduction && swap === 'sandbox')`
       the swap upstream's http or https URL: NODE_ENV=production refuses the sandbox`,
-    refuse('PAYMENTS_BASE_URL', isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox')`
+    refuse(
+      'PAYMENTS_BASE_URL',
+      isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox',
+    )`
       the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox`,
     warn(mode === 'prod')`
       NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.`,
@@ -142,7 +179,8 @@ function upstreams(values: CompleteValues): Check[] {
     if (url === undefined || url === 'sandbox') return []
     const { hostname, pathname } = new URL(url)
     // The prefix / means every path.
-    const ends = (path: string) => path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase())
+    const ends = (path: string) =>
+      path !== '/' && pathname.toLowerCase().endsWith(path.toLowerCase())
     const doubled = pathsOf(values, name).find(ends)
     const isOpen = url.startsWith('http:') && !isLoopback(hostname)
     return [
@@ -187,14 +225,24 @@ const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
 function quotes(values: CompleteValues): Check[] {
-  const { QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: places, QUOTE_KEY_HEADERS: keyed } = values
+  const {
+    QUOTE_PARTITION: mode,
+    QUOTE_PARTITION_HEADER: places,
+    QUOTE_KEY_HEADERS: keyed,
+  } = values
   const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
-  const { ORDER_EXPIRY_MARGIN_MS: margin, LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
+  const {
+    ORDER_EXPIRY_MARGIN_MS: margin,
+    LEDGER_ENTRIES: known,
+    QUOTE_CACHE_ENTRIES: cached,
+  } = values
   const byHeader = mode === 'header'
   const region = places.find((name) => endsInRegion.test(name))
-  const isWithoutCountry = region !== undefined && !places.some((name) => endsInCountry.test(name))
+  const isWithoutCountry =
+    region !== undefined && !places.some((name) => endsInCountry.test(name))
   // A keyed header is sent to the provider, also when an untrusted client wrote it.
-  const unkeyed = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
+  const unkeyed =
+    'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
   const isKeyed = (name: string) => keyed.includes(name)
   return [
     refuse('QUOTE_PARTITION_HEADER', byHeader && places.length === 0)`
@@ -256,11 +304,16 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
 
 /** Settings that were set to another value than their default, and that nothing reads as the other settings are. */
 function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
-  const { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments, WEBHOOKS_BASE_URL: webhooks } = values
+  const {
+    SWAP_BASE_URL: swap,
+    PAYMENTS_BASE_URL: payments,
+    WEBHOOKS_BASE_URL: webhooks,
+  } = values
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = values
   const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
   const idle = (when: boolean, names: RegExp) => {
-    const isChanged = (name: SettingName) => texts.has(name) && String(values[name]) !== fixedDefault(name)
+    const isChanged = (name: SettingName) =>
+      texts.has(name) && String(values[name]) !== fixedDefault(name)
     return (...because: Text) =>
       settingNames.map((name) => {
         return warn(when && names.test(name) && isChanged(name))`
@@ -278,7 +331,10 @@ function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
       VALKEY_URL is not set. Set VALKEY_URL`,
     idle(endpoint === undefined, /^OTEL_/)`
       OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced. Set OTEL_EXPORTER_OTLP_ENDPOINT`,
-    idle(endpoint !== undefined && !sampler.endsWith('traceidratio'), /^OTEL_TRACES_SAMPLER_ARG$/)`
+    idle(
+      endpoint !== undefined && !sampler.endsWith('traceidratio'),
+      /^OTEL_TRACES_SAMPLER_ARG$/,
+    )`
       OTEL_TRACES_SAMPLER is ${sampler}. Set it to traceidratio or parentbased_traceidratio`,
     idle(!isHttps(swap), /^SWAP_\w+_FILE$/)`
       SWAP_BASE_URL is not an https URL. Use https in SWAP_BASE_URL`,

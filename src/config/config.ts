@@ -18,22 +18,37 @@ export function bytesOfEntries(entriesOf: (name: Fitted) => number): number {
 }
 
 /** With the defaults that depend on other settings or on the memory in place of what is not given. */
-export type CompleteValues = SettingValues & { ADMIN_HOST: string; DRAIN_DELAY_MS: number }
+export type CompleteValues = SettingValues & {
+  ADMIN_HOST: string
+  DRAIN_DELAY_MS: number
+}
 
-export function withDefaults(values: SettingValues, isGiven: (name: string) => boolean, heapBytes: number) {
+export function withDefaults(
+  values: SettingValues,
+  isGiven: (name: string) => boolean,
+  heapBytes: number,
+) {
   const room = (heapBytes - programBytes) * defaultShare
   // The same for all where they fit; else each is smaller by one factor, whether the other one is set or not.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
   const fitted = fittedNames.map((name) => {
     const fixed = Number(fixedDefault(name))
     const fewer = Math.max(100, Math.floor((fixed * share) / 100) * 100)
-    return [name, fewer, `default ${fixed}, less for a heap limit of ${mebibytes(heapBytes)}`] as const
+    return [
+      name,
+      fewer,
+      `default ${fixed}, less for a heap limit of ${mebibytes(heapBytes)}`,
+    ] as const
   })
   const payments = values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined
   const derived = [
     ['ADMIN_HOST', values.HOST, 'derived from HOST'],
     ['PAYMENTS_BASE_URL', payments, 'derived from SWAP_BASE_URL'],
-    ['DRAIN_DELAY_MS', values.NODE_ENV === 'production' ? 5_000 : 0, 'derived from NODE_ENV'],
+    [
+      'DRAIN_DELAY_MS',
+      values.NODE_ENV === 'production' ? 5_000 : 0,
+      'derived from NODE_ENV',
+    ],
     ...(share >= 1 ? [] : fitted),
   ] as const
   const unset = derived.filter(([name]) => !isGiven(name))
@@ -50,7 +65,14 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
 
 export function toConfig(values: CompleteValues, limits: Limits) {
-  const { cacheBytes, quoteBytes, lockWaitMs, headTimeoutMs, bodyIdleTimeoutMs, ...upstreamLimits } = limits
+  const {
+    cacheBytes,
+    quoteBytes,
+    lockWaitMs,
+    headTimeoutMs,
+    bodyIdleTimeoutMs,
+    ...upstreamLimits
+  } = limits
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -63,7 +85,11 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     upstreams: forEachUpstream((name) => {
       // Webhooks use the files of payments: both go to the team's own services.
       const of = name === 'swap' ? 'SWAP' : 'PAYMENTS'
-      const [ca, cert, key] = [values[`${of}_CA_FILE`], values[`${of}_CERT_FILE`], values[`${of}_KEY_FILE`]]
+      const [ca, cert, key] = [
+        values[`${of}_CA_FILE`],
+        values[`${of}_CERT_FILE`],
+        values[`${of}_KEY_FILE`],
+      ]
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: values[upstreamTable[name].baseUrl.setting],
@@ -89,7 +115,10 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY,
     quotes: {
-      partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER },
+      partition: {
+        mode: values.QUOTE_PARTITION,
+        placeHeaders: values.QUOTE_PARTITION_HEADER,
+      },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
       cacheBytes,
@@ -105,7 +134,10 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     },
     ledger: { entries: values.LEDGER_ENTRIES, retentionMs: values.LEDGER_RETENTION_MS },
     /** Where the ledger survives the process. */
-    state: values.STATE_DIRECTORY === undefined ? undefined : { directory: values.STATE_DIRECTORY },
+    state:
+      values.STATE_DIRECTORY === undefined
+        ? undefined
+        : { directory: values.STATE_DIRECTORY },
     /** The store that replicas share; undefined for a gateway of one replica. */
     store: values.VALKEY_URL && {
       address: values.VALKEY_URL,
@@ -116,7 +148,11 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     /** Of 0 a minute: no limit. */
     rateLimit: { perMinute: values.RATE_LIMIT_PER_MINUTE, by: values.RATE_LIMIT_BY },
     metrics: { pairs: values.METRICS_PAIRS },
-    requests: { connections: values.CLIENT_CONNECTIONS, headTimeoutMs, bodyIdleTimeoutMs },
+    requests: {
+      connections: values.CLIENT_CONNECTIONS,
+      headTimeoutMs,
+      bodyIdleTimeoutMs,
+    },
     drain: { delayMs: values.DRAIN_DELAY_MS, timeoutMs: values.DRAIN_TIMEOUT_MS },
     log: {
       level: values.LOG_LEVEL,

@@ -13,13 +13,15 @@ const maxBytes = 4 * 2 ** 20
 export function readText(path: string): string {
   try {
     const file = statSync(path)
-    if (!file.isFile() && !file.isDirectory()) throw new Error('it is a pipe or a device, not a file')
+    if (!file.isFile() && !file.isDirectory())
+      throw new Error('it is a pipe or a device, not a file')
     if (file.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`)
     // A byte order mark does not belong to the text, and is dropped.
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw new Wrong('a file of UTF-8 text')
+    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA')
+      throw new Wrong('a file of UTF-8 text')
     throw new Wrong(`a file that quotegate can read (${code ?? message})`)
   }
 }
@@ -29,7 +31,9 @@ export function readCertificates(path: string) {
   const text = readText(path)
   const [, ...begun] = text.split('-----BEGIN CERTIFICATE-----')
   try {
-    const [first] = begun.map((rest) => new X509Certificate(`-----BEGIN CERTIFICATE-----${rest}`))
+    const [first] = begun.map(
+      (rest) => new X509Certificate(`-----BEGIN CERTIFICATE-----${rest}`),
+    )
     if (first !== undefined) return { text, first }
   } catch {
     // Said below.

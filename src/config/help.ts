@@ -1,6 +1,12 @@
 import { leavesRoom, memoryLimits } from '../process/memory.ts'
 import type { LoadedConfig } from './load.ts'
-import { factsOf, fixedDefault, type SettingName, settingGroups, settingNames } from './settings.ts'
+import {
+  factsOf,
+  fixedDefault,
+  type SettingName,
+  settingGroups,
+  settingNames,
+} from './settings.ts'
 
 /** In 100 columns. Breaks at blanks, and after commas because the default of PAYMENTS_PATHS is longer than a line. */
 function helpRow(name: SettingName): string {
@@ -13,12 +19,15 @@ function helpRow(name: SettingName): string {
 /** For --help: the settings that a team sets, or every one, with meaning and default. */
 export function helpText(which: 'team' | 'all'): string {
   const groups = settingGroups.flatMap(({ title, names }) => {
-    const rows = names.filter((name) => which === 'all' || factsOf(name).team).map(helpRow)
+    const rows = names
+      .filter((name) => which === 'all' || factsOf(name).team)
+      .map(helpRow)
     return rows.length === 0 ? [] : [`${title}:\n${rows.join('\n')}`]
   })
   const head =
     'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
-  const end = which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`
+  const end =
+    which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`
   return `${head}\n\n${groups.join('\n\n')}\n${end}`
 }
 
@@ -32,13 +41,21 @@ export function printConfig(loaded: LoadedConfig): string {
 }
 
 /** What to see to before production, and whether it is done; undefined: no setting shows it. */
-export const beforeProduction: [text: string, isDone: (loaded: LoadedConfig) => boolean | undefined][] = [
+export const beforeProduction: [
+  text: string,
+  isDone: (loaded: LoadedConfig) => boolean | undefined,
+][] = [
   [
     '`TRUST_PROXY` lists your proxies, and `CLIENT_IP_HEADER` is the header that they write.',
     ({ sources }) =>
-      [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(({ source }) => source !== 'default'),
+      [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(
+        ({ source }) => source !== 'default',
+      ),
   ],
-  ['`ADMIN_TOKEN` is set, or the console stays read-only.', ({ config }) => config.admin.token !== undefined],
+  [
+    '`ADMIN_TOKEN` is set, or the console stays read-only.',
+    ({ config }) => config.admin.token !== undefined,
+  ],
   [
     '`STATE_DIRECTORY` or `VALKEY_URL` is set, so that a restart forgets no quote.',
     ({ config }) => config.state !== undefined || config.store !== undefined,
@@ -53,7 +70,10 @@ export const beforeProduction: [text: string, isDone: (loaded: LoadedConfig) => 
     ({ config }) => (config.drain.delayMs === 0 ? false : undefined),
   ],
   ['Prometheus scrapes `/metrics` of the operations listener.', () => undefined],
-  ['Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.', () => undefined],
+  [
+    'Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.',
+    () => undefined,
+  ],
   [
     '`ORDER_EXPIRED_QUOTE` is `refuse`: late orders are not sent.',
     ({ config }) => config.orders.expiredQuote === 'refuse',
@@ -62,7 +82,12 @@ export const beforeProduction: [text: string, isDone: (loaded: LoadedConfig) => 
 
 /** For --check-config in production. */
 export function productionList(loaded: LoadedConfig): string {
-  const mark = (isDone: boolean | undefined) => (isDone === undefined ? 'check' : isDone ? 'done' : 'open')
-  const lines = beforeProduction.map(([text, isDone]) => `  ${mark(isDone(loaded)).padEnd(7)}${text}`)
-  return ['Before production (check: no setting shows it):', ...lines].join('\n').replaceAll('`', '')
+  const mark = (isDone: boolean | undefined) =>
+    isDone === undefined ? 'check' : isDone ? 'done' : 'open'
+  const lines = beforeProduction.map(
+    ([text, isDone]) => `  ${mark(isDone(loaded)).padEnd(7)}${text}`,
+  )
+  return ['Before production (check: no setting shows it):', ...lines]
+    .join('\n')
+    .replaceAll('`', '')
 }

@@ -45,9 +45,13 @@ export const testLimitsName = 'QUOTEGATE_TEST_LIMITS'
  */
 export function limitsOf(overrides: Partial<Limits>, text = '{}'): Limits | undefined {
   const { error } = limits.safeParse(overrides)
-  if (error !== undefined) throw new TypeError(`createGateway: limits: ${z.prettifyError(error)}`)
+  if (error !== undefined)
+    throw new TypeError(`createGateway: limits: ${z.prettifyError(error)}`)
   try {
-    return limits.parse({ ...overrides, ...z.record(z.string(), count).parse(JSON.parse(text)) })
+    return limits.parse({
+      ...overrides,
+      ...z.record(z.string(), count).parse(JSON.parse(text)),
+    })
   } catch {
     return undefined
   }

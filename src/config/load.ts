@@ -5,7 +5,12 @@ import { type Config, deepFreeze, toConfig, withDefaults } from './config.ts'
 import { readText } from './files.ts'
 import { type Limits, limitsOf, testLimitsName } from './limits.ts'
 import { checkNames } from './names.ts'
-import { onOneLine, type SettingProblem, SettingsError, type SettingValue } from './problems.ts'
+import {
+  onOneLine,
+  type SettingProblem,
+  SettingsError,
+  type SettingValue,
+} from './problems.ts'
 import {
   factsOf,
   isKnownName,
@@ -23,7 +28,9 @@ export interface LoadedConfig {
   config: Config
   warnings: string[]
   /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
-  sources: Readonly<Record<SettingName, { readonly value: string; readonly source: string }>>
+  sources: Readonly<
+    Record<SettingName, { readonly value: string; readonly source: string }>
+  >
 }
 
 export interface LoadOptions {
@@ -58,20 +65,32 @@ export function loadConfig(
   const fileOfSecret = readSecretFiles(texts, note)
   const isSet = (name: string) => texts.has(name)
   const read = readValues(texts, note)
-  const { values, sources } = withDefaults(read, (name) => isSet(name) && !isWrong(name), memory.heapBytes)
+  const { values, sources } = withDefaults(
+    read,
+    (name) => isSet(name) && !isWrong(name),
+    memory.heapBytes,
+  )
   const limits = limitsOf(options.limits ?? {}, texts.get(testLimitsName))
-  if (limits === undefined) note(testLimitsName, 'not set; it is for the tests of quotegate itself')
+  if (limits === undefined)
+    note(testLimitsName, 'not set; it is for the tests of quotegate itself')
   const warnings: string[] = []
-  for (const found of checkTogether(values, { texts, isWrong, listens: by !== 'library', memory })) {
+  for (const found of checkTogether(values, {
+    texts,
+    isWrong,
+    listens: by !== 'library',
+    memory,
+  })) {
     if (typeof found === 'string') warnings.push(found)
     else if (found) note(...found)
   }
-  const unfit = by === 'check' && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
+  const unfit =
+    by === 'check' && values.STATE_DIRECTORY && tryFolder(values.STATE_DIRECTORY)
   if (unfit) note('STATE_DIRECTORY', unfit)
 
   const problems = [...expectedOf].map(([name, expected]): SettingProblem => {
     const file = fileOfSecret.get(name)
-    const [shown, right] = file === undefined ? [name, expected] : [file, `a file that holds ${expected}`]
+    const [shown, right] =
+      file === undefined ? [name, expected] : [file, `a file that holds ${expected}`]
     const text = texts.get(shown)
     return { name: shown, value: text && displaySetting(shown, text), expected: right }
   })
@@ -86,12 +105,18 @@ export function loadConfig(
     const isText = typeof value !== 'object' || Array.isArray(value)
     const text = isText ? String(value ?? '') : (texts.get(name) ?? '')
     const file = fileOfSecret.get(name)
-    const fromFile = file && `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}`
-    const source = fromFile ?? (isSet(name) ? 'environment' : (sources.get(name) ?? 'default'))
+    const fromFile =
+      file && `read from ${file}=${displaySetting(file, texts.get(file) ?? '')}`
+    const source =
+      fromFile ?? (isSet(name) ? 'environment' : (sources.get(name) ?? 'default'))
     return { value: displaySetting(name, text), source }
   }
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
-  return { config: deepFreeze(toConfig(values, limits)), warnings, sources: shown as LoadedConfig['sources'] }
+  return {
+    config: deepFreeze(toConfig(values, limits)),
+    warnings,
+    sources: shown as LoadedConfig['sources'],
+  }
 }
 
 /** The settings by name, trimmed; blank ones are left out. */
@@ -99,10 +124,13 @@ function readTexts(given: Record<string, unknown>, note: Note): Map<string, stri
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
     // An array becomes its items with commas between them, which is how a list setting is written.
-    const isReadable = [value ?? ''].flat().every((one) => /^(string|number|boolean)$/.test(typeof one))
+    const isReadable = [value ?? '']
+      .flat()
+      .every((one) => /^(string|number|boolean)$/.test(typeof one))
     const text = isReadable ? String(value ?? '').trim() : `(${typeof value})`
     if (text !== '') texts.set(name, text)
-    if (!isReadable && isKnownName(name)) note(name, 'a string, a number, a boolean or an array of those')
+    if (!isReadable && isKnownName(name))
+      note(name, 'a string, a number, a boolean or an array of those')
   }
   return texts
 }
@@ -117,9 +145,11 @@ function readSecretFiles(texts: Map<string, string>, note: Note) {
     const path = texts.get(name)
     if (path === undefined) continue
     const { data: text = '', error } = readBy(readText).safeParse(path)
-    if (texts.has(secret)) note(name, `not set, because ${secret} is set: keep one of the two`)
+    if (texts.has(secret))
+      note(name, `not set, because ${secret} is set: keep one of the two`)
     else if (error) note(name, error.issues[0]?.message ?? '')
-    else if (text.trim() === '') note(name, `a file that holds ${secret}; this file is empty`)
+    else if (text.trim() === '')
+      note(name, `a file that holds ${secret}; this file is empty`)
     else {
       texts.set(secret, text.replace(/\r?\n$/, ''))
       fileOfSecret.set(secret, name)
@@ -145,7 +175,9 @@ function displaySetting(name: string, text: string): string {
   // The file of a secret may hold the secret itself, set in the wrong place.
   const secret = isSettingName(name) ? factsOf(name).secret : 'unless-path'
   // A base64 secret may begin with a slash.
-  const isPath = /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i.test(text) && /\.|[\\/].*[\\/]/.test(text)
-  if (text !== '' && (secret === 'whole' || (secret === 'unless-path' && !isPath))) return '****'
+  const isPath =
+    /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i.test(text) && /\.|[\\/].*[\\/]/.test(text)
+  if (text !== '' && (secret === 'whole' || (secret === 'unless-path' && !isPath)))
+    return '****'
   return onOneLine(secret === 'in-url' ? maskUrl(text) : text)
 }

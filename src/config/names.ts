@@ -1,6 +1,12 @@
 import { isWithinEdits } from '../process/text.ts'
 import { onOneLine, type SettingProblem } from './problems.ts'
-import { isKnownName, isSettingName, type SettingName, secretsInFiles, settingNames } from './settings.ts'
+import {
+  isKnownName,
+  isSettingName,
+  type SettingName,
+  secretsInFiles,
+  settingNames,
+} from './settings.ts'
 
 /** Settings of earlier versions, each with what stands in its place. */
 export const goneSettings: Readonly<Record<string, string>> = {
@@ -14,10 +20,12 @@ export const goneSettings: Readonly<Record<string, string>> = {
   REQUEST_BODY_IDLE_TIMEOUT_MS: 'a request body may pause for 30 s',
   QUOTE_CACHE_BYTES: 'quotes take at most 64 MiB, and QUOTE_CACHE_ENTRIES lowers that',
   QUOTE_MAX_BYTES: 'an answer over 16 KiB is relayed and not kept',
-  QUOTE_OBEY_CACHE_CONTROL: "a quote's own expiry decides, whatever its Cache-Control says",
+  QUOTE_OBEY_CACHE_CONTROL:
+    "a quote's own expiry decides, whatever its Cache-Control says",
   QUOTE_EVICT_ON_ORDER: 'a quote that an order has used is not served again',
   RATE_LIMIT_HITS: 'quotes from the cache or from a call in flight do not count',
-  ORDER_LOG: 'ACCESS_LOG=orders logs the decisions about orders, and ACCESS_LOG=on does too',
+  ORDER_LOG:
+    'ACCESS_LOG=orders logs the decisions about orders, and ACCESS_LOG=on does too',
   WEBHOOKS_CA_FILE: 'webhooks use PAYMENTS_CA_FILE',
   WEBHOOKS_CERT_FILE: 'webhooks use PAYMENTS_CERT_FILE',
   WEBHOOKS_KEY_FILE: 'webhooks use PAYMENTS_KEY_FILE',
@@ -48,7 +56,9 @@ const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 type Meant = Pick<Required<SettingProblem>, 'expected' | 'message'> & { isNear?: boolean }
 
 /** Of the values of names that are not settings nothing is shown: they may be another program's. */
-export function checkNames(texts: ReadonlyMap<string, string>): (SettingProblem & Meant)[] {
+export function checkNames(
+  texts: ReadonlyMap<string, string>,
+): (SettingProblem & Meant)[] {
   return [...texts].flatMap(([name, text]) => {
     const meant = meantBy(name, text, texts)
     return meant === undefined ? [] : { name: onOneLine(name), value: '****', ...meant }
@@ -56,7 +66,11 @@ export function checkNames(texts: ReadonlyMap<string, string>): (SettingProblem 
 }
 
 /** Undefined for a setting, and for what is another program's. */
-function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>): Meant | undefined {
+function meantBy(
+  name: string,
+  text: string,
+  texts: ReadonlyMap<string, string>,
+): Meant | undefined {
   if (name === 'QUOTE_PARTITION' && text.toLowerCase() === 'prefix') {
     const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
     return { expected: 'ip', message }
@@ -64,31 +78,49 @@ function meantBy(name: string, text: string, texts: ReadonlyMap<string, string>)
   if (isKnownName(name)) return undefined
   const written = inCapitals(name).replace(/^TRUSTED_/, 'TRUST_')
   const isNone = `${onOneLine(name)} is not a setting`
-  const oneOf = (names: readonly string[], last: 'and' | 'or', before: string, isNear = false): Meant => {
+  const oneOf = (
+    names: readonly string[],
+    last: 'and' | 'or',
+    before: string,
+    isNear = false,
+  ): Meant => {
     const expected = names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
-    return { expected, message: `${isNone}. ${before} ${expected}${last === 'or' ? '?' : '.'}`, isNear }
+    return {
+      expected,
+      message: `${isNone}. ${before} ${expected}${last === 'or' ? '?' : '.'}`,
+      isNear,
+    }
   }
-  const didYouMean = (names: readonly string[], isNear = false) => oneOf(names, 'or', 'Did you mean', isNear)
+  const didYouMean = (names: readonly string[], isNear = false) =>
+    oneOf(names, 'or', 'Did you mean', isNear)
 
   const instead = goneSettings[written]
-  if (instead !== undefined) return { expected: 'not set', message: `${isNone} any more: ${instead}.` }
+  if (instead !== undefined)
+    return { expected: 'not set', message: `${isNone} any more: ${instead}.` }
   const near = nearMiss(name, text)
   // Beside VALKEY_URL, a REDIS_URL is another program's.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
   // An app's environment may have such a name. But invented prices must not stand in for the API of a SWAP_URL.
   const isSure = !byOtherName.has(bare(name)) || near === 'SWAP_BASE_URL'
   if (near !== undefined && !isOfOther) return didYouMean([near], isSure)
-  if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
+  if (
+    ofServices.test(written) ||
+    (written.endsWith('_PORT') && serviceAddress.test(text))
+  )
+    return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
     return oneOf(Object.keys(secretsInFiles), 'and', 'Only secrets may be in files:')
   // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
   const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
-  const whole = settingNames.filter((own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written)
+  const whole = settingNames.filter(
+    (own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written,
+  )
   if (whole.length > 0) return didYouMean(whole)
   const beginning = ownBeginnings.find((own) => written.startsWith(own))
   if (beginning === undefined) return undefined
   const [all, similar] = [settingsOf(beginning), mostSimilar(written, beginning)]
-  if (similar.length > 0 || all.length === 1) return didYouMean(similar.length > 0 ? similar : all)
+  if (similar.length > 0 || all.length === 1)
+    return didYouMean(similar.length > 0 ? similar : all)
   return oneOf(all, 'and', `The settings that begin with ${beginning} are`)
 }
 
@@ -105,7 +137,9 @@ function bare(name: string): string {
 
 // Made once, not for each environment variable: a pod may have hundreds.
 const byBareName = new Map(settingNames.map((name) => [bare(name), name]))
-const byOtherName = new Map(Object.entries(otherNames).map(([other, name]) => [bare(other), name]))
+const byOtherName = new Map(
+  Object.entries(otherNames).map(([other, name]) => [bare(other), name]),
+)
 
 /** The setting that `name` was probably meant to be, if `name` is not a setting. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
@@ -114,8 +148,13 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   const written = bare(name)
   // Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
   const edits = ({ length }: string) => Number(length >= 7) + Number(length >= 10)
-  const isNear = ([known]: [string, unknown]) => isWithinEdits(written, known, edits(known))
-  return byBareName.get(written) ?? byOtherName.get(written) ?? [...byBareName].find(isNear)?.[1]
+  const isNear = ([known]: [string, unknown]) =>
+    isWithinEdits(written, known, edits(known))
+  return (
+    byBareName.get(written) ??
+    byOtherName.get(written) ??
+    [...byBareName].find(isNear)?.[1]
+  )
 }
 
 function settingsOf(beginning: string): readonly SettingName[] {
@@ -128,7 +167,9 @@ function mostSimilar(written: string, beginning: string): readonly SettingName[]
   const words = written.slice(beginning.length).split('_')
   const telling = words.filter((word) => !['MS', ''].includes(word))
   // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
-  const ofAll = /^(?:SWAP|PAYMENTS|WEBHOOKS)_$/.test(beginning) ? settingsOf('UPSTREAM_') : []
+  const ofAll = /^(?:SWAP|PAYMENTS|WEBHOOKS)_$/.test(beginning)
+    ? settingsOf('UPSTREAM_')
+    : []
   const candidates = [...settingsOf(beginning), ...ofAll]
   const likeness = (name: SettingName) => {
     // SWAP_KEY may be a secret: it does not mean the file of a TLS key.

@@ -19,7 +19,10 @@ export class SettingsError extends Error {
   readonly problems: readonly SettingProblem[]
 
   constructor(problems: readonly SettingProblem[]) {
-    const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
+    const count =
+      problems.length === 1
+        ? 'There is a problem'
+        : `There are ${problems.length} problems`
     const lines = problems.map(({ name, value, expected, message }) => {
       const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
       return `  ${message ?? `${shown} - expected: ${expected}`}`
@@ -32,7 +35,10 @@ export class SettingsError extends Error {
 
 /** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */
 export function onOneLine(text: string): string {
-  return cutText(text, 200).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
+  return cutText(text, 200).replace(
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,
+    (character) => {
+      return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+    },
+  )
 }

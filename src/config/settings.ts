@@ -1,12 +1,21 @@
 import { z } from 'zod'
 import { prose } from '../process/text.ts'
 import { readCertificates, readKey } from './files.ts'
-import { readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl, readUpstream } from './urls.ts'
+import {
+  readCollectorUrl,
+  readHttpUrl,
+  readProxyUrl,
+  readStoreUrl,
+  readUpstream,
+} from './urls.ts'
 import * as value from './values.ts'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const ownSamplers = ['always_on', 'always_off', 'traceidratio'] as const
-const samplers = [...ownSamplers, ...ownSamplers.map((name) => `parentbased_${name}` as const)]
+const samplers = [
+  ...ownSamplers,
+  ...ownSamplers.map((name) => `parentbased_${name}` as const),
+]
 const onAndOff = { true: 'on', 1: 'on', false: 'off', 0: 'off' } as const
 const thirtyDaysMs = 2_592_000_000
 const paymentsPaths =
@@ -27,8 +36,12 @@ interface SettingFacts {
 }
 
 /** How a setting is read, with its default, and then what it means. */
-function row<Schema extends z.ZodType>(schema: Schema, more: Omit<SettingFacts, 'meaning'> = {}) {
-  return (...text: Parameters<typeof prose>) => schema.meta({ ...more, meaning: prose(...text) })
+function row<Schema extends z.ZodType>(
+  schema: Schema,
+  more: Omit<SettingFacts, 'meaning'> = {},
+) {
+  return (...text: Parameters<typeof prose>) =>
+    schema.meta({ ...more, meaning: prose(...text) })
 }
 
 /** In the order of --help and docs/settings.md. */
@@ -38,7 +51,10 @@ const groups = {
       Address of the traffic listener. The container image sets 0.0.0.0.`,
     PORT: row(value.port.prefault('8080'), { team: true })`
       Port of the traffic listener; 0 takes any free port and prints it.`,
-    ADMIN_HOST: row(value.host.optional(), { team: true, defaultText: 'the value of HOST' })`
+    ADMIN_HOST: row(value.host.optional(), {
+      team: true,
+      defaultText: 'the value of HOST',
+    })`
       Address of the operations listener (metrics, health, console).`,
     ADMIN_PORT: row(value.port.prefault('8081'), { team: true })`
       Port of the operations listener; 0 takes any free port and prints it.`,
@@ -54,11 +70,14 @@ const groups = {
     NODE_ENV: row(z.string().toLowerCase().optional(), { team: true })`
       production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox never serves real users by
       accident. Any other value changes nothing.`,
-    SWAP_BASE_URL: row(value.readBy((url) => readUpstream(url, 'SWAP_AUTHORIZATION')).prefault('sandbox'), {
-      team: true,
-      secret: 'in-url',
-      defaultText: 'sandbox; none in production, where it is required',
-    })`
+    SWAP_BASE_URL: row(
+      value.readBy((url) => readUpstream(url, 'SWAP_AUTHORIZATION')).prefault('sandbox'),
+      {
+        team: true,
+        secret: 'in-url',
+        defaultText: 'sandbox; none in production, where it is required',
+      },
+    )`
       The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.`,
     PAYMENTS_BASE_URL: row(value.readBy(readUpstream).optional(), {
       team: true,
@@ -70,14 +89,20 @@ const groups = {
       Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not /v3, another
       /v<number> (another version answers 404, and may not be listed) or /webhooks. Every other path answers 404, naming
       this setting.`,
-    WEBHOOKS_BASE_URL: row(value.readBy(readHttpUrl).optional(), { team: true, secret: 'in-url' })`
+    WEBHOOKS_BASE_URL: row(value.readBy(readHttpUrl).optional(), {
+      team: true,
+      secret: 'in-url',
+    })`
       If set, /webhooks and everything below it goes there: any method, byte for byte, the whole target appended to this
       URL.`,
     SWAP_APP_NAME: row(value.headerValue.optional(), { team: true })`
       App-Name sent to the swap upstream when the caller sent none.`,
     SWAP_APP_VERSION: row(value.headerValue.optional())`
       App-Version sent to the swap upstream when the caller sent none.`,
-    SWAP_AUTHORIZATION: row(value.headerValue.optional(), { team: true, secret: 'whole' })`
+    SWAP_AUTHORIZATION: row(value.headerValue.optional(), {
+      team: true,
+      secret: 'whole',
+    })`
       Authorization sent to the swap upstream when the caller sent none. Anyone who reaches the traffic port then uses
       this key: keep HOST on loopback, or the port behind something that checks callers.`,
   },
@@ -112,9 +137,12 @@ const groups = {
       unless QUOTE_PARTITION=none shares all quotes.`,
   },
   Quotes: {
-    QUOTE_PARTITION: row(value.oneOf(['ip', 'header', 'none'], { prefix: 'ip' }).prefault('ip'), {
-      team: true,
-    })`
+    QUOTE_PARTITION: row(
+      value.oneOf(['ip', 'header', 'none'], { prefix: 'ip' }).prefault('ip'),
+      {
+        team: true,
+      },
+    )`
       Which clients may share a cached quote. ip: clients of one address. header: clients of one place, as a trusted proxy
       names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that place (a state, a
       sanctioned region). none: all clients; right only where the provider never refuses by place. The more clients share,
@@ -129,7 +157,9 @@ const groups = {
       name ends in country, country-code or country-name. If one of them is absent, repeated, a placeholder (such as XX,
       T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip. They are never sent to the
       provider.`,
-    QUOTE_KEY_HEADERS: row(value.quoteKeyHeaders.prefault('app-name,app-version,user-agent,authorization'))`
+    QUOTE_KEY_HEADERS: row(
+      value.quoteKeyHeaders.prefault('app-name,app-version,user-agent,authorization'),
+    )`
       Request headers that the provider sees on a quote. Each is part of the cache key; no other header of the client is
       forwarded, except the trace context. Must include app-name.`,
     QUOTE_CACHE_ENTRIES: row(value.wholeNumber(1, 10_000_000).prefault('100000'), {
@@ -145,7 +175,9 @@ const groups = {
       Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs count as other.`,
   },
   Orders: {
-    ORDER_EXPIRED_QUOTE: row(value.oneOf(['refuse', 'report']).prefault('refuse'), { team: true })`
+    ORDER_EXPIRED_QUOTE: row(value.oneOf(['refuse', 'report']).prefault('refuse'), {
+      team: true,
+    })`
       Float orders whose quote has expired: refuse them with 409 quote-expired, or send them and report them. A reported
       order is counted, logged and shown in the console as one that would have been refused.`,
     ORDER_UNKNOWN_QUOTE: row(value.oneOf(['forward', 'refuse']).prefault('forward'))`
@@ -161,7 +193,9 @@ const groups = {
       defaultText: '200000, fewer under a small heap limit',
     })`
       Max quotes remembered past their expiry, so that a late order is answered with "expired".`,
-    LEDGER_RETENTION_MS: row(value.wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000'))`
+    LEDGER_RETENTION_MS: row(
+      value.wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000'),
+    )`
       How long past its expiry a quote is remembered. 0: every late order is unknown.`,
     STATE_DIRECTORY: row(value.directory.optional(), { team: true })`
       A folder for the journal, so that the ledger, the uses of quotes and the keys of orders survive a restart, a crash
@@ -169,7 +203,10 @@ const groups = {
       and late orders for older quotes are sent.`,
   },
   'Several replicas': {
-    VALKEY_URL: row(value.readBy(readStoreUrl).optional(), { team: true, secret: 'in-url' })`
+    VALKEY_URL: row(value.readBy(readStoreUrl).optional(), {
+      team: true,
+      secret: 'in-url',
+    })`
       The Valkey, or Redis 7 or later, through which replicas share quotes, the journal, keys of orders and rate limits.
       Without it, each replica has its own cache, so set it as soon as there are two.
       redis://[[user]:password@]host[:port][/database], rediss:// with TLS,
@@ -179,7 +216,9 @@ const groups = {
     VALKEY_KEY_PREFIX: row(value.keyPrefix.prefault('quotegate:'))`
       Prefix of every key in the store. Replicas with the same prefix are one gateway: give another stage, or other
       upstreams, another prefix.`,
-    VALKEY_TIMEOUT_MS: row(value.wholeNumber(1, 10_000, ' of milliseconds').prefault('50'))`
+    VALKEY_TIMEOUT_MS: row(
+      value.wholeNumber(1, 10_000, ' of milliseconds').prefault('50'),
+    )`
       Timeout of one call to the store. While the oldest call has had no answer for so long, requests go on without the
       store.`,
   },
@@ -198,14 +237,20 @@ const groups = {
     CLIENT_CONNECTIONS: row(value.wholeNumber(1, 1_000_000).prefault('10000'))`
       Max client connections; a further one is answered with 503 and Retry-After and closed. The listen backlog is as
       long, at least 511; Linux cuts it to net.core.somaxconn.`,
-    RATE_LIMIT_PER_MINUTE: row(value.wholeNumber(0, 10_000_000).prefault('0'), { team: true })`
+    RATE_LIMIT_PER_MINUTE: row(value.wholeNumber(0, 10_000_000).prefault('0'), {
+      team: true,
+    })`
       Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. The limit protects
       the upstream, so these do not count: quotes from the cache or from a call in flight, and refused orders. What was to
       be sent counts, also where it could not be. Payments and webhooks do not count. 0: no limit.`,
-    RATE_LIMIT_BY: row(value.oneOf(['app-name', 'client-ip', 'both']).prefault('app-name'))`
+    RATE_LIMIT_BY: row(
+      value.oneOf(['app-name', 'client-ip', 'both']).prefault('app-name'),
+    )`
       What counts as one client: an App-Name (SWAP_APP_NAME for requests without one), a client address (see TRUST_PROXY;
       requests of unknown address share one limit), or an App-Name at an address.`,
-    DRAIN_DELAY_MS: row(value.milliseconds(0).optional(), { defaultText: '5000 in production, else 0' })`
+    DRAIN_DELAY_MS: row(value.milliseconds(0).optional(), {
+      defaultText: '5000 in production, else 0',
+    })`
       After SIGTERM: how long new connections are still served while /readyz already answers 503, so that a load balancer
       notices before any connection is refused.`,
     DRAIN_TIMEOUT_MS: row(value.milliseconds(0).prefault('25000'))`
@@ -216,7 +261,9 @@ const groups = {
       Lowest level that is logged: ${levels.join(', ')}.`,
     LOG_FORMAT: row(value.oneOf(['auto', 'json', 'pretty']).prefault('auto'))`
       auto (readable in a terminal, JSON otherwise), json or pretty.`,
-    ACCESS_LOG: row(value.oneOf(['off', 'orders', 'on'], onAndOff).prefault('off'), { team: true })`
+    ACCESS_LOG: row(value.oneOf(['off', 'orders', 'on'], onAndOff).prefault('off'), {
+      team: true,
+    })`
       orders: one line at info for each decision about a float order, with log: "orders" and without any address. on:
       these, and one line for each request, with log: "access".`,
     LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
@@ -224,11 +271,15 @@ const groups = {
   },
   // The OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself.
   Traces: {
-    OTEL_EXPORTER_OTLP_ENDPOINT: row(value.readBy(readCollectorUrl).optional(), { secret: 'in-url' })`
+    OTEL_EXPORTER_OTLP_ENDPOINT: row(value.readBy(readCollectorUrl).optional(), {
+      secret: 'in-url',
+    })`
       The collector that receives spans, an http or https URL such as http://localhost:4318; /v1/traces is appended.
       Without it nothing is traced. Names of OpenTelemetry that are not listed here, such as OTEL_SERVICE_NAME and
       OTEL_EXPORTER_OTLP_HEADERS, are read by OpenTelemetry itself.`,
-    OTEL_EXPORTER_OTLP_PROTOCOL: row(value.oneOf(['http/protobuf', 'http/json']).prefault('http/protobuf'))`
+    OTEL_EXPORTER_OTLP_PROTOCOL: row(
+      value.oneOf(['http/protobuf', 'http/json']).prefault('http/protobuf'),
+    )`
       How spans are written: http/protobuf or http/json.`,
     OTEL_TRACES_SAMPLER: row(value.oneOf(samplers).prefault('parentbased_traceidratio'))`
       Which requests are traced: ${samplers.join(', ')}. With parentbased_ the sampled flag of a trusted proxy
@@ -243,9 +294,16 @@ const groups = {
  * @internal
  */
 export const settings = z.object({
-  ...{ ...groups.Listeners, ...groups.Upstreams, ...groups['TLS and the proxy to upstreams'] },
-  ...{ ...groups['Client address'], ...groups.Quotes, ...groups.Orders, ...groups['Several replicas'] },
-  ...{ ...groups.Limits, ...groups.Logs, ...groups.Traces },
+  ...groups.Listeners,
+  ...groups.Upstreams,
+  ...groups['TLS and the proxy to upstreams'],
+  ...groups['Client address'],
+  ...groups.Quotes,
+  ...groups.Orders,
+  ...groups['Several replicas'],
+  ...groups.Limits,
+  ...groups.Logs,
+  ...groups.Traces,
 })
 
 /** @internal */

@@ -9,7 +9,10 @@ export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true
   // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
   const lastLabel = host.split('.').at(-1) ?? ''
-  return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
+  return (
+    /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) &&
+    !/^\d*$|^0x/i.test(lastLabel)
+  )
 }
 
 /** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
@@ -38,8 +41,12 @@ function hostOf({ hostname, port }: URL): string | undefined {
 const baseUrlExample = 'https://api.example.com/prefix'
 
 /** `keys`: the setting that is for keys; `or`: what else would be right. */
-export function readHttpUrl(text: string, { example = baseUrlExample, keys = '', or = '' } = {}): string {
-  const wrong = (more = '') => new Wrong(`an http or https URL such as ${example}${more}${or}`)
+export function readHttpUrl(
+  text: string,
+  { example = baseUrlExample, keys = '', or = '' } = {},
+): string {
+  const wrong = (more = '') =>
+    new Wrong(`an http or https URL such as ${example}${more}${or}`)
   if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) throw wrong()
   if (/[?#]/.test(text)) throw wrong(', without query and fragment')
   if (/^https?:\/\/[^/]*@/i.test(text))
@@ -47,7 +54,8 @@ export function readHttpUrl(text: string, { example = baseUrlExample, keys = '',
   if (/\/(\.|%2e){1,2}(\/|$)/i.test(text)) throw wrong(', without dot segments')
   if (!URL.canParse(text)) throw wrong()
   const url = new URL(text)
-  if (hostOf(url) === undefined) throw wrong(url.port === '0' ? ', with a port that can be connected to' : '')
+  if (hostOf(url) === undefined)
+    throw wrong(url.port === '0' ? ', with a port that can be connected to' : '')
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
@@ -65,22 +73,32 @@ export function readCollectorUrl(text: string): string {
 
 /** Reads an UPSTREAM_PROXY: where the proxy is, and the value of Proxy-Authorization, if the URL has credentials. */
 export function readProxyUrl(text: string) {
-  const form = 'the http URL of a proxy, such as http://user:password@proxy.example.com:3128'
+  const form =
+    'the http URL of a proxy, such as http://user:password@proxy.example.com:3128'
   const wrong = (more = '') => new Wrong(form + more)
   if (/^https:/i.test(text))
-    throw wrong('; TLS to the proxy itself is not supported, and what goes through it is encrypted anyway')
-  if (!/^http:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text) || !URL.canParse(text)) throw wrong()
+    throw wrong(
+      '; TLS to the proxy itself is not supported, and what goes through it is encrypted anyway',
+    )
+  if (!/^http:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text) || !URL.canParse(text))
+    throw wrong()
   const url = new URL(text)
   const host = hostOf(url)
   if (host === undefined) throw wrong()
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
-    throw wrong(', without path, query and fragment; %2F, %3F and %23 in a password are / ? #')
+    throw wrong(
+      ', without path, query and fragment; %2F, %3F and %23 in a password are / ? #',
+    )
   // RFC 7617 section 2: a user has no colon, and neither user nor password has a control character.
-  const unfit = wrong(', whose user has no colon, and whose user and password are percent-encoded UTF-8')
+  const unfit = wrong(
+    ', whose user has no colon, and whose user and password are percent-encoded UTF-8',
+  )
   const credentials = decode(`${url.username}:${url.password}`, unfit)
   if (/%3a/i.test(url.username) || /[\u0000-\u001f\u007f]/.test(credentials)) throw unfit
   const authorization =
-    credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
+    credentials === ':'
+      ? undefined
+      : `Basic ${Buffer.from(credentials).toString('base64')}`
   return { host, port: Number(url.port || 80), authorization }
 }
 
@@ -102,10 +120,12 @@ const storeShape =
 /** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
 export function readStoreUrl(text: string) {
   const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
-  const [, tls, variant, userInfo, hosts = '', path = '', query] = storeShape.exec(text) ?? []
+  const [, tls, variant, userInfo, hosts = '', path = '', query] =
+    storeShape.exec(text) ?? []
   if (hosts === '' || /[\s\\]/.test(text)) throw new Wrong(storeForms)
   // redis://secret@host would make the password a user name.
-  if (userInfo?.includes(':') === false) throw wrong('a colon before the password, also without a user')
+  if (userInfo?.includes(':') === false)
+    throw wrong('a colon before the password, also without a user')
 
   const kind = (variant?.toLowerCase() ?? 'single') as 'single' | 'sentinel' | 'cluster'
   const nodes = hosts.split(',').map((node) => {
@@ -116,14 +136,17 @@ export function readStoreUrl(text: string) {
     if (port < 1 || port > 65_535) throw wrong('a port is a number from 1 to 65535')
     return { host, port }
   })
-  if (kind === 'single' && nodes.length > 1) throw wrong('several hosts need +sentinel or +cluster')
+  if (kind === 'single' && nodes.length > 1)
+    throw wrong('several hosts need +sentinel or +cluster')
 
   const parts = path.split('/').filter((part) => part !== '')
   const masterName = kind === 'sentinel' ? (parts.shift() ?? '') : undefined
   if (masterName === '') throw wrong('the name of the master follows the Sentinels')
   const [database = '0', ...rest] = parts
-  if (!/^\d{1,4}$/.test(database) || rest.length > 0) throw wrong('the database is a number')
-  if (kind === 'cluster' && database !== '0') throw wrong('a Cluster has no database but 0')
+  if (!/^\d{1,4}$/.test(database) || rest.length > 0)
+    throw wrong('the database is a number')
+  if (kind === 'cluster' && database !== '0')
+    throw wrong('a Cluster has no database but 0')
 
   const sentinelPassword = query && /^sentinelPassword=(.+)$/.exec(query)?.[1]
   if (query !== undefined && (kind !== 'sentinel' || !sentinelPassword))
@@ -133,9 +156,14 @@ export function readStoreUrl(text: string) {
   const decoded = (encoded: string | undefined) =>
     encoded ? decode(encoded, wrong('a % that is not part of an escape')) : undefined
   return {
-    ...{ kind, nodes, tls: tls !== undefined, database: Number(database) },
-    ...{ username: decoded(username), password: decoded(password) },
-    ...{ masterName: decoded(masterName), sentinelPassword: decoded(sentinelPassword) },
+    kind,
+    nodes,
+    tls: tls !== undefined,
+    database: Number(database),
+    username: decoded(username),
+    password: decoded(password),
+    masterName: decoded(masterName),
+    sentinelPassword: decoded(sentinelPassword),
   }
 }
 
@@ -146,6 +174,9 @@ export function maskUrl(text: string): string {
       .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
       .replace(/([?#]).*$/s, '$1****')
       // A password without a host after it: text after a colon that is not a port.
-      .replace(/^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is, '$1****')
+      .replace(
+        /^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is,
+        '$1****',
+      )
   )
 }

@@ -24,7 +24,8 @@ export function readBy<Value>(read: (text: string) => Value) {
 
 /** What would be right stands behind the pattern. */
 function text(pattern: RegExp) {
-  return (...expected: Parameters<typeof prose>) => z.string().regex(pattern, prose(...expected))
+  return (...expected: Parameters<typeof prose>) =>
+    z.string().regex(pattern, prose(...expected))
 }
 
 export function wholeNumber(minimum: number, maximum: number, unit = '') {
@@ -45,7 +46,8 @@ export const port = z
   .string()
   // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service named "admin".
   .refine((text) => !/^(?:tcp|udp|sctp):\/\//.test(text), {
-    error: "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
+    error:
+      "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
     abort: true,
   })
   .pipe(wholeNumber(0, 65535))
@@ -56,7 +58,9 @@ export function oneOf<const Choice extends string>(
   words: Readonly<Record<string, Choice>> = {},
 ) {
   const read = z.string().toLowerCase()
-  return read.transform((text) => words[text] ?? text).pipe(z.enum(choices, `one of ${choices.join(', ')}`))
+  return read
+    .transform((text) => words[text] ?? text)
+    .pipe(z.enum(choices, `one of ${choices.join(', ')}`))
 }
 
 export const host = z
@@ -86,16 +90,23 @@ export const headerValue = text(/^[\x20-\x7e]{1,4096}$/)`
 function list(form: string, problem: (entry: string) => string | false | undefined) {
   const expected = `a comma-separated list of ${form}`
   return readBy((text): readonly string[] => {
-    const entries = [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
+    const entries = [...new Set(text.split(',').map((part) => part.trim()))].filter(
+      (part) => part !== '',
+    )
     const wrong = entries.filter(problem).slice(0, 5)
-    const because = wrong.map((entry) => `${JSON.stringify(entry.slice(0, 60))} ${problem(entry)}`)
+    const because = wrong.map(
+      (entry) => `${JSON.stringify(entry.slice(0, 60))} ${problem(entry)}`,
+    )
     if (wrong.length > 0) throw new Wrong(`${expected} (${because.join('; ')})`)
     if (entries.length === 0) throw new Wrong(`${expected}, with at least one entry`)
     return entries
   })
 }
 
-function lowerCaseList(form: string, problem: (entry: string) => string | false | undefined) {
+function lowerCaseList(
+  form: string,
+  problem: (entry: string) => string | false | undefined,
+) {
   return z.string().toLowerCase().pipe(list(form, problem))
 }
 
@@ -111,14 +122,18 @@ export const pathPrefixes = list('path prefixes such as /checkouts,/refunds', (p
 })
 
 const blockNames = [...namedBlocks.keys()]
-export const trustedProxies = lowerCaseList(`addresses, CIDRs or ${blockNames.join(', ')}`, (entry) => {
-  const block = parseAddressBlock(entry)
-  return !blockNames.includes(entry) && 'problem' in block && block.problem
-})
+export const trustedProxies = lowerCaseList(
+  `addresses, CIDRs or ${blockNames.join(', ')}`,
+  (entry) => {
+    const block = parseAddressBlock(entry)
+    return !blockNames.includes(entry) && 'problem' in block && block.problem
+  },
+)
 
 // Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
 // clients would share a quote.
-const neverKeyed = wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
+const neverKeyed =
+  wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
   http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
   transfer-encoding upgrade via x-request-id`)
 
@@ -146,26 +161,41 @@ export const placeHeaders = lowerCaseList(
 export const clientIpHeader = z
   .string()
   .toLowerCase()
-  .regex(headerName, 'a header name such as forwarded, x-forwarded-for or cf-connecting-ip')
+  .regex(
+    headerName,
+    'a header name such as forwarded, x-forwarded-for or cf-connecting-ip',
+  )
   .refine(
     (name) => !otherHeaders.has(name),
     "a header that holds a client's address; this one means something else",
   )
 
-export const quoteKeyHeaders = lowerCaseList('header names with app-name among them', (name) => {
-  if (!headerName.test(name)) return 'is not a header name'
-  const isOurs = neverKeyed.has(name) || claimsClientAddress(name)
-  return isOurs && 'is never sent on a quote as the client wrote it'
-}).refine((names) => names.includes('app-name'), 'a list with app-name in it: the provider requires it')
+export const quoteKeyHeaders = lowerCaseList(
+  'header names with app-name among them',
+  (name) => {
+    if (!headerName.test(name)) return 'is not a header name'
+    const isOurs = neverKeyed.has(name) || claimsClientAddress(name)
+    return isOurs && 'is never sent on a quote as the client wrote it'
+  },
+).refine(
+  (names) => names.includes('app-name'),
+  'a list with app-name in it: the provider requires it',
+)
 
 export const metricsPairs = list('pairs such as ETH_USDC,BTC_USDC', (pair) =>
   /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'is not a pair',
-).refine((pairs) => pairs.length <= 20, 'at most 20 pairs: each adds three dozen lines to the metrics page')
-
-export const quoteIdFields = list('member names such as quoteId,quote.id', (field) =>
-  /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field) ? undefined : 'is not a member name',
+).refine(
+  (pairs) => pairs.length <= 20,
+  'at most 20 pairs: each adds three dozen lines to the metrics page',
 )
 
-export const hostNames = lowerCaseList('host names such as gateway.internal, without ports', (name) =>
-  isHost(name) ? undefined : 'is not a host name',
+export const quoteIdFields = list('member names such as quoteId,quote.id', (field) =>
+  /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field)
+    ? undefined
+    : 'is not a member name',
+)
+
+export const hostNames = lowerCaseList(
+  'host names such as gateway.internal, without ports',
+  (name) => (isHost(name) ? undefined : 'is not a host name'),
 ).transform((names) => [...new Set(names.map(canonicalHost))])

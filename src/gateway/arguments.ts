@@ -10,7 +10,10 @@ const methods = {
 const names = Object.keys(methods) as (keyof typeof methods)[]
 
 /** Throws a TypeError that says what is expected, in place of a failure later on that says nothing of the call. */
-export function checkArguments(settings: GatewaySettings, overrides: GatewayOverrides): void {
+export function checkArguments(
+  settings: GatewaySettings,
+  overrides: GatewayOverrides,
+): void {
   const example = "such as { SWAP_BASE_URL: 'https://swap.example.com' }"
   const named = 'settings must be an object with the names of docs/settings.md'
   must(isPlainObject(settings), `${named}, ${example}, not ${kindOf(settings)}`)
@@ -19,8 +22,10 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
   // `limits` is for the tests of quotegate, and not documented.
   const known: ReadonlySet<string> = new Set([...names, 'limits'])
   const those = `the overrides are ${names.join(', ')}. Settings are the first argument.`
-  for (const name of Object.keys(overrides)) must(known.has(name), `unknown override ${name}: ${those}`)
-  for (const name of names) if (overrides[name] !== undefined) checkMethods(name, overrides[name])
+  for (const name of Object.keys(overrides))
+    must(known.has(name), `unknown override ${name}: ${those}`)
+  for (const name of names)
+    if (overrides[name] !== undefined) checkMethods(name, overrides[name])
   if (overrides.rateLimiter === undefined) return
   const perMinute: unknown = overrides.rateLimiter.perMinute
   const given = typeof perMinute === 'object' ? kindOf(perMinute) : String(perMinute)
@@ -40,7 +45,10 @@ function checkMethods(name: keyof typeof methods, override: unknown): void {
     must(isMethod(method), `${expected}; its ${method} is ${kindOf(given[method])}`)
   for (const method of optional) {
     const isFit = given[method] === undefined || isMethod(method)
-    must(isFit, `${name}.${method} must be a function or absent; it is ${kindOf(given[method])}`)
+    must(
+      isFit,
+      `${name}.${method} must be a function or absent; it is ${kindOf(given[method])}`,
+    )
   }
 }
 

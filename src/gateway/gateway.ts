@@ -21,7 +21,10 @@ export async function createGateway(
 ): Promise<Gateway> {
   checkArguments(settings, overrides)
   const { limits } = overrides
-  return buildGateway(loadConfig({ ...settings }, { by: 'library', ...(limits && { limits }) }), overrides)
+  return buildGateway(
+    loadConfig({ ...settings }, { by: 'library', ...(limits && { limits }) }),
+    overrides,
+  )
 }
 
 /**
@@ -34,7 +37,8 @@ export async function buildGateway(
   overrides: GatewayOverrides = {},
   { operationsFirst = false }: { operationsFirst?: boolean } = {},
 ): Promise<Gateway> {
-  const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
+  const log =
+    overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
   const lifecycle = new Lifecycle(loaded.config, log)
   try {
     if (operationsFirst) await lifecycle.listenForOperations()
@@ -42,7 +46,8 @@ export async function buildGateway(
     const parts = await makeParts(loaded, { log, overrides, opened: lifecycle.opened })
     return await served(parts, lifecycle)
   } catch (error) {
-    const onFailedClose = (cause: unknown) => log.error({ cause }, 'a part could not be closed')
+    const onFailedClose = (cause: unknown) =>
+      log.error({ cause }, 'a part could not be closed')
     await lifecycle.closeParts(0).catch(onFailedClose)
     throw error
   }
@@ -50,7 +55,19 @@ export async function buildGateway(
 
 /** The gateway that these parts are, with its listeners, which do not listen yet. */
 async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
-  const { clock, config, events, exchanges, journals, keys, loaded, log, metrics, notes, orders } = parts
+  const {
+    clock,
+    config,
+    events,
+    exchanges,
+    journals,
+    keys,
+    loaded,
+    log,
+    metrics,
+    notes,
+    orders,
+  } = parts
   metrics.watch(parts)
   // The folder first: what the shared list has counts for more.
   await journals.disk?.read(notes)
@@ -58,17 +75,26 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   await keys.start()
   const { listener, messages } = createApp(exchanges, parts)
   const traffic = createTrafficServer({
-    ...{ listener, messages, events, timers: clock.timers },
+    listener,
+    messages,
+    events,
+    timers: clock.timers,
     headTimeoutMs: config.requests.headTimeoutMs,
     maxConnections: maxConnections(config.requests.connections, log),
   })
   const operations = createOperationsApp({
     ...parts,
-    settings: settingNames.map((name) => ({ name, meaning: factsOf(name).meaning, ...loaded.sources[name] })),
+    settings: settingNames.map((name) => ({
+      name,
+      meaning: factsOf(name).meaning,
+      ...loaded.sources[name],
+    })),
     isReady: () => lifecycle.isReady,
     // Reached from this machine, also where it listens on every address.
     trafficUrl: () =>
-      lifecycle.trafficUrl?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
+      lifecycle.trafficUrl
+        ?.replace('//0.0.0.0:', '//127.0.0.1:')
+        .replace('//[::]:', '//[::1]:'),
   })
   lifecycle.served = { traffic, operations, exchanges, orders }
   return {

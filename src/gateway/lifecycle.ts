@@ -48,7 +48,10 @@ export class Lifecycle {
   #opening: ReturnType<Gateway['listen']> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>, log: Logger) {
+  constructor(
+    config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>,
+    log: Logger,
+  ) {
     this.#config = config
     this.#log = log
   }
@@ -76,7 +79,8 @@ export class Lifecycle {
   }
 
   async listen(): ReturnType<Gateway['listen']> {
-    if (this.#closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
+    if (this.#closing !== undefined)
+      throw new ListenError('This gateway is closed: create another one.')
     this.#opening ??= this.#open(this.served as Served).catch((error) => {
       // The port may be free later.
       this.#opening = undefined
@@ -92,7 +96,10 @@ export class Lifecycle {
     // As many as may be open, so that clients that come all at once are answered. Those that the kernel drops past that
     // try again after a second.
     const at = { ...this.#config.traffic, backlog: Math.max(minBacklog, connections) }
-    const trafficUrl = await listen(traffic, at, { setting: 'PORT', log: this.#log }).catch(async (error) => {
+    const trafficUrl = await listen(traffic, at, {
+      setting: 'PORT',
+      log: this.#log,
+    }).catch(async (error) => {
       await this.#closeOperations()
       throw error
     })
@@ -113,7 +120,9 @@ export class Lifecycle {
 
   async #end(served: Served, delayMs: number): Promise<void> {
     await this.#opening?.catch(() => {})
-    await setTimeout(delayMs, undefined, { signal: this.#drainDelay.signal }).catch(() => {})
+    await setTimeout(delayMs, undefined, { signal: this.#drainDelay.signal }).catch(
+      () => {},
+    )
     await this.closeParts(await this.#drain(served))
   }
 
@@ -121,13 +130,18 @@ export class Lifecycle {
   async #drain({ traffic, exchanges, orders }: Served): Promise<number> {
     const { timeoutMs } = this.#config.drain
     const startedAtMs = performance.now()
-    const text = 'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight'
+    const text =
+      'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight'
     const cut = () => {
       const requests = exchanges.inFlight
       if (requests > 0) this.#log.warn({ requests }, text)
       traffic.cutConnections()
     }
-    await closeServer(traffic, { timeoutMs, closeSilent: traffic.closeSilentConnections, cut })
+    await closeServer(traffic, {
+      timeoutMs,
+      closeSilent: traffic.closeSilentConnections,
+      cut,
+    })
     // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
     // get what is left of the same time.
     const endsAtMs = Math.max(performance.now(), startedAtMs + timeoutMs) + noticeCutMs
@@ -140,7 +154,9 @@ export class Lifecycle {
   async closeParts(leftMs: number): Promise<void> {
     const endsAtMs = performance.now() + leftMs
     await closeAll([
-      ...this.#closes.map((close) => () => close(Math.max(0, endsAtMs - performance.now()))),
+      ...this.#closes.map(
+        (close) => () => close(Math.max(0, endsAtMs - performance.now())),
+      ),
       // Its live streams would hold up the listener.
       () => this.served?.operations.close(),
       () => this.#closeOperations(),
@@ -159,5 +175,6 @@ export async function closeAll(closes: readonly (() => unknown)[]): Promise<void
     }
   }
   if (errors.length === 1) throw errors[0]
-  if (errors.length > 1) throw new AggregateError(errors, errors.map(({ message }) => message).join('; '))
+  if (errors.length > 1)
+    throw new AggregateError(errors, errors.map(({ message }) => message).join('; '))
 }

@@ -1,6 +1,10 @@
 import { hash } from 'node:crypto'
 import { Clients, loggedAddresses } from '../client/client-address.ts'
-import { type ApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
+import {
+  type ApplicationOf,
+  createPartition,
+  createPartitionMark,
+} from '../client/partition.ts'
 import { createMemoryRateLimiter } from '../client/rate-limiter.ts'
 import { completeClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
@@ -51,7 +55,10 @@ interface MakingParts {
 }
 
 /** Makes each part out of those before it. */
-export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
+export async function makeParts(
+  loaded: LoadedConfig,
+  { log, overrides, opened }: MakingParts,
+) {
   const basics = makeBasics(loaded, { log, overrides })
   const { applicationOf, clients, clock, config, events, readTarget, summedLog } = basics
   opened(() => summedLog.flush())
@@ -70,7 +77,9 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
     keepers: await keyKeepersIfSet(basics, disk, sharedStore),
-    ...{ orderMs: config.upstream.totalTimeoutMs, clock, events },
+    orderMs: config.upstream.totalTimeoutMs,
+    clock,
+    events,
   })
   // Once the upstreams are closed, each order has its outcome.
   opened(() => keys.close())
@@ -81,8 +90,14 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
     if (baseUrl === undefined) return undefined
     const url = baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl
     return new Upstream({
-      ...{ name, baseUrl: url, limits: config.upstream, tls, proxy: config.proxy },
-      ...{ connect: network?.connect, events, timers: clock.timers },
+      name,
+      baseUrl: url,
+      limits: config.upstream,
+      tls,
+      proxy: config.proxy,
+      connect: network?.connect,
+      events,
+      timers: clock.timers,
     })
   })
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
@@ -92,15 +107,23 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   // What the ways of requests share.
   const exchanges = new Exchanges({ readTarget, tracing }, events)
   const { perMinute, by } = config.rateLimit
-  const limiter = perMinute > 0 && (overrides.rateLimiter ?? (await ownLimiter(perMinute, sharedStore)))
-  const rateLimit = limiter ? new RateLimit({ limiter, by, applicationOf, clients, events }) : undefined
+  const limiter =
+    perMinute > 0 && (overrides.rateLimiter ?? (await ownLimiter(perMinute, sharedStore)))
+  const rateLimit = limiter
+    ? new RateLimit({ limiter, by, applicationOf, clients, events })
+    : undefined
   const supplied = suppliedHeaders(config.swap)
   // CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us.
-  const forUsAlone = new Set([config.client.ipHeader, ...config.quotes.partition.placeHeaders])
+  const forUsAlone = new Set([
+    config.client.ipHeader,
+    ...config.quotes.partition.placeHeaders,
+  ])
   const swapHeaders = new SwapHeaders(supplied, forUsAlone, clients)
   const bodies = new RequestBodies({
-    ...{ maxHeldBytes: maxHeldBytes(memoryLimits()), idleTimeoutMs: config.requests.bodyIdleTimeoutMs },
-    ...{ events, timers: clock.timers },
+    maxHeldBytes: maxHeldBytes(memoryLimits()),
+    idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    events,
+    timers: clock.timers,
   })
   const partitionOf = createPartition(config.quotes.partition)
   // With the salt of the folder, restored quotes know their partition.
@@ -111,18 +134,47 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   const sharedQuotes: QuotesOfAll | undefined =
     sharedStore &&
     new QuotesOfAll({
-      ...{ sharedStore, clock, events, minValidityMs: config.quotes.minValidityMs },
+      sharedStore,
+      clock,
+      events,
+      minValidityMs: config.quotes.minValidityMs,
       // A lock that outlives its call would make other replicas wait for a quote that will not come.
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
     })
-  const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
+  const notes: Notes = new Notes({
+    ledger,
+    clock,
+    journals,
+    markOf,
+    cache,
+    sharedQuotes,
+    events,
+  })
 
   // The ways themselves.
   const before = {
-    ...{ ...basics, loaded, sharedStore, journals, sandbox, upstreams, upstream, exchanges },
-    ...{ rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf, ledger, cache },
-    ...{ providerLimit, sharedQuotes, notes, keys, clockDifference: new ClockDifference(log) },
+    ...basics,
+    loaded,
+    sharedStore,
+    journals,
+    sandbox,
+    upstreams,
+    upstream,
+    exchanges,
+    rateLimit,
+    supplied,
+    swapHeaders,
+    bodies,
+    partitionOf,
+    markOf,
+    ledger,
+    cache,
+    providerLimit,
+    sharedQuotes,
+    notes,
+    keys,
+    clockDifference: new ClockDifference(log),
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
@@ -133,10 +185,15 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
 type Basics = ReturnType<typeof makeBasics>
 
 /** What every other part may need, and what listens to all of them. */
-function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingParts, 'opened'>) {
+function makeBasics(
+  { config }: LoadedConfig,
+  { log, overrides }: Omit<MakingParts, 'opened'>,
+) {
   const clock = completeClock(overrides.clock)
   const summedLog = new SummedLog(log)
-  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
+  const readTarget = createAreaReader(
+    forEachUpstream((name) => config.upstreams[name].paths),
+  )
   const applicationOf: ApplicationOf = (rawHeaders) =>
     headerLines(rawHeaders, 'app-name') ?? config.swap.appName
   const loggedAddress = loggedAddresses[config.log.clientAddress]
@@ -146,9 +203,21 @@ function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingPar
   const recent = new Recent(clock)
   const outages = new Outages(clock, recent)
   const allShareQuotes = config.quotes.partition.mode === 'none'
-  const addressNotes = new AddressNotes({ log, allShareQuotes, clientIpHeader: config.client.ipHeader })
-  if (config.rateLimit.perMinute === 0 && overrides.rateLimiter !== undefined) log.warn({}, idleRateLimiter)
-  const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const addressNotes = new AddressNotes({
+    log,
+    allShareQuotes,
+    clientIpHeader: config.client.ipHeader,
+  })
+  if (config.rateLimit.perMinute === 0 && overrides.rateLimiter !== undefined)
+    log.warn({}, idleRateLimiter)
+  const forLogs = {
+    log,
+    summedLog,
+    applicationOf,
+    readClient: clients.read,
+    loggedAddress,
+    readTarget,
+  }
   const { access } = config.log
   const logs = [
     ...(access === 'on' && log.isLevelEnabled('info') ? [createAccessLog(forLogs)] : []),
@@ -157,10 +226,30 @@ function makeBasics({ config }: LoadedConfig, { log, overrides }: Omit<MakingPar
   ]
   const spans = config.traces === undefined ? [] : [serverSpans]
   const heard = overrides.logger === undefined ? [] : logs
-  const events = new Events([...spans, metrics.listener, ...heard, history, recent, outages, addressNotes])
+  const events = new Events([
+    ...spans,
+    metrics.listener,
+    ...heard,
+    history,
+    recent,
+    outages,
+    addressNotes,
+  ])
   return {
-    ...{ version, config, clock, log, summedLog, events, clients, applicationOf, readTarget },
-    ...{ metrics, history, recent, outages, addressNotes },
+    version,
+    config,
+    clock,
+    log,
+    summedLog,
+    events,
+    clients,
+    applicationOf,
+    readTarget,
+    metrics,
+    history,
+    recent,
+    outages,
+    addressNotes,
   }
 }
 
@@ -184,7 +273,11 @@ async function tracingIfSet({ config: { traces }, events, clients, summedLog }: 
     isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
     dropped(spans, reason) {
       events.spansDropped(spans)
-      summedLog.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
+      summedLog.say({
+        level: 'warn',
+        cause: { dropped: reason },
+        message: `spans were dropped: ${reason}`,
+      })
     },
   })
 }
@@ -196,32 +289,57 @@ async function storeIfSet({ config, clock, events, log }: Basics) {
 }
 
 /** Throws a StateError where the folder cannot be used. */
-async function diskIfSet({ config, clock, log, events }: Basics, sharedStore: SharedStore | undefined) {
+async function diskIfSet(
+  { config, clock, log, events }: Basics,
+  sharedStore: SharedStore | undefined,
+) {
   const { state, upstreams, production, store, ledger } = config
   if (state === undefined) {
     if (production && store === undefined)
-      log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
+      log.info(
+        {},
+        'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent',
+      )
     return undefined
   }
   const { DiskJournal } = await import('../journal/disk.ts')
   return DiskJournal.open({
-    ...{ ...state, swapBaseUrl: upstreams.swap.baseUrl ?? '', salt: sharedStore?.salt },
-    ...{ maxRecords: ledger.entries, retentionMs: ledger.retentionMs, clock, log, events },
+    ...state,
+    swapBaseUrl: upstreams.swap.baseUrl ?? '',
+    salt: sharedStore?.salt,
+    maxRecords: ledger.entries,
+    retentionMs: ledger.retentionMs,
+    clock,
+    log,
+    events,
   })
 }
 
-async function streamIfSet({ config, clock, log, events }: Basics, sharedStore: SharedStore | undefined) {
+async function streamIfSet(
+  { config, clock, log, events }: Basics,
+  sharedStore: SharedStore | undefined,
+) {
   if (sharedStore === undefined) return undefined
   const { StreamJournal } = await import('../journal/stream.ts')
-  const ofUpstream = hash('sha256', config.upstreams.swap.baseUrl ?? '', 'base64url').slice(0, 22)
+  const ofUpstream = hash(
+    'sha256',
+    config.upstreams.swap.baseUrl ?? '',
+    'base64url',
+  ).slice(0, 22)
   return new StreamJournal({
-    ...{ store: sharedStore, key: `${sharedStore.keyPrefix}journal:${ofUpstream}` },
-    ...{ maxEntries: config.ledger.entries, timeoutMs: config.store?.timeoutMs ?? 0, clock, log, events },
+    store: sharedStore,
+    key: `${sharedStore.keyPrefix}journal:${ofUpstream}`,
+    maxEntries: config.ledger.entries,
+    timeoutMs: config.store?.timeoutMs ?? 0,
+    clock,
+    log,
+    events,
   })
 }
 
 async function sandboxIfNeeded({ config, clock }: Basics) {
-  if (!Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')) return undefined
+  if (!Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox'))
+    return undefined
   const { startSandbox } = await import('../sandbox/sandbox.ts')
   return startSandbox({ clock, unref: true })
 }
@@ -242,7 +360,9 @@ async function keyKeepersIfSet(
   const keepers: KeyKeeper[] = []
   if (state !== undefined && disk !== undefined) {
     const { KeyFile } = await import('../journal/key-file.ts')
-    keepers.push(new KeyFile({ directory: state.directory, clock, log, trouble: disk.trouble }))
+    keepers.push(
+      new KeyFile({ directory: state.directory, clock, log, trouble: disk.trouble }),
+    )
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')

@@ -41,7 +41,8 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     const { socket, req, keepAliveLines } = this
     // Without a socket, earlier answers on the same connection are not finished.
     if (!socket?.writable || hasBegun(this)) return false
-    if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
+    if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD')
+      return false
     // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
     if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
@@ -63,12 +64,18 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
 }
 
 export function bodyExpected({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+  return (
+    headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+  )
 }
 
 /** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
 export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
+  if (
+    headers['transfer-encoding'] !== undefined ||
+    Number(headers['content-length'] ?? 0) !== 0
+  )
+    return true
   // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
   return (
     headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
@@ -95,15 +102,23 @@ export const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
  */
 export function answerInOneWrite(
   response: ServerResponse,
-  { status, reason, headers }: { status: number; reason: string; headers: readonly string[] },
+  {
+    status,
+    reason,
+    headers,
+  }: { status: number; reason: string; headers: readonly string[] },
   body: Buffer,
 ): boolean {
-  if (!(response instanceof TrafficResponse) || body.length > maxOneWriteBytes) return false
+  if (!(response instanceof TrafficResponse) || body.length > maxOneWriteBytes)
+    return false
   const lines = headLines(headers)
   if (lines === undefined || !writableReason.test(reason)) return false
   response.statusCode = status
   const date = response.sendDate ? dateLine() : ''
-  return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`, body.toString('latin1'))
+  return response.writeWhole(
+    `HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`,
+    body.toString('latin1'),
+  )
 }
 
 /**
@@ -116,7 +131,8 @@ export function writeReceivedHead(
   { status, reason, headers }: { status: number; reason: string; headers: string[] },
 ): void {
   const isAscii = !/[\x80-\xff]/.test(headerLines(headers, 'content-disposition') ?? '')
-  const isLength = (_: string, at: number) => headers[at - (at % 2)]?.toLowerCase() === 'content-length'
+  const isLength = (_: string, at: number) =>
+    headers[at - (at % 2)]?.toLowerCase() === 'content-length'
   const lengthsLast = () => [
     ...headers.filter((part, at) => !isLength(part, at)),
     ...headers.filter(isLength),
@@ -126,7 +142,10 @@ export function writeReceivedHead(
 
 /** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
-  return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
+  return (
+    response.headersSent ||
+    (response instanceof TrafficResponse && response.whole !== undefined)
+  )
 }
 
 /** The Date line is cached for one second, as Node caches its own. */
@@ -204,9 +223,24 @@ export function answerProblem(
   endAnswer(request, response, body, endsAtOnce)
 }
 
-export function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
-  const own = ['Content-Type', 'application/problem+json', 'Content-Length', String(length)]
-  own.push('Cache-Control', 'no-store', 'X-Request-Id', requestId, ...Object.entries(headers).flat())
+export function problemHeaders(
+  { headers }: Problem,
+  requestId: string,
+  length: number,
+): string[] {
+  const own = [
+    'Content-Type',
+    'application/problem+json',
+    'Content-Length',
+    String(length),
+  ]
+  own.push(
+    'Cache-Control',
+    'no-store',
+    'X-Request-Id',
+    requestId,
+    ...Object.entries(headers).flat(),
+  )
   return own
 }
 
@@ -278,7 +312,8 @@ function readToEnd(request: IncomingMessage, done: () => void): void {
 /** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer: only a reset shows that it is incomplete. */
 export function cutOff(response: ServerResponse): void {
   try {
-    if (response.headersSent && response.req.httpVersionMinor === 0) response.req.socket.resetAndDestroy()
+    if (response.headersSent && response.req.httpVersionMinor === 0)
+      response.req.socket.resetAndDestroy()
   } catch {
     // Neither TLS nor a Unix socket of a parent's server can be reset.
   }

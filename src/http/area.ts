@@ -38,7 +38,8 @@ export function createAreaReader(
   /** Of a quote the path that it was read as. */
   function areaOf(path: string): Area | QuotePath {
     for (const name of upstreamNames) {
-      if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix))) continue
+      if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix)))
+        continue
       return name === 'swap' ? swapArea(path) : name
     }
     if (catchAll === undefined) return 'none'
@@ -57,23 +58,29 @@ export function createAreaReader(
   return memoize((rawTarget): TargetReading => {
     if (rawTarget === '*') return { asterisk: true }
     const target = originForm(rawTarget)
-    if (target === undefined) return { problem: 'The request target must begin with "/".' }
+    if (target === undefined)
+      return { problem: 'The request target must begin with "/".' }
     const queryAt = target.indexOf('?')
     const path = queryAt === -1 ? target : target.slice(0, queryAt)
     if (unsafePathByte.test(path) || path.includes('#')) {
-      return { problem: 'The path holds a backslash, a "#", a control character or a non-ASCII byte.' }
+      return {
+        problem:
+          'The path holds a backslash, a "#", a control character or a non-ASCII byte.',
+      }
     }
     const query = queryAt === -1 ? '' : target.slice(queryAt + 1)
     // A query goes on byte for byte; only what cannot stand in a request line is refused.
     if (unsafeQueryByte.test(query)) {
       return { problem: 'The query holds a control character or a "#".' }
     }
-    if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
+    if (brokenEscape.test(path))
+      return { problem: 'The path holds a broken percent-escape.' }
     if (dotSegment.test(path) || dotSegment.test(withoutBlanks(path)))
       return { problem: 'The path holds a dot segment ("." or "..").' }
     const found = areaOf(path)
     const area = typeof found === 'string' ? found : 'quote'
-    const quote = typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
+    const quote =
+      typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
     const upstream = upstreamOf(area)
     const route = guardedRoutes[area] ?? (upstream && prefixRoute(upstream, path))
     return { target, path, area, upstream, quote, route }
@@ -96,7 +103,10 @@ function withoutBlanks(path: string): string {
 }
 
 function isUnder(path: string, prefix: string): boolean {
-  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
+  return (
+    path.startsWith(prefix) &&
+    (path.length === prefix.length || path[prefix.length] === '/')
+  )
 }
 
 // Where a server written in C sees the end of a decoded path, and one that decodes before it parses sees a query.
@@ -106,7 +116,9 @@ const endOfText = /%(?:00|23|3f)/i
 function foldOrderPath(path: string): readonly string[] {
   const textEnd = path.search(endOfText)
   const texts = textEnd === -1 ? [path] : [path, path.slice(0, textEnd)]
-  return texts.flatMap((text) => foldPath(withoutBlanks(text).replaceAll('+', '')).map(withoutFormats))
+  return texts.flatMap((text) =>
+    foldPath(withoutBlanks(text).replaceAll('+', '')).map(withoutFormats),
+  )
 }
 
 /**

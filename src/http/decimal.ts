@@ -33,13 +33,17 @@ export function parseDecimal(text: string): string | undefined {
   while (end > start && written.charCodeAt(end - 1) === digitZero) end -= 1
   if (start === end) return '0'
 
-  return writeOut(written.slice(start, end), integer.length - start + Number(match[4] ?? 0))
+  return writeOut(
+    written.slice(start, end),
+    integer.length - start + Number(match[4] ?? 0),
+  )
 }
 
 /** `pointIndex`: where the point stands, counted from the first digit: -2 for `5e-3`, 4 for `5e3`. */
 function writeOut(digits: string, pointIndex: number): string | undefined {
   // The length is checked before any zeros are written, so that `1e999` costs nothing.
-  const digitCount = pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)
+  const digitCount =
+    pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)
   if (digitCount > maxDigits) return undefined
   if (pointIndex <= 0) return `0.${'0'.repeat(-pointIndex)}${digits}`
   if (pointIndex >= digits.length) return digits + '0'.repeat(pointIndex - digits.length)

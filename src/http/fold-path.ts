@@ -15,7 +15,10 @@ export function foldPath(path: string): readonly string[] {
   const unescaped = withoutEscapes(path)
   const bare = unescaped.replace(pathParameters, '')
   // Path parameters end at a slash. Some servers look for it before they decode %2F, others after.
-  const early = withoutEscapes(path.replace(pathParameters, '')).replace(encodedSlash, '/')
+  const early = withoutEscapes(path.replace(pathParameters, '')).replace(
+    encodedSlash,
+    '/',
+  )
   const late = unescaped.replace(encodedSlash, '/').replace(pathParameters, '')
   return [unescaped, bare, late, early.replace(pathParameters, '')].map(joined)
 }

@@ -10,7 +10,9 @@ const endLength = 8
  * there, only when it comes a second time: an input that comes once would be kept just long enough to be promoted to
  * V8's old space, where collecting it is dear.
  */
-export function memoize<Answer>(answer: (text: string) => Answer): (text: string) => Answer {
+export function memoize<Answer>(
+  answer: (text: string) => Answer,
+): (text: string) => Answer {
   const lastHashes = new Int32Array(places)
   const texts: (string | undefined)[] = new Array(places).fill(undefined)
   const answers: Answer[] = new Array(places)
@@ -74,9 +76,15 @@ const knownName = memoize((name) => {
 })
 
 /** The headers that the lines of Connection name, less those that must stay; undefined if there are none. */
-export function nominatedIn(connectionLines: string | undefined): Set<string> | undefined {
+export function nominatedIn(
+  connectionLines: string | undefined,
+): Set<string> | undefined {
   // The two values that nearly every message has, without making a set for them.
-  if (connectionLines === undefined || connectionLines === 'keep-alive' || connectionLines === 'close')
+  if (
+    connectionLines === undefined ||
+    connectionLines === 'keep-alive' ||
+    connectionLines === 'close'
+  )
     return undefined
   let nominated: Set<string> | undefined
   for (const part of connectionLines.split(/[,\n]/)) {
@@ -115,14 +123,17 @@ export function answerHeaders(
   drops: (lowerCaseName: string) => boolean = dropsNothing,
 ): string[] {
   const dropsMore =
-    status < 200 || status === 204 ? (name: string) => name === 'content-length' || drops(name) : drops
+    status < 200 || status === 204
+      ? (name: string) => name === 'content-length' || drops(name)
+      : drops
   return endToEndHeaders(rawHeaders, dropsMore)
 }
 
 const dropsNothing = () => false
 
 /** CGI and WSGI servers do not tell "_" from "-" in a header name. */
-const asCgiReads = (name: string) => (name.includes('_') ? name.replaceAll('_', '-') : name)
+const asCgiReads = (name: string) =>
+  name.includes('_') ? name.replaceAll('_', '-') : name
 
 /** Drops the headers of these names, however their "-" is spelled, and those of which `also` is true. */
 export function droppingNames(
@@ -134,8 +145,15 @@ export function droppingNames(
 }
 
 /** Adds the length of an answer that was read as a whole, where its upstream stated none. */
-export function addLength(headers: string[], { status, body }: { status: number; body: Buffer }): void {
-  if (bodilessStatuses.has(status) || headerLines(headers, 'content-length') !== undefined) return
+export function addLength(
+  headers: string[],
+  { status, body }: { status: number; body: Buffer },
+): void {
+  if (
+    bodilessStatuses.has(status) ||
+    headerLines(headers, 'content-length') !== undefined
+  )
+    return
   headers.push('Content-Length', String(body.length))
 }
 
@@ -148,7 +166,10 @@ export function ownRequestId(received: readonly string[], id: string): readonly 
 export const lineBreak = '\n'
 
 /** All values of one header, in the order of its lines. */
-export function headerValues(rawHeaders: readonly string[], lowerCaseName: string): string[] {
+export function headerValues(
+  rawHeaders: readonly string[],
+  lowerCaseName: string,
+): string[] {
   const values: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
@@ -160,11 +181,15 @@ export function headerValues(rawHeaders: readonly string[], lowerCaseName: strin
 }
 
 /** All lines of one header as one text, which is most often its only line; undefined if there is none. */
-export function headerLines(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
+export function headerLines(
+  rawHeaders: readonly string[],
+  lowerCaseName: string,
+): string | undefined {
   let lines: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
-    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName)
+      continue
     const value = rawHeaders[index + 1] as string
     lines = lines === undefined ? value : lines + lineBreak + value
   }
@@ -183,7 +208,8 @@ export function linesOf(
 export function createOneList(): (list: readonly string[]) => readonly string[] {
   let last: readonly string[] = []
   return (list) => {
-    const same = list.length === last.length && list.every((part, at) => part === last[at])
+    const same =
+      list.length === last.length && list.every((part, at) => part === last[at])
     if (!same) last = list
     return last
   }
@@ -210,7 +236,9 @@ export function isCaching(lowerCaseName: string): boolean {
 const ofOneClient = new Set(
   `b3 baggage cf-ray cf-request-id fly-request-id request-id sentry-trace set-cookie set-cookie2 traceparent
   traceresponse tracestate uber-trace-id x-amz-id-2 x-amz-request-id x-azure-ref x-cloud-trace-context
-  x-correlation-id x-fastly-request-id x-ms-request-id x-request-id x-vercel-id`.split(/\s+/),
+  x-correlation-id x-fastly-request-id x-ms-request-id x-request-id x-vercel-id`.split(
+    /\s+/,
+  ),
 )
 const ofOneClientPrefixes = ['x-amz-cf-', 'x-amzn-', 'x-b3-', 'x-trace', 'x-datadog-']
 
@@ -255,7 +283,9 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
   true-client-ip x-true-client-ip fastly-client-ip fly-client-ip incap-client-ip x-nf-client-connection-ip
   cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip cloudfront-viewer-address
   x-azure-clientip x-azure-socketip x-sucuri-clientip x-appengine-user-ip x-envoy-external-address
-  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
+  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(
+    /\s+/,
+  ),
 )
 
 export const claimsClientAddress = memoize((lowerCaseName) => {
@@ -264,7 +294,9 @@ export const claimsClientAddress = memoize((lowerCaseName) => {
 })
 
 /** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
-const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+const shortestClientAddressHeader = Math.min(
+  ...[...clientAddressHeaders].map((name) => name.length),
+)
 
 /** The names of the headers that claim a client's address, as spelled. */
 export function claimingHeaders(rawHeaders: readonly string[]): string[] {
@@ -287,7 +319,8 @@ interface TraceParent {
 
 // Version ff is invalid. Later versions than 00 may have more after the flags. Several lines are not a valid
 // `traceparent`.
-const traceparentForm = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-[^\n]*)?$/
+const traceparentForm =
+  /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-[^\n]*)?$/
 const lengthOfVersion00 = 55
 const [noTrace, noSpan] = ['0'.repeat(32), '0'.repeat(16)]
 

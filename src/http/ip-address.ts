@@ -39,7 +39,10 @@ export function normalizeAddress(text: string): string | undefined {
   // RFC 4291 section 2.5.5.2. The deprecated IPv4-compatible `::192.0.2.1` is not mapped.
   const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical)
   if (mapped === null) return canonical
-  const [high, low] = [Number.parseInt(mapped[1] ?? '', 16), Number.parseInt(mapped[2] ?? '', 16)]
+  const [high, low] = [
+    Number.parseInt(mapped[1] ?? '', 16),
+    Number.parseInt(mapped[2] ?? '', 16),
+  ]
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
@@ -69,7 +72,9 @@ export function parseAddressBlock(text: string): AddressBlock | { problem: strin
   const mappedBits = maxPrefix === 128 && isIPv4(address) ? 96 : 0
   // A shorter prefix would cover every IPv4 address and some IPv6 addresses, which is surely a mistake.
   if (prefix < mappedBits) {
-    return { problem: `is an IPv4-mapped address and needs a prefix of at least ${mappedBits}` }
+    return {
+      problem: `is an IPv4-mapped address and needs a prefix of at least ${mappedBits}`,
+    }
   }
   return { groups: groupsOf(address), prefix: prefix - mappedBits }
 }
@@ -89,7 +94,9 @@ export function blocksHold(blocks: readonly AddressBlock[], address: string): bo
   if (blocks.length === 0) return false
   // Not net.BlockList: it takes several times as long, and an IPv4 address for its mapped IPv6 address, too.
   const groups = groupsOf(address)
-  return blocks.some((block) => groups.length === block.groups.length && sharePrefix(groups, block))
+  return blocks.some(
+    (block) => groups.length === block.groups.length && sharePrefix(groups, block),
+  )
 }
 
 function sharePrefix(groups: readonly number[], block: AddressBlock): boolean {
@@ -107,8 +114,14 @@ function groupsOf(address: string): number[] {
   }
   const [before = [], after = []] = address
     .split('::')
-    .map((part) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))))
-  return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
+    .map((part) =>
+      part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)),
+    )
+  return [
+    ...before,
+    ...new Array<number>(8 - before.length - after.length).fill(0),
+    ...after,
+  ]
 }
 
 /** The address without its last octet or its last 64 bits: enough to tell networks apart, but not people. */

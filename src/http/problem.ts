@@ -15,7 +15,11 @@ interface ProblemType {
 
 export const problemTypes = {
   'malformed-request': { status: 400, title: 'The request is malformed', closes: true },
-  'bad-target': { status: 400, title: 'The request target is not acceptable', closes: true },
+  'bad-target': {
+    status: 400,
+    title: 'The request target is not acceptable',
+    closes: true,
+  },
   'app-name-missing': { status: 400, title: 'The App-Name header is missing' },
   'bad-amount': { status: 400, title: 'The amount is not a positive decimal number' },
   'bad-order': { status: 400, title: 'The order cannot be read' },
@@ -26,11 +30,27 @@ export const problemTypes = {
   'method-not-allowed': { status: 405, title: 'The method is not allowed here' },
   'quote-expired': { status: 409, title: 'The quote of this order has expired' },
   'quote-unknown': { status: 409, title: 'The order matches no quote seen here' },
-  'float-order-required': { status: 409, title: 'An order for a quote must be a float order' },
-  'order-in-progress': { status: 409, title: 'The order with this key is on its way', retryable: true },
-  'order-outcome-unknown': { status: 409, title: 'The order with this key was sent, its outcome is unknown' },
-  'order-answered': { status: 409, title: 'The order with this key was answered, the answer is not kept' },
-  'idempotency-key-reused': { status: 422, title: 'Another order was sent with this key' },
+  'float-order-required': {
+    status: 409,
+    title: 'An order for a quote must be a float order',
+  },
+  'order-in-progress': {
+    status: 409,
+    title: 'The order with this key is on its way',
+    retryable: true,
+  },
+  'order-outcome-unknown': {
+    status: 409,
+    title: 'The order with this key was sent, its outcome is unknown',
+  },
+  'order-answered': {
+    status: 409,
+    title: 'The order with this key was answered, the answer is not kept',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'Another order was sent with this key',
+  },
   'request-timeout': {
     status: 408,
     title: 'The request took too long to arrive',
@@ -38,10 +58,22 @@ export const problemTypes = {
     retryable: true,
   },
   'order-too-large': { status: 413, title: 'The order is too large' },
-  'target-too-long': { status: 414, title: 'The request target is too long', closes: true },
+  'target-too-long': {
+    status: 414,
+    title: 'The request target is too long',
+    closes: true,
+  },
   'content-coding': { status: 415, title: 'The order has a content coding' },
-  'expectation-failed': { status: 417, title: 'The expectation cannot be met', closes: true },
-  'rate-limited': { status: 429, title: 'Too many requests from this client', retryable: true },
+  'expectation-failed': {
+    status: 417,
+    title: 'The expectation cannot be met',
+    closes: true,
+  },
+  'rate-limited': {
+    status: 429,
+    title: 'Too many requests from this client',
+    retryable: true,
+  },
   'provider-limit': {
     status: 429,
     title: 'The provider limits quotes, so none is requested for now',
@@ -49,7 +81,10 @@ export const problemTypes = {
   },
   'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
   'internal-error': { status: 500, title: 'The gateway failed' },
-  'body-already-read': { status: 500, title: 'The body was read before the gateway could' },
+  'body-already-read': {
+    status: 500,
+    title: 'The body was read before the gateway could',
+  },
   'upstream-unreachable': { status: 502, title: 'The upstream cannot be reached' },
   'upstream-reset': { status: 502, title: 'The upstream broke the connection' },
   'upstream-invalid': { status: 502, title: 'The upstream sent an invalid answer' },
@@ -59,15 +94,26 @@ export const problemTypes = {
     closes: true,
     retryable: true,
   },
-  saturated: { status: 503, title: 'Too many requests are waiting for the upstream', retryable: true },
+  saturated: {
+    status: 503,
+    title: 'Too many requests are waiting for the upstream',
+    retryable: true,
+  },
   'breaker-open': {
     status: 503,
     title: 'The upstream keeps failing, so the request was not sent',
     retryable: true,
   },
   'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
-  'quote-expired-waiting': { status: 504, title: 'No quote lived long enough to be sent', retryable: true },
-  'loop-detected': { status: 508, title: 'The request has already passed through quotegate' },
+  'quote-expired-waiting': {
+    status: 504,
+    title: 'No quote lived long enough to be sent',
+    retryable: true,
+  },
+  'loop-detected': {
+    status: 508,
+    title: 'The request has already passed through quotegate',
+  },
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemSlug = keyof typeof problemTypes
@@ -132,28 +178,55 @@ export function problemBody(problem: Problem, requestId: string): string {
 
 /** In `detail`, `API` stands for the name of the upstream. */
 const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
-  connection_refused: { slug: 'upstream-unreachable', detail: 'The API refused the connection.' },
-  destination_unavailable: { slug: 'upstream-unreachable', detail: 'No network path leads to the API.' },
-  dns_error: { slug: 'upstream-unreachable', detail: 'The host name of the API cannot be resolved.' },
+  connection_refused: {
+    slug: 'upstream-unreachable',
+    detail: 'The API refused the connection.',
+  },
+  destination_unavailable: {
+    slug: 'upstream-unreachable',
+    detail: 'No network path leads to the API.',
+  },
+  dns_error: {
+    slug: 'upstream-unreachable',
+    detail: 'The host name of the API cannot be resolved.',
+  },
   tls_certificate_error: {
     slug: 'upstream-unreachable',
     detail: 'The certificate of the API is not trusted.',
   },
-  tls_protocol_error: { slug: 'upstream-unreachable', detail: 'The TLS connection to the API failed.' },
+  tls_protocol_error: {
+    slug: 'upstream-unreachable',
+    detail: 'The TLS connection to the API failed.',
+  },
   connection_terminated: {
     slug: 'upstream-reset',
     detail: 'The API closed the connection before it answered.',
   },
-  http_response_incomplete: { slug: 'upstream-invalid', detail: 'The answer of the API was cut short.' },
-  http_response_body_size: { slug: 'upstream-invalid', detail: 'The answer of the API is too large.' },
-  http_protocol_error: { slug: 'upstream-invalid', detail: 'The answer of the API is not valid HTTP.' },
-  connection_timeout: { slug: 'upstream-timeout', detail: 'No connection to the API was made in time.' },
+  http_response_incomplete: {
+    slug: 'upstream-invalid',
+    detail: 'The answer of the API was cut short.',
+  },
+  http_response_body_size: {
+    slug: 'upstream-invalid',
+    detail: 'The answer of the API is too large.',
+  },
+  http_protocol_error: {
+    slug: 'upstream-invalid',
+    detail: 'The answer of the API is not valid HTTP.',
+  },
+  connection_timeout: {
+    slug: 'upstream-timeout',
+    detail: 'No connection to the API was made in time.',
+  },
   http_response_timeout: {
     slug: 'upstream-timeout',
     detail: 'The API took the request and did not answer in time.',
   },
   breaker_open: { slug: 'breaker-open', detail: 'The API keeps failing.' },
-  connection_limit_reached: { slug: 'saturated', detail: 'All connections to the API are busy.' },
+  connection_limit_reached: {
+    slug: 'saturated',
+    detail: 'All connections to the API are busy.',
+  },
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -163,7 +236,10 @@ export function problemOf(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof UpstreamFailure) {
     const { slug, detail: ofFault } = problemOfFault[error.fault]
-    const detail = (error.outage ?? ofFault).replaceAll('API', nameOfApi[error.upstream] ?? 'upstream')
+    const detail = (error.outage ?? ofFault).replaceAll(
+      'API',
+      nameOfApi[error.upstream] ?? 'upstream',
+    )
     const isRetryable = !error.maybeSeen || safeMethods.has(method)
     const retryAfter =
       problemTypes[slug].status === 503
@@ -191,7 +267,8 @@ function adviceOf(
   { maybeSeen }: UpstreamFailure,
   { isRetryable, retryAfter }: { isRetryable: boolean; retryAfter: string | undefined },
 ): string {
-  if (!isRetryable) return 'The request may have been carried out: look it up before you send it again.'
+  if (!isRetryable)
+    return 'The request may have been carried out: look it up before you send it again.'
   if (maybeSeen) return 'The request can be sent again.'
   return retryAfter === undefined
     ? 'Nothing was sent: the request can be sent again.'

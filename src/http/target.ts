@@ -3,7 +3,13 @@ import { type UpstreamName, upstreamNames } from './upstreams.ts'
 /** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
 export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
 
-export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
+export const areas: readonly Area[] = [
+  'quote',
+  'float-order',
+  'order',
+  ...upstreamNames,
+  'none',
+]
 
 export interface QuotePath {
   /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
@@ -43,7 +49,8 @@ export type TargetReading =
 export function shownTarget(reading: TargetReading): string | undefined {
   if (!('target' in reading)) return undefined
   const { area, path, target } = reading
-  const hasShownQuery = (area === 'quote' || area === 'swap') && target.length > path.length
+  const hasShownQuery =
+    (area === 'quote' || area === 'swap') && target.length > path.length
   return hasShownQuery ? `${path}?${shownQuery(target.slice(path.length + 1))}` : path
 }
 
@@ -70,7 +77,8 @@ export function shownQuery(query: string): string {
 
 function shownParameter(parameter: string): string {
   const equalsAt = parameter.indexOf('=')
-  if (equalsAt === -1) return plainName.test(parameter) || parameter === '' ? parameter : '…'
+  if (equalsAt === -1)
+    return plainName.test(parameter) || parameter === '' ? parameter : '…'
   const name = parameter.slice(0, equalsAt)
   const value = parameter.slice(equalsAt + 1)
   if (harmless.has(name) && plainValue.test(value)) return parameter

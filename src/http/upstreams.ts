@@ -33,7 +33,8 @@ export const upstreamTable = {
     requests: 'alike',
     missing: {
       slug: 'no-payments-upstream',
-      detail: 'Set PAYMENTS_BASE_URL to the payments API; PAYMENTS_PATHS says which paths go there.',
+      detail:
+        'Set PAYMENTS_BASE_URL to the payments API; PAYMENTS_PATHS says which paths go there.',
     },
   },
   webhooks: {
@@ -56,5 +57,8 @@ export const upstreamNames = Object.keys(upstreamTable) as readonly UpstreamName
 export function forEachUpstream<Value>(
   create: (name: UpstreamName) => Value,
 ): Readonly<Record<UpstreamName, Value>> {
-  return Object.fromEntries(upstreamNames.map((name) => [name, create(name)])) as Record<UpstreamName, Value>
+  return Object.fromEntries(upstreamNames.map((name) => [name, create(name)])) as Record<
+    UpstreamName,
+    Value
+  >
 }

@@ -9,7 +9,12 @@ export const patienceMs = 5_000
 
 /** Counts what fails at the disk, and says once when that begins and once when it is over. */
 export class DiskTrouble {
-  readonly failures: Record<DiskOperation, number> = { open: 0, write: 0, sync: 0, keys: 0 }
+  readonly failures: Record<DiskOperation, number> = {
+    open: 0,
+    write: 0,
+    sync: 0,
+    keys: 0,
+  }
   readonly #clock: Clock
   readonly #events: Events
   readonly #failing = new Set<DiskOperation>()
@@ -28,7 +33,9 @@ export class DiskTrouble {
   /** Returns whether the step was done. */
   async watch(operation: DiskOperation, step: Promise<void>): Promise<boolean> {
     const timers = this.#clock.timers
-    const hangs = timers.setTimeout(() => this.#begin(operation, patienceMs), patienceMs).unref()
+    const hangs = timers
+      .setTimeout(() => this.#begin(operation, patienceMs), patienceMs)
+      .unref()
     try {
       await step
       this.#end(operation)

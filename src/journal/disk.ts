@@ -102,7 +102,9 @@ export class DiskJournal {
     } catch (cause) {
       if (cause instanceof StateError) throw cause
       const { message } = cause as Error
-      throw new StateError(`STATE_DIRECTORY=${directory} cannot be used: ${message}`, { cause })
+      throw new StateError(`STATE_DIRECTORY=${directory} cannot be used: ${message}`, {
+        cause,
+      })
     }
   }
 
@@ -136,10 +138,12 @@ export class DiskJournal {
     const reading = new Reading({ clock, retentionMs, reader, isOver })
     let passOver = await this.#leaveOutOldest()
     for (const segment of segments) {
-      await reading.read(segment, { passOver, isNewest: segment === segments.at(-1) }).catch((cause) => {
-        reading.skipped += 1
-        log.error({ file: segment.path, cause }, 'STATE_DIRECTORY could not be read')
-      })
+      await reading
+        .read(segment, { passOver, isNewest: segment === segments.at(-1) })
+        .catch((cause) => {
+          reading.skipped += 1
+          log.error({ file: segment.path, cause }, 'STATE_DIRECTORY could not be read')
+        })
       if (isOver()) return
       passOver = 0
     }
@@ -190,7 +194,8 @@ export class DiskJournal {
     if (this.#waiting.length > maxWaiting)
       this.#dropped += this.#waiting.splice(maxBatch, droppedAtOnce).length
     // The first one is not kept waiting: until it is written, a kill leaves no trace of this process.
-    if (this.#waiting.length === 1) this.#schedule(this.#current === undefined ? 0 : writeAfterMs)
+    if (this.#waiting.length === 1)
+      this.#schedule(this.#current === undefined ? 0 : writeAfterMs)
   }
 
   #schedule(afterMs: number): void {
@@ -212,7 +217,11 @@ export class DiskJournal {
 
   async #writeWaiting(): Promise<boolean> {
     // A few wait for more to come, because a write of one takes the time of many.
-    for (let least = 1; this.#waiting.length >= least; least = this.#closing === undefined ? maxBatch : 1) {
+    for (
+      let least = 1;
+      this.#waiting.length >= least;
+      least = this.#closing === undefined ? maxBatch : 1
+    ) {
       const now = lookAt(this.#options.clock)
       const { lines, batch } = this.#nextBatch(now)
       const isAll = batch.length === this.#waiting.length
@@ -244,7 +253,8 @@ export class DiskJournal {
   async #write(lines: string, records: number): Promise<Segment | undefined> {
     const bytes = Buffer.from(lines)
     if (this.#current?.isFullFor(bytes.length, records)) this.#leave()
-    if (this.#current === undefined && !(await this.trouble.watch('open', this.#open()))) return undefined
+    if (this.#current === undefined && !(await this.trouble.watch('open', this.#open())))
+      return undefined
     const current = this.#current
     if (current === undefined) return undefined
     const { segment, file } = current
@@ -289,7 +299,8 @@ export class DiskJournal {
     this.#syncTimer = undefined
     this.#syncing = this.#syncCurrent().then((isSynced) => {
       this.#syncing = undefined
-      if (this.#synced < this.#writes) this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
+      if (this.#synced < this.#writes)
+        this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
     })
   }
 

@@ -32,7 +32,10 @@ export async function lockFolder(directory: string): Promise<() => Promise<void>
   }
 }
 
-async function lockBySocket(directory: string, isGuarded: boolean): Promise<() => Promise<void>> {
+async function lockBySocket(
+  directory: string,
+  isGuarded: boolean,
+): Promise<() => Promise<void>> {
   const path = join(directory, 'lock')
   const isFolder = await stat(path).then(
     (found) => found.isDirectory(),
@@ -41,7 +44,9 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<() =
   if (isFolder) await rename(path, join(directory, oldLock))
   if ((await ask(path)) !== undefined) throw inUse(directory)
   // Without the guard another process may be about to rename its own.
-  const left = isGuarded ? (await readdir(directory)).filter((name) => name.startsWith('lock-')) : []
+  const left = isGuarded
+    ? (await readdir(directory)).filter((name) => name.startsWith('lock-'))
+    : []
   for (const name of left) await rm(join(directory, name), { force: true })
 
   const number = randomBytes(16).toString('hex')

@@ -19,7 +19,15 @@ const maxHeadBytes = 16_384
 const segmentName = /^journal-(\d{1,15})\.ndjson$/
 const partName = /^journal-\d+\.part$/
 const oldNames: ReadonlySet<string> = new Set([
-  ...['about', 'about.part', 'synced', 'synced.part', 'opening', 'opening.part', 'store', 'rescue', oldLock],
+  'about',
+  'about.part',
+  'synced',
+  'synced.part',
+  'opening',
+  'opening.part',
+  'store',
+  'rescue',
+  oldLock,
 ])
 /** Before the digest of a shared store's salt, which is made of that store's password. */
 const sharedPrefix = 'shared:'
@@ -47,13 +55,19 @@ export async function findFolder(options: FolderOptions): Promise<Folder> {
     if (number !== undefined) found.push(await look(directory, name, Number(number)))
   }
   found.sort((one, other) => one.segment.number - other.segment.number)
-  const isOurs = ({ head }: Found) => head?.layout === layout && head.swapBaseUrl === swapBaseUrl
-  const known = found.findLast((file) => isOurs(file) && !file.head?.salt.startsWith(sharedPrefix))
+  const isOurs = ({ head }: Found) =>
+    head?.layout === layout && head.swapBaseUrl === swapBaseUrl
+  const known = found.findLast(
+    (file) => isOurs(file) && !file.head?.salt.startsWith(sharedPrefix),
+  )
   const own = salt ?? known?.head?.salt ?? randomBytes(32).toString('base64url')
-  const writtenSalt = salt === undefined ? own : sharedPrefix + hash('sha256', salt, 'base64url')
+  const writtenSalt =
+    salt === undefined ? own : sharedPrefix + hash('sha256', salt, 'base64url')
 
   const foreign = new Map(
-    names.filter((name) => oldNames.has(name)).map((name) => [name, 'of an older version']),
+    names
+      .filter((name) => oldNames.has(name))
+      .map((name) => [name, 'of an older version']),
   )
   for (const { name, head } of found) {
     const why = foreignness(head, { layout, swapBaseUrl, salt: writtenSalt })
@@ -61,16 +75,23 @@ export async function findFolder(options: FolderOptions): Promise<Folder> {
   }
   if (foreign.size > 0) await setAside(options, foreign)
   const parts = names.filter((name) => partName.test(name))
-  for (const name of parts) await rm(join(directory, name), { force: true }).catch(() => {})
-  const segments = found.filter(({ name }) => !foreign.has(name)).map(({ segment }) => segment)
-  const hasGap = segments.some(({ number }, at) => at > 0 && number - 1 !== segments[at - 1]?.number)
+  for (const name of parts)
+    await rm(join(directory, name), { force: true }).catch(() => {})
+  const segments = found
+    .filter(({ name }) => !foreign.has(name))
+    .map(({ segment }) => segment)
+  const hasGap = segments.some(
+    ({ number }, at) => at > 0 && number - 1 !== segments[at - 1]?.number,
+  )
   return {
     salt: own,
     head: Buffer.from(`${sealLine(['h', layout, swapBaseUrl, writtenSalt])}\n`),
     segments,
     nextNumber: (found.at(-1)?.segment.number ?? 0) + 1,
-    isWhole: parts.length === 0 && !hasGap && found.every(({ head }) => head !== undefined),
-    setAside: (await readdir(directory)).filter((name) => name.startsWith('set-aside-')).length,
+    isWhole:
+      parts.length === 0 && !hasGap && found.every(({ head }) => head !== undefined),
+    setAside: (await readdir(directory)).filter((name) => name.startsWith('set-aside-'))
+      .length,
   }
 }
 
@@ -80,7 +101,12 @@ async function look(directory: string, name: string, number: number): Promise<Fo
   let file: FileHandle | undefined
   try {
     file = await open(path, 'r')
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(maxHeadBytes), 0, maxHeadBytes, 0)
+    const { bytesRead, buffer } = await file.read(
+      Buffer.alloc(maxHeadBytes),
+      0,
+      maxHeadBytes,
+      0,
+    )
     segment.bytes = (await file.stat()).size
     const [line = ''] = buffer.toString('utf8', 0, bytesRead).split('\n', 1)
     const [, kind, layout, swapBaseUrl, salt] = unsealLine(line) ?? []
@@ -96,9 +122,13 @@ async function look(directory: string, name: string, number: number): Promise<Fo
 /** Why this gateway cannot use it; undefined: it can. */
 function foreignness(head: Head | undefined, ours: Head): string | undefined {
   if (head === undefined) return 'damaged at the first line'
-  if (head.layout !== ours.layout) return `of layout ${head.layout}, and this version reads ${ours.layout}`
-  if (head.swapBaseUrl !== ours.swapBaseUrl) return `of another SWAP_BASE_URL (${head.swapBaseUrl})`
-  return head.salt === ours.salt ? undefined : 'written with another salt, which VALKEY_URL decides'
+  if (head.layout !== ours.layout)
+    return `of layout ${head.layout}, and this version reads ${ours.layout}`
+  if (head.swapBaseUrl !== ours.swapBaseUrl)
+    return `of another SWAP_BASE_URL (${head.swapBaseUrl})`
+  return head.salt === ours.salt
+    ? undefined
+    : 'written with another salt, which VALKEY_URL decides'
 }
 
 async function setAside(
@@ -109,7 +139,8 @@ async function setAside(
   const date = new Date(clock.nowMs()).toISOString().replaceAll(':', '-')
   try {
     const folder = await mkdtemp(join(directory, `set-aside-${date}-`))
-    for (const file of foreign.keys()) await rename(join(directory, file), join(folder, file))
+    for (const file of foreign.keys())
+      await rename(join(directory, file), join(folder, file))
     log.warn(
       { setAsideAs: basename(folder), ...about },
       'STATE_DIRECTORY has files that cannot be used: they were set aside',

@@ -65,7 +65,8 @@ export class KeyFile {
     let skipped = 0
     try {
       const file = await open(this.#path, 'r')
-      for await (const line of file.readLines()) if (!readLine(line, keys, clock.nowMs())) skipped += 1
+      for await (const line of file.readLines())
+        if (!readLine(line, keys, clock.nowMs())) skipped += 1
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return
       log.error(
@@ -75,7 +76,10 @@ export class KeyFile {
       await this.#setAside()
     }
     if (skipped > 0)
-      log.warn({ file: this.#path, lines: skipped }, 'some keys of earlier orders could not be read')
+      log.warn(
+        { file: this.#path, lines: skipped },
+        'some keys of earlier orders could not be read',
+      )
   }
 
   /** What could not be read is not written over. */
@@ -84,7 +88,10 @@ export class KeyFile {
     try {
       await rename(this.#path, join(directory, `set-aside-keys-${clock.nowMs()}.ndjson`))
     } catch (cause) {
-      log.error({ file: this.#path, cause }, 'keys of orders are not kept in STATE_DIRECTORY')
+      log.error(
+        { file: this.#path, cause },
+        'keys of orders are not kept in STATE_DIRECTORY',
+      )
       this.#isClosed = true
     }
   }
@@ -99,7 +106,8 @@ export class KeyFile {
   }
 
   async close(): Promise<void> {
-    if (!this.#isSlow) await inTime(this.#next ?? Promise.resolve(this.#writing), patienceMs, this.#timers)
+    if (!this.#isSlow)
+      await inTime(this.#next ?? Promise.resolve(this.#writing), patienceMs, this.#timers)
     this.#isClosed = true
     this.#timers.clear(this.#retryTimer)
     await this.#handle?.close().catch(() => {})

@@ -29,7 +29,9 @@ export class Reading {
 
   /** All that was written is there, as far as the lines can tell. */
   get isWhole(): boolean {
-    return this.skipped === 0 && this.#isEnd && this.#lastWallMs <= this.#options.clock.nowMs()
+    return (
+      this.skipped === 0 && this.#isEnd && this.#lastWallMs <= this.#options.clock.nowMs()
+    )
   }
 
   /** `passOver`: so many of its records, from the first on, are more than are remembered. */
@@ -74,7 +76,8 @@ export class Reading {
   #restore(record: JournalRecord, segment: Segment, now: Now): void {
     countRecord(segment, record, now)
     const { kind, quote } = record
-    const leftMs = kind === 'noted' ? orderLeftMs(quote, now) : quote.expiresAtMs - now.nowMs
+    const leftMs =
+      kind === 'noted' ? orderLeftMs(quote, now) : quote.expiresAtMs - now.nowMs
     if (leftMs <= -this.#options.retentionMs) return
     this.#options.reader.restore(record)
     this.restored += 1
@@ -85,6 +88,7 @@ export class Reading {
 export async function countLines(path: string): Promise<number> {
   let lines = -1
   for await (const piece of createReadStream(path))
-    for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1)) lines += 1
+    for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1))
+      lines += 1
   return lines
 }

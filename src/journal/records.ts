@@ -35,7 +35,11 @@ export function unsealLine(line: string): unknown[] | undefined {
 
 /** Written with what is left now: not to be kept for later. */
 export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
-  return sealLine(kind === 'noted' ? notedMembers(quote, now) : ['u', now.nowMs, quote.id, quote.expiresAtMs])
+  return sealLine(
+    kind === 'noted'
+      ? notedMembers(quote, now)
+      : ['u', now.nowMs, quote.id, quote.expiresAtMs],
+  )
 }
 
 /** The last line of a process that ended as it should. */
@@ -44,7 +48,16 @@ export function encodeEnd(nowMs: number): string {
 }
 
 function notedMembers(quote: NotedQuote, now: Now): unknown[] {
-  const { id, pairId, application, fromValue, requestedAmount, toValue, partition = 0, cacheKey } = quote
+  const {
+    id,
+    pairId,
+    application,
+    fromValue,
+    requestedAmount,
+    toValue,
+    partition = 0,
+    cacheKey,
+  } = quote
   const leftMs = Math.ceil(orderLeftMs(quote, now))
   const lifeMs = Math.ceil(quote.refusedFromMs - quote.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
@@ -75,7 +88,11 @@ interface ReadLine {
 }
 
 /** `ageOf`: how old a line is that was written then. Undefined: it is none of ours, or is damaged. */
-export function decodeLine(line: string, now: Now, ageOf: (wallMs: number) => number): ReadLine | undefined {
+export function decodeLine(
+  line: string,
+  now: Now,
+  ageOf: (wallMs: number) => number,
+): ReadLine | undefined {
   const members = line.length > maxRecordLength ? undefined : unsealLine(line)
   if (members === undefined) return undefined
   const kind = members[1]
@@ -89,7 +106,9 @@ export function decodeLine(line: string, now: Now, ageOf: (wallMs: number) => nu
 }
 
 function usedOf([, , , id, expiresAtMs]: unknown[]): UsedQuote | undefined {
-  return typeof id === 'string' && typeof expiresAtMs === 'number' ? { id, expiresAtMs } : undefined
+  return typeof id === 'string' && typeof expiresAtMs === 'number'
+    ? { id, expiresAtMs }
+    : undefined
 }
 
 function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | undefined {
@@ -105,15 +124,26 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
   const partition = members[10]
   const cacheKey = members[11]
   const expiresAtMs = members[12]
-  if (typeof leftMs !== 'number' || typeof lifeMs !== 'number' || typeof expiresAtMs !== 'number')
+  if (
+    typeof leftMs !== 'number' ||
+    typeof lifeMs !== 'number' ||
+    typeof expiresAtMs !== 'number'
+  )
     return undefined
-  if (!isText(id) || !isText(pairId) || !isText(application) || !isText(amounts) || !isText(cacheKey))
+  if (
+    !isText(id) ||
+    !isText(pairId) ||
+    !isText(application) ||
+    !isText(amounts) ||
+    !isText(cacheKey)
+  )
     return undefined
   const space = amounts.indexOf(' ')
   const fromValue = amounts.slice(0, space)
   const toValue = amounts.slice(space + 1)
   const requestedAmount = requested === 0 ? fromValue : requested
-  if (!isText(requestedAmount) || !(partition === 0 || isText(partition))) return undefined
+  if (!isText(requestedAmount) || !(partition === 0 || isText(partition)))
+    return undefined
   // Other programs can write to the store. Only an answer that could not be read has no toAmount, and that has no id.
   if (toValue !== '' && parseDecimal(toValue) !== toValue) return undefined
   const refusedFromMs = Math.ceil(now.nowMs - ageMs + leftMs)

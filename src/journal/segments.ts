@@ -107,12 +107,19 @@ export class OpenSegment {
   }
 }
 
-export function countRecord(segment: Segment, { kind, quote }: JournalRecord, now: Now): void {
+export function countRecord(
+  segment: Segment,
+  { kind, quote }: JournalRecord,
+  now: Now,
+): void {
   segment.records += 1
   const end =
-    kind === 'noted' ? quote : { refusedFromMs: quote.expiresAtMs, wallAheadMs: now.nowMs - now.steadyMs }
+    kind === 'noted'
+      ? quote
+      : { refusedFromMs: quote.expiresAtMs, wallAheadMs: now.nowMs - now.steadyMs }
   const { refusedFromMs, wallAheadMs } = end
-  if (refusedFromMs > (segment.lastEnd?.refusedFromMs ?? 0)) segment.lastEnd = { refusedFromMs, wallAheadMs }
+  if (refusedFromMs > (segment.lastEnd?.refusedFromMs ?? 0))
+    segment.lastEnd = { refusedFromMs, wallAheadMs }
 }
 
 /** The oldest of which nothing is remembered: they are past their time, or there are enough younger records. */
@@ -128,7 +135,10 @@ export function forgottenOf({ segments }: Folder, options: SegmentsOptions): Seg
   return segments.slice(0, firstKept === -1 ? segments.length : firstKept)
 }
 
-export async function removeSegment({ segments }: Folder, segment: Segment): Promise<void> {
+export async function removeSegment(
+  { segments }: Folder,
+  segment: Segment,
+): Promise<void> {
   segments.splice(segments.indexOf(segment), 1)
   await rm(segment.path, { force: true }).catch(() => {})
 }

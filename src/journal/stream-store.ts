@@ -49,5 +49,7 @@ export function instantOf(id: string): number {
 export function isAfter(id: string, other: string): boolean {
   const [instant, otherInstant] = [instantOf(id), instantOf(other)]
   if (instant !== otherInstant) return instant > otherInstant
-  return Number(id.slice(id.indexOf('-') + 1)) > Number(other.slice(other.indexOf('-') + 1))
+  return (
+    Number(id.slice(id.indexOf('-') + 1)) > Number(other.slice(other.indexOf('-') + 1))
+  )
 }

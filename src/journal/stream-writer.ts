@@ -69,7 +69,12 @@ export class StreamWriter {
   /** Settles when the entry is acknowledged, or when waiting does not help. */
   append(record: JournalRecord): Promise<void> | void {
     const { store, timeoutMs } = this.#options
-    const waiting: Waiting = { record, isFirst: true, span: currentSpan(), settle: nothing }
+    const waiting: Waiting = {
+      record,
+      isFirst: true,
+      span: currentSpan(),
+      settle: nothing,
+    }
     this.#push(waiting)
     if (!store.up) return
     const settled = new Promise<void>((resolve) => {

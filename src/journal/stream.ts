@@ -6,7 +6,13 @@ import { inSpan } from '../process/span.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
 import { decodeLine } from './records.ts'
-import { firstId, instantOf, isAfter, partEntries, type StreamEntry } from './stream-store.ts'
+import {
+  firstId,
+  instantOf,
+  isAfter,
+  partEntries,
+  type StreamEntry,
+} from './stream-store.ts'
 import { type StreamOptions, StreamWriter } from './stream-writer.ts'
 
 export interface StreamJournalOptions extends StreamOptions {
@@ -179,9 +185,13 @@ export class StreamJournal implements Journal {
       const mayBeTrimmed = isFromStart || isAfter(part.oldestId, id)
       const entries = isThere ? part.entries.slice(1) : part.entries
       const { added } = part
-      if (added === undefined) this.#serverIsTooOld('its streams do not count their entries')
+      if (added === undefined)
+        this.#serverIsTooOld('its streams do not count their entries')
       else if (!isThere && !mayBeTrimmed) this.#hasLost()
-      else if (!this.#isCountRight(entries.length, { added, length: part.length, isLast })) this.#hasLost()
+      else if (
+        !this.#isCountRight(entries.length, { added, length: part.length, isLast })
+      )
+        this.#hasLost()
       else {
         this.#deliver(entries, isFresh ? undefined : part.storeNowMs, lookAt(clock))
         if (isLast) {
@@ -217,7 +227,10 @@ export class StreamJournal implements Journal {
   }
 
   #hasLost(): void {
-    this.#options.log.warn({}, 'the shared store has lost records: each replica appends again what it knows')
+    this.#options.log.warn(
+      {},
+      'the shared store has lost records: each replica appends again what it knows',
+    )
     this.#generation += 1
     this.#isWhole = false
     this.#lastId = firstId
@@ -227,12 +240,18 @@ export class StreamJournal implements Journal {
     this.#caution.trouble()
   }
 
-  #deliver(entries: readonly StreamEntry[], storeNowMs: number | undefined, now: Now): void {
+  #deliver(
+    entries: readonly StreamEntry[],
+    storeNowMs: number | undefined,
+    now: Now,
+  ): void {
     for (const { id, text } of entries) {
       this.#lastId = id
       // By its id and by its writer's clock; whichever clock is wrong, no live order is refused. New entries have no age.
       const ageOf = (wallMs: number) =>
-        storeNowMs === undefined ? 0 : Math.max(0, Math.min(storeNowMs - instantOf(id), now.nowMs - wallMs))
+        storeNowMs === undefined
+          ? 0
+          : Math.max(0, Math.min(storeNowMs - instantOf(id), now.nowMs - wallMs))
       const record = this.#unseen.get(id) ?? decodeLine(text, now, ageOf)?.record
       this.#unseen.delete(id)
       if (record === undefined) this.#skipped += 1
@@ -243,10 +262,13 @@ export class StreamJournal implements Journal {
   /** `provesNothing`: it was read from its beginning, so what it had before is not known. */
   #allIsRead(acknowledged: readonly string[], provesNothing: boolean): void {
     const { clock, events } = this.#options
-    if (this.#away !== undefined) events.journalBack('stream', clock.steadyMs() - this.#away.steadyMs)
+    if (this.#away !== undefined)
+      events.journalBack('stream', clock.steadyMs() - this.#away.steadyMs)
     this.#away = undefined
     // Acknowledged before this read, and not brought by it: lost, and the count happened to be right.
-    const lost = acknowledged.map((id) => this.#unseen.get(id)).filter((record) => record !== undefined)
+    const lost = acknowledged
+      .map((id) => this.#unseen.get(id))
+      .filter((record) => record !== undefined)
     for (const id of acknowledged) this.#unseen.delete(id)
     if (lost.length > 0) {
       this.#caution.trouble()
@@ -263,7 +285,8 @@ export class StreamJournal implements Journal {
     if (provesNothing) this.#caution.trouble()
     else if (this.#writer.queued === 0 && !isFirst) this.#caution.calm()
     // Of an empty list it could not be seen that it was lost.
-    if (this.#lastId === firstId && this.#writer.waiting === 0) this.#writer.appendAgain(firstRecord)
+    if (this.#lastId === firstId && this.#writer.waiting === 0)
+      this.#writer.appendAgain(firstRecord)
     this.#writer.pump()
     this.#starting?.done()
   }
@@ -314,12 +337,18 @@ export class StreamJournal implements Journal {
   }
 
   #serverIsTooOld(why: string): void {
-    const error = new StateError(`the store of VALKEY_URL has to be Valkey, or Redis 7 or later: ${why}`)
+    const error = new StateError(
+      `the store of VALKEY_URL has to be Valkey, or Redis 7 or later: ${why}`,
+    )
     this.#isOver = true
     this.#away ??= lookAt(this.#options.clock)
     this.#timers.clear(this.#timer)
     if (this.#starting !== undefined) this.#starting.failed(error)
-    else this.#options.log.error({}, `${error.message}. This replica works on its own until it is restarted`)
+    else
+      this.#options.log.error(
+        {},
+        `${error.message}. This replica works on its own until it is restarted`,
+      )
   }
 }
 

@@ -1,4 +1,10 @@
-import { type Events, keyResults, type Listener, notKeptReasons, storeOperations } from '../events.ts'
+import {
+  type Events,
+  keyResults,
+  type Listener,
+  notKeptReasons,
+  storeOperations,
+} from '../events.ts'
 import { ownProblems, problemSlugs } from '../http/problem.ts'
 import { type Area, areas } from '../http/target.ts'
 import { upstreamNames } from '../http/upstreams.ts'
@@ -31,20 +37,38 @@ function countRequests(set: MetricSet) {
   const byRoute = by('route', areas)
   const requests = set.counters(
     'http_requests_total',
-    cross(cross(byRoute, by('method', methods)), by('status_class', Object.values(statusClasses))),
+    cross(
+      cross(byRoute, by('method', methods)),
+      by('status_class', Object.values(statusClasses)),
+    ),
   )`
     Requests answered or broken off, by part of the service`
-  const durations = set.histograms('http_request_duration_seconds', durationBounds, byRoute)`
+  const durations = set.histograms(
+    'http_request_duration_seconds',
+    durationBounds,
+    byRoute,
+  )`
     Time from the head of a request to the end of its answer, or to where it broke off`
   const answered = set.counters('problems_total', by('type', problemSlugs))`
     Answers made by the gateway itself, by problem type`
-  const limited: Partial<Record<Area, Tally>> = set.counters('rate_limited_total', by('route', limitedAreas))`
+  const limited: Partial<Record<Area, Tally>> = set.counters(
+    'rate_limited_total',
+    by('route', limitedAreas),
+  )`
     Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service`
-  const serverErrors = set.counters('server_errors_total', by('source', ['provider', 'gateway']))`
+  const serverErrors = set.counters(
+    'server_errors_total',
+    by('source', ['provider', 'gateway']),
+  )`
     Answers with a 5xx, by who is to blame: the provider, or the gateway itself`
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
-    by('reason', ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header']),
+    by('reason', [
+      'malformed-header',
+      'no-client-named',
+      'untrusted-header',
+      'other-header',
+    ]),
   )`
     Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private
     peer outside TRUST_PROXY`
@@ -62,7 +86,8 @@ function countRequests(set: MetricSet) {
       return
     }
     const { sentAtMs, beganAtMs, settledAtMs } = times ?? {}
-    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined) return
+    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined)
+      return
     const allowedMs = settledAtMs - sentAtMs + missOverheadMs
     count(latencies[durationMs <= allowedMs ? 'miss met' : 'miss missed'])
   }
@@ -112,8 +137,10 @@ function countRequests(set: MetricSet) {
 
 function countQuotes(set: MetricSet, pairs: readonly string[]) {
   const named = new Set(pairs)
-  const ofPair = <Series>(byPair: Readonly<Record<string, Series>>, pair: string): Series =>
-    byPair[named.has(pair) ? pair : otherPair] as Series
+  const ofPair = <Series>(
+    byPair: Readonly<Record<string, Series>>,
+    pair: string,
+  ): Series => byPair[named.has(pair) ? pair : otherPair] as Series
   const notKept = set.counters('quotes_uncacheable_total', by('reason', notKeptReasons))`
     Answers to quote calls that were relayed and not kept, by reason`
   const lifetime = set.histogram('quote_lifetime_seconds', lifeBounds)`
@@ -122,7 +149,10 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     Time that a quote had left when it was served`
   const served = set.counters('quotes_served_total', by('pair', pairs))`
     Quotes that clients were given, cached or fresh`
-  const calls = set.counters('quote_calls_total', by('pair', pairs))`Quotes that the provider was asked for`
+  const calls = set.counters(
+    'quote_calls_total',
+    by('pair', pairs),
+  )`Quotes that the provider was asked for`
   const drift = set.histograms(
     'quote_drift_ratio',
     driftBounds,
@@ -135,9 +165,15 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     by('result', ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass']),
   )`
     Quote requests, by what the cache made of them`
-  const evictions = set.counters('cache_evictions_total', by('reason', ['capacity', 'order', 'elsewhere']))`
+  const evictions = set.counters(
+    'cache_evictions_total',
+    by('reason', ['capacity', 'order', 'elsewhere']),
+  )`
     Quotes dropped from memory before they were replaced, by reason`
-  const refreshes = set.counters('quote_refreshes_total', by('outcome', ['stored', 'found', 'failed']))`
+  const refreshes = set.counters(
+    'quote_refreshes_total',
+    by('outcome', ['stored', 'found', 'failed']),
+  )`
     Quotes fetched ahead of their expiry, by outcome`
   const sharing = set.counters(
     'quote_sharing_total',
@@ -172,12 +208,17 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
 function countOrders(set: MetricSet) {
   const quoteAge = set.histogram('float_order_quote_age_seconds', ageBounds)`
     Age of the quote that a float order was matched with`
-  const orders = set.counters('float_orders_total', decisions)`Float orders by what was decided and why`
+  const orders = set.counters(
+    'float_orders_total',
+    decisions,
+  )`Float orders by what was decided and why`
   const matches: Readonly<Record<string, Tally>> = set.counters(
     'float_order_matches_total',
     Object.assign(
       {},
-      ...Object.entries(rules).map(([state, found]) => cross(by('decision', [state]), by('rule', found))),
+      ...Object.entries(rules).map(([state, found]) =>
+        cross(by('decision', [state]), by('rule', found)),
+      ),
     ),
   )`
     Float orders by the state of their quote and the rule that found it`
@@ -201,13 +242,24 @@ function countOrders(set: MetricSet) {
 
 function countUpstreams(set: MetricSet): Listener {
   const byUpstream = by('upstream', upstreamNames)
-  const requests = set.counters('upstream_requests_total', cross(byUpstream, by('outcome', outcomes)))`
+  const requests = set.counters(
+    'upstream_requests_total',
+    cross(byUpstream, by('outcome', outcomes)),
+  )`
     Requests meant for an upstream, by how they ended`
-  const durations = set.histograms('upstream_request_duration_seconds', callBounds, byUpstream)`
+  const durations = set.histograms(
+    'upstream_request_duration_seconds',
+    callBounds,
+    byUpstream,
+  )`
     Time from a request that was sent to the end of the answer of its upstream, retries included`
-  const retries = set.counters('upstream_retries_total', byUpstream)`Requests that were sent again`
+  const retries = set.counters(
+    'upstream_retries_total',
+    byUpstream,
+  )`Requests that were sent again`
   return {
-    callRefused: (upstream, _traffic, outcome) => count(requests[`${upstream} ${outcome}`]),
+    callRefused: (upstream, _traffic, outcome) =>
+      count(requests[`${upstream} ${outcome}`]),
     callEnded({ upstream }, outcome, durationMs) {
       count(requests[`${upstream} ${outcome}`])
       if (!refusals.includes(outcome)) durations[upstream].observe(durationMs / 1_000)
@@ -265,7 +317,12 @@ function count(tally: Tally | undefined, times = 1): void {
   if (tally !== undefined) tally.value += times
 }
 
-function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {
+function valuesOf<Name extends string>(
+  tallies: Readonly<Record<Name, Tally>>,
+): Record<Name, number> {
   const entries = Object.entries<Tally>(tallies)
-  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<Name, number>
+  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<
+    Name,
+    number
+  >
 }

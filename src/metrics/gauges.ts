@@ -2,7 +2,12 @@ import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstrea
 import type { DiskFacts } from '../journal/disk.ts'
 import type { JournalFacts } from '../journal/journal.ts'
 import type { StreamFacts } from '../journal/stream.ts'
-import { type BreakerName, type BreakerState, type Breakers, refusedPairs } from '../upstream/breakers.ts'
+import {
+  type BreakerName,
+  type BreakerState,
+  type Breakers,
+  refusedPairs,
+} from '../upstream/breakers.ts'
 import { otherPair } from './labels.ts'
 import type { MetricSet } from './series.ts'
 
@@ -31,17 +36,38 @@ export interface Watched {
 
 /** Registers what is read from the parts and not counted. */
 export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]): void {
-  const { exchanges, bodies, cache, ledger, clockDifference, providerLimit, sharedStore } = parts
+  const {
+    exchanges,
+    bodies,
+    cache,
+    ledger,
+    clockDifference,
+    providerLimit,
+    sharedStore,
+  } = parts
   const swap = { upstream: 'swap' }
-  set.gauge('http_requests_in_flight', () => exchanges.inFlight)`Requests that have no complete answer yet`
+  set.gauge(
+    'http_requests_in_flight',
+    () => exchanges.inFlight,
+  )`Requests that have no complete answer yet`
   set.gauge('request_bodies_held_bytes', () => bodies.heldBytes)`
     What is held of request bodies that are not whole yet`
-  set.gauge('cache_entries', () => cache.entries)`Quotes in memory, expired ones among them`
+  set.gauge(
+    'cache_entries',
+    () => cache.entries,
+  )`Quotes in memory, expired ones among them`
   set.gauge('cache_bytes', () => cache.bytes)`Bytes of the quotes in memory`
-  set.gauge('ledger_entries', () => ledger.size)`Quotes remembered for the orders that may use them`
+  set.gauge(
+    'ledger_entries',
+    () => ledger.size,
+  )`Quotes remembered for the orders that may use them`
   set.gauge('ledger_reach_seconds', () => ledger.reachMs / 1_000)`
     How far back every quote is remembered: since the start, until one was dropped to make room`
-  set.gauge('upstream_clock_offset_seconds', () => clockDifference.newestMs / 1_000, swap)`
+  set.gauge(
+    'upstream_clock_offset_seconds',
+    () => clockDifference.newestMs / 1_000,
+    swap,
+  )`
     The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree`
   set.gauge('upstream_clock_unknown', () => Number(clockDifference.saysNoTime), swap)`
     1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone`
@@ -53,7 +79,11 @@ export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]):
   watchJournals(set, parts.journals)
 }
 
-function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: readonly string[]): void {
+function watchUpstreams(
+  set: MetricSet,
+  upstreams: Watched['upstreams'],
+  pairs: readonly string[],
+): void {
   const inFlight = upstreamNames.map(
     (name) => [{ upstream: name }, () => upstreams[name]?.inFlight ?? 0] as const,
   )
@@ -61,10 +91,16 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
     Requests that an upstream is working on, or that wait for a connection to it`
   const connections = upstreamNames.map((upstream) =>
     (['busy', 'idle'] as const).map((state) => {
-      return [{ upstream, state }, () => upstreams[upstream]?.connections[state] ?? 0] as const
+      return [
+        { upstream, state },
+        () => upstreams[upstream]?.connections[state] ?? 0,
+      ] as const
     }),
   )
-  set.gauges('upstream_connections', connections.flat())`Connections to an upstream, by what they do`
+  set.gauges(
+    'upstream_connections',
+    connections.flat(),
+  )`Connections to an upstream, by what they do`
   const states = upstreamNames.flatMap((upstream) =>
     breakersOf(upstream).flatMap((breaker) =>
       breakerStates.map((state) => {
@@ -73,11 +109,17 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
       }),
     ),
   )
-  set.gauges('breaker_state', states)`Whether a breaker of an upstream is in this state: 1 or 0`
+  set.gauges(
+    'breaker_state',
+    states,
+  )`Whether a breaker of an upstream is in this state: 1 or 0`
   const refused = () =>
-    Object.values(upstreams).flatMap((one) => (one === undefined ? [] : refusedPairs(one.breakers)))
+    Object.values(upstreams).flatMap((one) =>
+      one === undefined ? [] : refusedPairs(one.breakers),
+    )
   // A breaker knows a pair in capitals, because clients spell it as they like.
-  const nameOf = (refused: string) => pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
+  const nameOf = (refused: string) =>
+    pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   const countOf = (pair: string) => refused().filter((one) => nameOf(one) === pair).length
   const ofPairs = pairs.map((pair) => [{ pair }, () => countOf(pair)] as const)
   set.gauges('breaker_open_pairs', ofPairs)`
@@ -87,16 +129,24 @@ function watchUpstreams(set: MetricSet, upstreams: Watched['upstreams'], pairs: 
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
 
 function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
-  return upstreamTable[upstream].requests === 'by-kind' ? ['connections', 'orders', 'rest'] : ['connections']
+  return upstreamTable[upstream].requests === 'by-kind'
+    ? ['connections', 'orders', 'rest']
+    : ['connections']
 }
 
 function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): void {
   const ofBoth = (read: (facts: JournalFacts) => number, without = 0) =>
     Object.entries({ disk, stream }).map(([part, journal]) => {
-      return [{ part }, () => (journal === undefined ? without : read(journal.facts))] as const
+      return [
+        { part },
+        () => (journal === undefined ? without : read(journal.facts)),
+      ] as const
     })
   const isUp = ofBoth(({ awaySinceMs }) => Number(awaySinceMs === undefined), 1)
-  set.gauges('journal_up', isUp)`Whether the journal takes what is noted: 1 or 0; 1 where it is not set`
+  set.gauges(
+    'journal_up',
+    isUp,
+  )`Whether the journal takes what is noted: 1 or 0; 1 where it is not set`
   const awaySince = ofBoth(({ awaySinceMs = 0 }) => awaySinceMs / 1_000)
   set.gauges('journal_away_since_timestamp_seconds', awaySince)`
     Since when the disk or the store fails or hangs; 0: it does not`
@@ -111,8 +161,14 @@ function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): v
     Records of other replicas that were not read yet, at the last look`
   set.gauge('journal_restored_records', () => disk?.facts.restored ?? 0)`
     Records that were read from STATE_DIRECTORY at the start`
-  set.gauge('journal_bytes', () => disk?.facts.bytes ?? 0)`Size of the files in STATE_DIRECTORY`
-  set.gauge('journal_last_sync_timestamp_seconds', () => (disk?.facts.syncedAtMs ?? 0) / 1_000)`
+  set.gauge(
+    'journal_bytes',
+    () => disk?.facts.bytes ?? 0,
+  )`Size of the files in STATE_DIRECTORY`
+  set.gauge(
+    'journal_last_sync_timestamp_seconds',
+    () => (disk?.facts.syncedAtMs ?? 0) / 1_000,
+  )`
     When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0
     where it is not set`
   set.gauge('journal_set_aside_files', () => disk?.facts.setAside ?? 0)`
@@ -120,5 +176,8 @@ function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): v
   const failures = (['open', 'write', 'sync', 'keys'] as const).map((operation) => {
     return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
   })
-  set.countersRead('journal_failures_total', failures)`Failures of the files in STATE_DIRECTORY`
+  set.countersRead(
+    'journal_failures_total',
+    failures,
+  )`Failures of the files in STATE_DIRECTORY`
 }

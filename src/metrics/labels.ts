@@ -6,18 +6,39 @@ import type { Labels } from './series.ts'
 
 // What the labels of series may be, and the bounds of histograms.
 
-export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'] as const
+export const methods = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'other',
+] as const
 /** By the first digit of a status; a status of 0 is a request whose client left, or whose answer broke off. */
-export const statusClasses = { 0: 'aborted', 2: '2xx', 3: '3xx', 4: '4xx', 5: '5xx' } as const
+export const statusClasses = {
+  0: 'aborted',
+  2: '2xx',
+  3: '3xx',
+  4: '4xx',
+  5: '5xx',
+} as const
 /** Only the swap side is limited. */
-export const limitedAreas = ['quote', 'float-order', 'order', 'swap'] as const satisfies readonly Area[]
+export const limitedAreas = [
+  'quote',
+  'float-order',
+  'order',
+  'swap',
+] as const satisfies readonly Area[]
 
 /**
  * From a hit, a fraction of a millisecond, to what the timeouts of upstreams allow. The metric of upstreams ends at the
  * same bound, because the two are compared, and a quantile past the last bound is drawn at it.
  */
 export const durationBounds = [
-  0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30,
+  0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+  10, 15, 30,
 ]
 
 /** The label of every pair that METRICS_PAIRS does not name. */
@@ -28,7 +49,8 @@ export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 9
 export const ageBounds = [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900]
 /** From a tenth of a basis point to a tenth. */
 export const driftBounds = [
-  0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+  0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01,
+  0.02, 0.05, 0.1,
 ]
 
 export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
@@ -71,6 +93,13 @@ export const callBounds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
 ]
 
-export const storeOutcomes: readonly StoreOutcome[] = ['ok', 'failed', 'timeout', 'skipped']
+export const storeOutcomes: readonly StoreOutcome[] = [
+  'ok',
+  'failed',
+  'timeout',
+  'skipped',
+]
 /** From a server next door to the longest that VALKEY_TIMEOUT_MS is likely to be. */
-export const storeBounds = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
+export const storeBounds = [
+  0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+]

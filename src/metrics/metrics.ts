@@ -27,7 +27,8 @@ function processMetrics(): Registry {
   collectDefaultMetrics({ register: ofProcess })
   for (const name of leftOut) ofProcess.removeSingleMetric(name)
   const collecting = ofProcess.getSingleMetric('nodejs_gc_duration_seconds')
-  if (collecting instanceof Histogram) for (const kind of collections) collecting.zero({ kind })
+  if (collecting instanceof Histogram)
+    for (const kind of collections) collecting.zero({ kind })
   return ofProcess
 }
 

@@ -17,7 +17,10 @@ export type Labels = Readonly<Record<string, string>>
 export type Series<Key extends string> = { readonly [Each in Key]: Labels }
 
 /** One series for each value of a label. */
-export function by<const Value extends string>(label: string, values: readonly Value[]): Series<Value> {
+export function by<const Value extends string>(
+  label: string,
+  values: readonly Value[],
+): Series<Value> {
   const entries: [string, Labels][] = values.map((value) => [value, { [label]: value }])
   return Object.fromEntries(entries) as Series<Value>
 }
@@ -28,7 +31,10 @@ export function cross<First extends string, Second extends string>(
   second: Series<Second>,
 ): Series<`${First} ${Second}`> {
   const pairs = Object.entries<Labels>(first).flatMap(([key, labels]) =>
-    Object.entries<Labels>(second).map(([other, more]) => [`${key} ${other}`, { ...labels, ...more }]),
+    Object.entries<Labels>(second).map(([other, more]) => [
+      `${key} ${other}`,
+      { ...labels, ...more },
+    ]),
   )
   return Object.fromEntries(pairs) as Series<`${First} ${Second}`>
 }
@@ -71,10 +77,17 @@ export class MetricSet {
     }
   }
 
-  histograms<Key extends string>(name: string, bounds: readonly number[], series: Series<Key>) {
+  histograms<Key extends string>(
+    name: string,
+    bounds: readonly number[],
+    series: Series<Key>,
+  ) {
     return (...help: Help): Readonly<Record<Key, Distribution>> => {
       const [first] = Object.values<Labels>(series)
-      const histogram = new Histogram({ ...this.#options(name, help, first), buckets: [...bounds] })
+      const histogram = new Histogram({
+        ...this.#options(name, help, first),
+        buckets: [...bounds],
+      })
       return mapped(series, (labels) => {
         histogram.zero(labels)
         return histogram.labels(labels)
@@ -83,7 +96,8 @@ export class MetricSet {
   }
 
   histogram(name: string, bounds: readonly number[]) {
-    return (...help: Help): Distribution => this.histograms(name, bounds, { only: {} })(...help).only
+    return (...help: Help): Distribution =>
+      this.histograms(name, bounds, { only: {} })(...help).only
   }
 
   /** A gauge that is read when the page is written. */
@@ -104,7 +118,12 @@ export class MetricSet {
 
   #options(name: string, help: Help, labels: Labels = {}) {
     const labelNames = Object.keys(labels)
-    return { name: `quotegate_${name}`, help: prose(...help), labelNames, registers: [this.registry] }
+    return {
+      name: `quotegate_${name}`,
+      help: prose(...help),
+      labelNames,
+      registers: [this.registry],
+    }
   }
 }
 

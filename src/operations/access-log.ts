@@ -13,7 +13,10 @@ export interface LogOptions {
   summedLog: SummedLog
   /** App-Name as the swap upstream sees it. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
-  readClient(peer: string | undefined, rawHeaders: readonly string[]): { address: string | undefined }
+  readClient(
+    peer: string | undefined,
+    rawHeaders: readonly string[],
+  ): { address: string | undefined }
   /** By LOG_CLIENT_ADDRESS. */
   loggedAddress(address: string | undefined): string | undefined
   readTarget(rawTarget: string): TargetReading
@@ -79,7 +82,10 @@ export function createAccessLog(options: LogOptions): Listener {
 }
 
 /** ACCESS_LOG=orders, and on: one line for each decision about a float order. It has no client's address. */
-export function createOrderLog({ log, applicationOf }: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
+export function createOrderLog({
+  log,
+  applicationOf,
+}: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
   return {
     orderDecided(exchange, decision, { terms, verdict, quote }) {
       const { quoteIds, pair, fromAmount, toAmount } = terms
@@ -94,7 +100,8 @@ export function createOrderLog({ log, applicationOf }: Pick<LogOptions, 'log' | 
           quoteId: loggedText(quote?.id ?? quoteIds[0]?.id),
           decision,
           rule: verdict.rule,
-          lateMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined,
+          lateMs:
+            verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined,
         },
         decision,
       )

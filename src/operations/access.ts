@@ -18,7 +18,8 @@ export class Refused extends Error {
   }
 }
 
-export interface Access extends Record<'refuseHost' | 'refuseForeignPage' | 'refuseAction', RequestHandler> {
+export interface Access
+  extends Record<'refuseHost' | 'refuseForeignPage' | 'refuseAction', RequestHandler> {
   levelOf(request: IncomingMessage): Level
 }
 
@@ -26,7 +27,9 @@ export interface Access extends Record<'refuseHost' | 'refuseForeignPage' | 'ref
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
-export function createAccess(config: Pick<OperationsParts['config'], 'admin' | 'production'>): Access {
+export function createAccess(
+  config: Pick<OperationsParts['config'], 'admin' | 'production'>,
+): Access {
   const { production } = config
   const { token, allowedHosts } = config.admin
   const names = new Set(['localhost', ...allowedHosts])
@@ -51,9 +54,13 @@ export function createAccess(config: Pick<OperationsParts['config'], 'admin' | '
     const foreign = site !== undefined && site !== 'same-origin' && site !== 'none'
     const { origin, host = '' } = headers
     // Only the schemes may differ: a proxy in front of us may terminate TLS.
-    const otherOrigin = origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
+    const otherOrigin =
+      origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
     if (foreign || otherOrigin)
-      throw new Refused(403, 'This is for the console itself, not for a page of another origin.')
+      throw new Refused(
+        403,
+        'This is for the console itself, not for a page of another origin.',
+      )
     next()
   }
 
@@ -61,7 +68,8 @@ export function createAccess(config: Pick<OperationsParts['config'], 'admin' | '
     if (expected === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
     // RFC 9110 11.1: the name of an authentication scheme is case-insensitive.
-    if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected)) return 'full'
+    if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected))
+      return 'full'
     throw new Refused(401, 'This is not the ADMIN_TOKEN.')
   }
 
@@ -85,6 +93,7 @@ function digest(text: string): Buffer {
 
 function hostName(host: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host)
-  if (bracketed !== null) return isIP(bracketed[1] ?? '') === 6 ? (bracketed[1] ?? '') : ''
+  if (bracketed !== null)
+    return isIP(bracketed[1] ?? '') === 6 ? (bracketed[1] ?? '') : ''
   return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }

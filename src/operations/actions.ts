@@ -20,19 +20,22 @@ export function createActions(parts: OperationsParts, access: Access): Router {
   })
 
   on('drop', ({ id }) => {
-    if (typeof id !== 'string' || id === '') throw new Refused(400, 'Which quote? Its id is missing.')
+    if (typeof id !== 'string' || id === '')
+      throw new Refused(400, 'Which quote? Its id is missing.')
     return drop(id)
   })
   on('drop-all', () => drop())
   on('explain', async ({ body = '', application = '' }) => {
     const explained = await orders.explain(Buffer.from(String(body)), String(application))
-    if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
+    if (explained.problem !== undefined)
+      return { decision: 'bad-order', detail: explained.problem }
     const { order, decision } = explained
     return { decision, detail: details[decision], ...shownOrder(order) }
   })
   on('try', (trial) => tryIt(trial, trafficOf(parts)))
   on('faults', (changes) => {
-    if (sandbox === undefined) throw new Refused(404, 'This gateway runs without a sandbox.')
+    if (sandbox === undefined)
+      throw new Refused(404, 'This gateway runs without a sandbox.')
     try {
       return sandbox.faults(changes)
     } catch (error) {
@@ -49,11 +52,16 @@ export function createActions(parts: OperationsParts, access: Access): Router {
 
   /** Without an id: all quotes. */
   function drop(id?: string): { dropped: number } {
-    const found = [...cache.list()].filter(([, { quote }]) => id === undefined || quote.id === id)
+    const found = [...cache.list()].filter(
+      ([, { quote }]) => id === undefined || quote.id === id,
+    )
     for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
     const dropped = found.length
     if (dropped > 0)
-      recent.addEvent('note', `${dropped === 1 ? 'a quote was' : `${dropped} quotes were`} dropped`)
+      recent.addEvent(
+        'note',
+        `${dropped === 1 ? 'a quote was' : `${dropped} quotes were`} dropped`,
+      )
     return { dropped }
   }
 }
@@ -61,7 +69,8 @@ export function createActions(parts: OperationsParts, access: Access): Router {
 const details: Readonly<Record<FloatOrderDecision, string>> = {
   'forwarded-live': 'Forwarded: its quote is live.',
   'forwarded-unknown': 'Forwarded, though no quote seen here matches it.',
-  'reported-expired': 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
+  'reported-expired':
+    'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
   'refused-expired': '409 quote-expired: its quote is too old.',
   'refused-unknown': '409 quote-unknown: no quote seen here matches it.',
 }

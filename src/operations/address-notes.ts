@@ -41,12 +41,17 @@ export class AddressNotes implements Listener {
     const named = this.peers[note]
     if (named.has(peer) || named.size >= maxPeers) return
     named.set(peer, noteHeader)
-    this.#options.log.warn({ peer, reason: note }, this.#sentenceOf(note, peer, noteHeader))
+    this.#options.log.warn(
+      { peer, reason: note },
+      this.#sentenceOf(note, peer, noteHeader),
+    )
   }
 
   #sentenceOf(note: AddressNote, peer: string, header: string): string {
     const { clientIpHeader, allShareQuotes } = this.#options
-    const shared = allShareQuotes ? 'shared with all clients (QUOTE_PARTITION=none)' : 'not shared'
+    const shared = allShareQuotes
+      ? 'shared with all clients (QUOTE_PARTITION=none)'
+      : 'not shared'
     const unknown = `the provider gets for=unknown, and the quote is ${shared}`
     switch (note) {
       case 'untrusted-header':

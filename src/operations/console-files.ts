@@ -29,7 +29,9 @@ async function readFiles(): Promise<Map<string, Buffer>> {
     ['openapi.json', openApiDocument],
   ])
   for (const name of await readdir(folder)) places.set(name, new URL(name, folder))
-  const files = [...places].map(async ([name, place]) => [name, await readFile(place)] as const)
+  const files = [...places].map(
+    async ([name, place]) => [name, await readFile(place)] as const,
+  )
   return new Map(await Promise.all(files))
 }
 

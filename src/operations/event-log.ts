@@ -6,7 +6,9 @@ import { roundedMs } from '../process/text.ts'
 import type { LogOptions } from './access-log.ts'
 
 /** What the log says of what happens. */
-export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>): Listener {
+export function createEventLog(
+  options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>,
+): Listener {
   const { log, summedLog, loggedAddress } = options
   return {
     /** Asked each time: the level of an application's logger may change. */
@@ -38,8 +40,11 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
       const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
       const cause = failure === undefined ? problem.cause : failure.cause
       const common = {
-        ...{ problem: slug, area: exchange.area },
-        ...{ upstream: failure?.upstream, fault: failure?.fault, breaker: failure?.breaker },
+        problem: slug,
+        area: exchange.area,
+        upstream: failure?.upstream,
+        fault: failure?.fault,
+        breaker: failure?.breaker,
         // An expired certificate and a wrong name are two outages.
         code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
         // One defect must not hide another.
@@ -48,7 +53,11 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
       const { request, reading } = exchange
       const { method } = request
       summedLog.say({ level, cause: common, message }, () => ({
-        ...{ requestId, method, path: shownTarget(reading), status, cause },
+        requestId,
+        method,
+        path: shownTarget(reading),
+        status,
+        cause,
       }))
     },
 
@@ -56,7 +65,8 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
       const members = { upstream, breaker, state }
       const which = `the breaker of the ${upstream} upstream (${breaker})`
       // Tried again and again while an outage lasts.
-      if (state === 'half-open') return log.debug(members, `${which} lets one request try`)
+      if (state === 'half-open')
+        return log.debug(members, `${which} lets one request try`)
       const isOpen = state === 'open'
       const cause = isOpen ? { ...members, failure } : members
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
@@ -83,7 +93,10 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
     journalAway(part, operation, cause) {
       if (part === 'stream') return
       log.error(
-        { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
+        {
+          operation,
+          ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }),
+        },
         'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys ' +
           'of orders',
       )
@@ -94,7 +107,10 @@ export function createEventLog(options: Pick<LogOptions, 'log' | 'summedLog' | '
     },
 
     cacheControlIgnored(directive) {
-      log.info({ directive }, 'the provider marks its quotes with Cache-Control; their own expiry decides')
+      log.info(
+        { directive },
+        'the provider marks its quotes with Cache-Control; their own expiry decides',
+      )
     },
   }
 }

@@ -18,8 +18,18 @@ export type Counts = Readonly<Record<Sum | 'inFlight', number>>
 type Row = Counts & { readonly p95Ms: number | null }
 
 const beforeTheStart: Row = {
-  ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
-  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0, p95Ms: null },
+  requests: 0,
+  quotes: 0,
+  hits: 0,
+  saved: 0,
+  errors: 0,
+  refused: 0,
+  expired: 0,
+  orders: 0,
+  matched: 0,
+  unknown: 0,
+  inFlight: 0,
+  p95Ms: null,
 }
 const columns = Object.keys(beforeTheStart) as readonly Column[]
 
@@ -34,7 +44,9 @@ const minCallsOfTenMinutes = 20
 /** A streamed body may take longer. A histogram does not count what is above its highest value. */
 const longestUs = 200_000_000
 
-type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & { readonly endedAtMs: number }
+type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & {
+  readonly endedAtMs: number
+}
 
 /**
  * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as
@@ -71,8 +83,14 @@ export class History implements Listener {
     if (durationMs <= (now.slowest?.durationMs ?? -1)) return
     const { area, request, id, traceId = null, span } = exchange
     now.slowest = {
-      ...{ area, method: request.method ?? '', status, durationMs },
-      ...{ endedAtMs: this.#clock.steadyMs(), requestId: id, traceId, sampled: span !== undefined },
+      area,
+      method: request.method ?? '',
+      status,
+      durationMs,
+      endedAtMs: this.#clock.steadyMs(),
+      requestId: id,
+      traceId,
+      sampled: span !== undefined,
     }
   }
 
@@ -84,10 +102,12 @@ export class History implements Listener {
     const recent = this.#calls[call.upstream].get(call.traffic)
     if (recent === undefined) return
     const now = recent.during(this.#last)
-    if (outcome === 'breaker_open' || outcome === 'connection_limit_reached') now.notSent += 1
+    if (outcome === 'breaker_open' || outcome === 'connection_limit_reached')
+      now.notSent += 1
     else now.add(durationMs)
     // Not of the upstream: it did not fail, its client left, or a breaker refused the call.
-    if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return
+    if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open')
+      return
     if (outcome !== 'connection_limit_reached') now.failed += 1
     const failure = outcome === 'failed-status' ? call.status : outcome
     recent.lastError = { what: failureText(failure, durationMs), at: this.#clock.nowMs() }
@@ -97,7 +117,11 @@ export class History implements Listener {
   tick(counts: Counts): void {
     const number = Math.floor((this.#clock.steadyMs() - this.#startedMs) / sliceMs)
     // The process may have been paused, or the slice has ended.
-    for (let next = Math.max(this.#last + 1, number - slicesOfDay); next <= number; next += 1)
+    for (
+      let next = Math.max(this.#last + 1, number - slicesOfDay);
+      next <= number;
+      next += 1
+    )
       this.#begin(next)
     const running = this.#rows.pop() ?? beforeTheStart
     if (counts.hits > running.hits) this.hitAfterMs = this.#tickedAtMs
@@ -112,7 +136,11 @@ export class History implements Listener {
   #begin(number: number): void {
     if (number > 0 && number % slicesOfMinute === 0) this.#endMinute()
     // Nothing is known of a slice that the process slept through.
-    this.#rows.push({ ...(this.#rows.at(-1) ?? beforeTheStart), inFlight: 0, p95Ms: null })
+    this.#rows.push({
+      ...(this.#rows.at(-1) ?? beforeTheStart),
+      inFlight: 0,
+      p95Ms: null,
+    })
     if (this.#rows.length > slicesOfDay + 1) this.#rows.shift()
     this.#last = number
   }
@@ -141,7 +169,8 @@ export class History implements Listener {
     const last = Math.floor(this.#last / slices)
     const first = Math.max(0, last - wanted + 1)
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
-    const valuesOf = (column: Column) => numbers.map((number) => this.#valueOf(column, number, slices))
+    const valuesOf = (column: Column) =>
+      numbers.map((number) => this.#valueOf(column, number, slices))
     const values = Object.fromEntries(columns.map((column) => [column, valuesOf(column)]))
     return { slotMs: slices * sliceMs, slots, last, values: values as Slots['values'] }
   }
@@ -151,7 +180,10 @@ export class History implements Listener {
     const end = Math.min(before + slices, this.#last)
     if (column === 'p95Ms') return this.#at(end).p95Ms
     if (column !== 'inFlight') return this.#between(column, before, end)
-    const inSlices = Array.from({ length: end - before }, (_, index) => this.#at(end - index).inFlight)
+    const inSlices = Array.from(
+      { length: end - before },
+      (_, index) => this.#at(end - index).inFlight,
+    )
     return Math.max(...inSlices)
   }
 
@@ -174,7 +206,9 @@ export class History implements Listener {
     return {
       p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
       seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
-      requestsPerSecond: Number(((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1)),
+      requestsPerSecond: Number(
+        ((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1),
+      ),
     }
   }
 
@@ -185,7 +219,10 @@ export class History implements Listener {
       const { count, failed, notSent } = calls
       const asked = count + notSent
       return {
-        ...{ traffic, seconds, notSent, lastError: recent.lastError },
+        traffic,
+        seconds,
+        notSent,
+        lastError: recent.lastError,
         callsPerSecond: Number((count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
         failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
@@ -203,7 +240,10 @@ export class History implements Listener {
 
   get savings(): Health['savings'] {
     return {
-      forMs: Math.min(slicesOfDay * sliceMs, Math.round(this.#clock.steadyMs() - this.#startedMs)),
+      forMs: Math.min(
+        slicesOfDay * sliceMs,
+        Math.round(this.#clock.steadyMs() - this.#startedMs),
+      ),
       quotes: this.total('quotes'),
       callsSaved: this.total('saved'),
       expiredOrdersStopped: this.total('expired'),
@@ -231,7 +271,10 @@ class Tally {
   notSent = 0
   slowest: SlowRequest | undefined
   /** In microseconds, to a tenth of each: any traffic takes 3 KB. */
-  readonly #durations: RecordableHistogram = createHistogram({ figures: 1, highest: longestUs })
+  readonly #durations: RecordableHistogram = createHistogram({
+    figures: 1,
+    highest: longestUs,
+  })
 
   constructor(slice: number) {
     this.slice = slice
@@ -242,11 +285,14 @@ class Tally {
   }
 
   add(durationMs: number): void {
-    this.#durations.record(Math.min(longestUs, Math.max(1, Math.round(durationMs * 1_000))))
+    this.#durations.record(
+      Math.min(longestUs, Math.max(1, Math.round(durationMs * 1_000))),
+    )
   }
 
   merge(other: Tally): void {
-    if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1)) this.slowest = other.slowest
+    if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1))
+      this.slowest = other.slowest
     this.failed += other.failed
     this.notSent += other.notSent
     this.#durations.add(other.#durations)

@@ -23,7 +23,8 @@ export function createLiveStream(shown: Shown, recent: Recent) {
   return { join, close, tick }
 
   function join(response: ServerResponse, level: Level): void {
-    if (viewers.size >= maxViewers) throw new Refused(503, 'Too many look at this console already.')
+    if (viewers.size >= maxViewers)
+      throw new Refused(503, 'Too many look at this console already.')
     if (viewers.size === 0) recent.watch(true)
     const hello = event('hello', shown.hello(level))
     const viewer: Viewer = { response, level, mark: recent.mark, ticksMissed: 0 }
@@ -54,7 +55,8 @@ export function createLiveStream(shown: Shown, recent: Recent) {
         continue
       }
       const key = JSON.stringify([level, viewer.mark])
-      const text = texts.get(key) ?? event('tick', shown.tick(level, recent.after(viewer.mark)))
+      const text =
+        texts.get(key) ?? event('tick', shown.tick(level, recent.after(viewer.mark)))
       texts.set(key, text)
       response.write(text)
       viewer.mark = mark

@@ -38,8 +38,12 @@ export function createOperationsApp(parts: OperationsParts) {
     const isReady = parts.isReady()
     response.status(isReady ? 200 : 503).json(readiness(isReady, isDegraded(parts)))
   })
-  get('/metrics', async (response) => response.type(metrics.contentType).send(await metricsPage()))
-  get('/openapi.json', async (response) => response.type('json').send(await consoleFile('openapi.json')))
+  get('/metrics', async (response) =>
+    response.type(metrics.contentType).send(await metricsPage()),
+  )
+  get('/openapi.json', async (response) =>
+    response.type('json').send(await consoleFile('openapi.json')),
+  )
 
   // All routes from here on refuse a Host that is not a name of this listener.
   app.use(access.refuseHost)
@@ -57,33 +61,50 @@ export function createOperationsApp(parts: OperationsParts) {
     else live.join(response, level)
   })
   app.use('/actions', createActions(parts, access))
-  app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
-    const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
-    if (place !== undefined) return response.redirect(301, place)
-    const name = String(request.params.file ?? 'index.html')
-    const file = await consoleFile(name)
-    if (file === undefined) next()
-    else response.type(extname(name)).send(file)
-  })
+  app.get(
+    ['/', '/:file'],
+    async (request: Request, response: Response, next: NextFunction) => {
+      const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
+      if (place !== undefined) return response.redirect(301, place)
+      const name = String(request.params.file ?? 'index.html')
+      const file = await consoleFile(name)
+      if (file === undefined) next()
+      else response.type(extname(name)).send(file)
+    },
+  )
   app.use(() => {
     throw new Refused(
       404,
       'Here are the console at /, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
     )
   })
-  app.use((error: { status?: number }, _request: Request, response: Response, _next: NextFunction) => {
-    const { status = 500 } = error
-    // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
-    if (status === 401 && !response.headersSent) response.set('WWW-Authenticate', 'Bearer')
-    const failed = status >= 500 ? { error: 'The operations listener failed.' } : unreadable
-    if (response.headersSent) response.destroy()
-    else response.status(status).json(error instanceof Refused ? { error: error.message } : failed)
-  })
+  app.use(
+    (
+      error: { status?: number },
+      _request: Request,
+      response: Response,
+      _next: NextFunction,
+    ) => {
+      const { status = 500 } = error
+      // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
+      if (status === 401 && !response.headersSent)
+        response.set('WWW-Authenticate', 'Bearer')
+      const failed =
+        status >= 500 ? { error: 'The operations listener failed.' } : unreadable
+      if (response.headersSent) response.destroy()
+      else
+        response
+          .status(status)
+          .json(error instanceof Refused ? { error: error.message } : failed)
+    },
+  )
   return {
     listener(request: IncomingMessage, response: ServerResponse) {
       // Express comes to this without running any handler above, if it cannot parse the target. Its own answer would
       // be an HTML page.
-      app(request as Request, response as Response, () => answerJson(response, 400, unreadable))
+      app(request as Request, response as Response, () =>
+        answerJson(response, 400, unreadable),
+      )
     },
     /** Settles once the files that it serves were read. It never rejects. */
     filesRead: consoleFile('').catch(() => {}),

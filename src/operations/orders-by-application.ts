@@ -16,7 +16,12 @@ export class OrdersByApplication {
   readonly #minutes = new Map<number, ByApplication>()
 
   /** `lateMs`: null if its quote was not expired. `steadyMs`: now, by the steady clock. */
-  count(application: string, decision: FloatOrderDecision, lateMs: number | null, steadyMs: number): void {
+  count(
+    application: string,
+    decision: FloatOrderDecision,
+    lateMs: number | null,
+    steadyMs: number,
+  ): void {
     const minute = Math.floor(steadyMs / msPerMinute)
     const sums: ByApplication = this.#minutes.get(minute) ?? new Map()
     this.#minutes.set(minute, sums)
@@ -26,7 +31,8 @@ export class OrdersByApplication {
       expired: Number(decision === 'refused-expired'),
       unknown: Number(decision === 'refused-unknown'),
       reported: Number(decision === 'reported-expired'),
-      ...{ leastLateMs: lateMs, mostLateMs: lateMs },
+      leastLateMs: lateMs,
+      mostLateMs: lateMs,
     })
   }
 
@@ -46,14 +52,16 @@ export class OrdersByApplication {
   }
 
   #forgetBefore(minute: number): void {
-    for (const kept of this.#minutes.keys()) if (kept <= minute - windowMinutes) this.#minutes.delete(kept)
+    for (const kept of this.#minutes.keys())
+      if (kept <= minute - windowMinutes) this.#minutes.delete(kept)
   }
 }
 
 function add(to: ByApplication, application: string | null, one: Sums): void {
   const sum = to.get(application)
   if (sum === undefined) return void to.set(application, { ...one })
-  for (const name of ['orders', 'expired', 'unknown', 'reported'] as const) sum[name] += one[name]
+  for (const name of ['orders', 'expired', 'unknown', 'reported'] as const)
+    sum[name] += one[name]
   if (one.leastLateMs === null || one.mostLateMs === null) return
   sum.leastLateMs = Math.min(sum.leastLateMs ?? one.leastLateMs, one.leastLateMs)
   sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)

@@ -6,7 +6,9 @@ import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 
-type Failure = Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'> | number
+type Failure =
+  | Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'>
+  | number
 
 type Kind = Outage['what'] | 'clock-unknown'
 type Derived = 'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
@@ -15,17 +17,21 @@ type Derived = 'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'r
 export type Trouble = Omit<Outage, Derived> & { sinceMs?: number | undefined }
 
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
-const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> = {
-  upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
-  pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
-  slow: { concerned: 'none', section: 'quotegateproviderslow' },
-  store: { concerned: 'forwarded', section: 'quotegatestoredown' },
-  clock: { concerned: 'none', section: 'quotegateclockoffset' },
-  'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
-  'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
-  'client-ip-header': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
-  'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
-}
+const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> =
+  {
+    upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
+    pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
+    slow: { concerned: 'none', section: 'quotegateproviderslow' },
+    store: { concerned: 'forwarded', section: 'quotegatestoredown' },
+    clock: { concerned: 'none', section: 'quotegateclockoffset' },
+    'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
+    'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+    'client-ip-header': {
+      concerned: 'misplaced',
+      section: 'users-look-as-if-they-were-one',
+    },
+    'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
+  }
 export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
 /** A part that may be in trouble. */
@@ -69,7 +75,11 @@ export class Outages implements Listener {
 
   /** From now on these are looked at. */
   watch(subjects: readonly Subject[]): void {
-    this.#watched = subjects.map((subject) => ({ ...subject, sinceMs: 0, countBefore: 0 }))
+    this.#watched = subjects.map((subject) => ({
+      ...subject,
+      sinceMs: 0,
+      countBefore: 0,
+    }))
   }
 
   problemAnswered({ cause }: Problem): void {
@@ -102,7 +112,11 @@ export class Outages implements Listener {
     const count = one.count?.() ?? 0
     // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
     if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
-      this.#end(one, { ...one.outage, requests: count - one.countBefore }, trouble?.isSevere === true)
+      this.#end(
+        one,
+        { ...one.outage, requests: count - one.countBefore },
+        trouble?.isSevere === true,
+      )
       one.countBefore = count
     }
     if (trouble === undefined) {
@@ -113,7 +127,10 @@ export class Outages implements Listener {
     const { what, howMany, askedFor } = trouble
     if (known === undefined) one.sinceMs = performance.now()
     // One event has the number of now, so that many pairs which stop one after the other push no other events out.
-    else if (what === 'pairs' && (howMany !== known.howMany || askedFor !== known.askedFor))
+    else if (
+      what === 'pairs' &&
+      (howMany !== known.howMany || askedFor !== known.askedFor)
+    )
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
     const { sinceMs = one.sinceMs, ...said } = trouble
     one.sinceMs = Math.min(one.sinceMs, sinceMs)
@@ -129,21 +146,35 @@ export class Outages implements Listener {
     }
   }
 
-  #say({ name }: Watched, { isSevere, says, lastFailure }: Trouble, replaces?: number): number {
-    const failure = lastFailure === undefined ? '' : `, the last failure was ${lastFailure}`
-    return this.#recent.addEvent(isSevere ? 'bad' : 'warn', `${name}: ${says}${failure}`, replaces)
+  #say(
+    { name }: Watched,
+    { isSevere, says, lastFailure }: Trouble,
+    replaces?: number,
+  ): number {
+    const failure =
+      lastFailure === undefined ? '' : `, the last failure was ${lastFailure}`
+    return this.#recent.addEvent(
+      isSevere ? 'bad' : 'warn',
+      `${name}: ${says}${failure}`,
+      replaces,
+    )
   }
 
   #end(one: Watched, outage: Outage, isWorse: boolean): void {
     const nowMs = performance.now()
     const { names: _areDetailsOfRequests, ...kept } = outage
-    this.past.push({ ...kept, since: this.#wallTime(one.sinceMs), until: this.#wallTime(nowMs) })
+    this.past.push({
+      ...kept,
+      since: this.#wallTime(one.sinceMs),
+      until: this.#wallTime(nowMs),
+    })
     if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
     one.numberEvent = undefined
     if (isWorse) return
     const { requests, concerned } = outage
-    const suffered = requests > 0 && concerned !== 'none' ? `, ${requests} ${concerned}` : ''
+    const suffered =
+      requests > 0 && concerned !== 'none' ? `, ${requests} ${concerned}` : ''
     const text = `${one.name}: over after ${durationText(nowMs - one.sinceMs)}${suffered}`
     this.#recent.addEvent('good', text)
   }
@@ -170,7 +201,9 @@ const failureWords: Readonly<Record<string, string>> = {
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
 export function failureText(failure: Failure, afterMs: number): string {
   const plain = String(failure).replaceAll('_', ' ')
-  const words = failureWords[failure] ?? plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
+  const words =
+    failureWords[failure] ??
+    plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
   return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
 }
 
@@ -182,7 +215,10 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
-export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
+export function runbookOf({
+  what,
+  offsetMs,
+}: Pick<Trouble, 'what' | 'offsetMs'>): string {
   const kind = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
   return `${runbookPageOf(homepage)}#${kinds[kind].section}`
 }

@@ -26,10 +26,15 @@ export interface OperationsParts {
   readonly config: {
     readonly production: boolean
     /** ADMIN_TOKEN; ADMIN_ALLOWED_HOSTS: names, lower case, without ports. */
-    readonly admin: { readonly token: string | undefined; readonly allowedHosts: readonly string[] }
+    readonly admin: {
+      readonly token: string | undefined
+      readonly allowedHosts: readonly string[]
+    }
     readonly client: { readonly ipHeader: string; readonly trustProxy: readonly string[] }
     readonly upstream: Counted<'connections' | 'queue'>
-    readonly upstreams: Readonly<Record<UpstreamName, { readonly baseUrl: string | undefined }>>
+    readonly upstreams: Readonly<
+      Record<UpstreamName, { readonly baseUrl: string | undefined }>
+    >
   }
   readonly clock: Clock
   /** What listens to events for the console. */
@@ -60,7 +65,10 @@ export interface OperationsParts {
     readonly stream: { readonly facts: StreamFacts } | undefined
   }
   readonly sharedStore:
-    | { readonly up: boolean; readonly outage: { sinceMs: number; reason: string } | undefined }
+    | {
+        readonly up: boolean
+        readonly outage: { sinceMs: number; reason: string } | undefined
+      }
     | undefined
   readonly sandbox: { faults(next?: object): object } | undefined
   /** The settings in effect, secrets masked. */

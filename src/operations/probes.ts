@@ -4,7 +4,10 @@ import type { OperationsParts } from './parts.ts'
 export const healthy = { status: 'ok' }
 
 /** Whether this replica works on its own: the store is down, or the journal in it is not used. */
-export const isDegraded = ({ sharedStore, journals }: Pick<OperationsParts, 'sharedStore' | 'journals'>) =>
+export const isDegraded = ({
+  sharedStore,
+  journals,
+}: Pick<OperationsParts, 'sharedStore' | 'journals'>) =>
   sharedStore?.up === false || journals.stream?.facts.awaySinceMs !== undefined
 
 export const readiness = (isReady: boolean, degraded: boolean) => ({
@@ -17,11 +20,18 @@ export const answerStarting: RequestListener = ({ method = '', url = '' }, respo
   const path = ['GET', 'HEAD'].includes(method) ? url.split('?')[0] : undefined
   if (path === '/healthz') answerJson(response, 200, healthy)
   else if (path === '/readyz') answerJson(response, 503, readiness(false, false))
-  else answerJson(response, 503, { error: 'This gateway starts: only /healthz and /readyz answer.' })
+  else
+    answerJson(response, 503, {
+      error: 'This gateway starts: only /healthz and /readyz answer.',
+    })
 }
 
 /** Where no Express app answers. */
-export function answerJson(response: ServerResponse, status: number, content: object): void {
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  content: object,
+): void {
   const body = JSON.stringify(content)
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',

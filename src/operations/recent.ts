@@ -91,7 +91,11 @@ export class Recent implements Listener {
     else this.refusedTotal += 1
     const reason = lateMs === null ? 'unknown' : 'expired'
     const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
-    putFirst(this.refusals, { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) }, maxRefusals)
+    putFirst(
+      this.refusals,
+      { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) },
+      maxRefusals,
+    )
   }
 
   #numbered(): { number: number; at: number } {
@@ -157,13 +161,24 @@ function seenRequest(exchange: Exchange, status: number, durationMs: number): De
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
   return {
-    ...{ status, durationMs: roundedMs(durationMs), method: request.method ?? '', route: area },
+    status,
+    durationMs: roundedMs(durationMs),
+    method: request.method ?? '',
+    route: area,
     path: short(shownTarget(reading) ?? ''),
     source: sourceOf(exchange, status),
-    notSent: problem === 'breaker-open' ? 'breaker' : problem === 'saturated' ? 'saturated' : null,
-    cacheStatus: outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : null,
-    ...{ queueMs: roundedOrNull(queueMs), upstreamMs: roundedOrNull(upstreamMs) },
-    ...{ transferMs: roundedOrNull(transferMs), ownMs: roundedOrNull(ownMs) },
+    notSent:
+      problem === 'breaker-open'
+        ? 'breaker'
+        : problem === 'saturated'
+          ? 'saturated'
+          : null,
+    cacheStatus:
+      outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : null,
+    queueMs: roundedOrNull(queueMs),
+    upstreamMs: roundedOrNull(upstreamMs),
+    transferMs: roundedOrNull(transferMs),
+    ownMs: roundedOrNull(ownMs),
     requestId: exchange.id,
     // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
     client: maskedAddress(client?.address ?? request.socket.remoteAddress),
@@ -187,16 +202,28 @@ export function shownOrder(order: Seen<'orderDecided'>[2]) {
   const { asked, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
   const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({
-    ...{ id: one.id, amount: short(one.fromValue), toAmount: short(one.toValue) },
-    ...{ lateMs: Math.round(-leftMs), isOwn, decided: one === quote },
+    id: one.id,
+    amount: short(one.fromValue),
+    toAmount: short(one.toValue),
+    lateMs: Math.round(-leftMs),
+    isOwn,
+    decided: one === quote,
   }))
-  quotes.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
+  quotes.sort(
+    (left, right) =>
+      Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs,
+  )
   return {
     rule: verdict.rule,
     why,
     pair: short(quote?.pairId ?? pair),
     amount: short(fromAmount?.text ?? ''),
-    toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
+    toAmount:
+      toAmount === undefined
+        ? null
+        : toAmount === 'unreadable'
+          ? toAmount
+          : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
     application: asked.application,
     quoteId: quote?.id ?? null,

@@ -25,7 +25,9 @@ export function startRecorder(parts: OperationsParts, live: LiveStream): () => v
   function noteFaults(): void {
     const before = faults
     faults = { ...sandbox?.faults() }
-    const changed = Object.keys(faults).filter((name) => String(faults[name]) !== String(before[name]))
+    const changed = Object.keys(faults).filter(
+      (name) => String(faults[name]) !== String(before[name]),
+    )
     const texts = changed.map((name) => `${name} ${before[name]} to ${faults[name]}`)
     if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
   }
@@ -43,7 +45,8 @@ function countsOf({ metrics, upstreams, exchanges }: OperationsParts): Counts {
     refused: orders['refused-expired'] + orders['refused-unknown'],
     expired: orders['refused-expired'],
     orders: total(Object.values(orders)),
-    matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
+    matched:
+      orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
     unknown: orders['forwarded-unknown'],
     inFlight: exchanges.inFlight,
   }

@@ -15,7 +15,8 @@ const string = (meaning: string) => z.string().describe(meaning)
 const boolean = (meaning: string) => z.boolean().describe(meaning)
 const object = <Shape extends z.ZodRawShape>(meaning: string, shape: Shape) =>
   z.object(shape).describe(meaning)
-const list = <Item extends z.ZodType>(meaning: string, item: Item) => z.array(item).describe(meaning)
+const list = <Item extends z.ZodType>(meaning: string, item: Item) =>
+  z.array(item).describe(meaning)
 const oneOf = <const Value extends string>(meaning: string, values: readonly Value[]) =>
   z.enum(values).describe(meaning)
 /** Members whose names say all. */
@@ -23,45 +24,81 @@ const each = <Of extends z.ZodType, Name extends string>(of: Of, ...names: Name[
   Object.fromEntries(names.map((name) => [name, of])) as Record<Name, Of>
 const at = number('Milliseconds since the epoch.')
 const clientStatus = number('0: the client left, or the answer broke off.')
-const counted = number('Counted up: a request id may be the client’s own, and come twice.')
+const counted = number(
+  'Counted up: a request id may be the client’s own, and come twice.',
+)
 const maskedAddress = string('The client’s address, masked.')
 
 const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
   seconds: number('How far the figures reach back: 50 to 60, or less after the start.'),
   callsPerSecond: z.number(),
-  failedShare: numberOrNull('Of all requests, those that were not sent included; null: there was none.'),
-  notSent: number('Requests that a breaker refused, or that no connection became free for.'),
+  failedShare: numberOrNull(
+    'Of all requests, those that were not sent included; null: there was none.',
+  ),
+  notSent: number(
+    'Requests that a breaker refused, or that no connection became free for.',
+  ),
   ...each(orNull, 'p50Ms', 'p95Ms'),
-  lastError: z.object({ what: string('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
+  lastError: z
+    .object({ what: string('Such as `503` or `timeout after 10 s`.'), at })
+    .nullable(),
 })
 
 export const outage = z.object({
   id: z.number(),
   what: z.enum([
-    ...['upstream', 'pairs', 'slow', 'store', 'clock'],
-    ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
+    'upstream',
+    'pairs',
+    'slow',
+    'store',
+    'clock',
+    'trust-proxy',
+    'client-ip-header',
+    'unknown-orders',
   ] as const),
   name: string('Such as `swap quotes`.'),
   says: string('What is wrong with it, in words.'),
   isSevere: z.boolean(),
-  since: number('Milliseconds since the epoch: when its first failure ended, or it was first seen.'),
+  since: number(
+    'Milliseconds since the epoch: when its first failure ended, or it was first seen.',
+  ),
   until: numberOrNull('Null: it goes on.'),
-  requests: number('How many requests it has concerned since then; `concerned` says how.'),
+  requests: number(
+    'How many requests it has concerned since then; `concerned` says how.',
+  ),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
   runbook: string('The section of the runbook that says what to do.'),
   upstream: z.enum(upstreamNames).optional(),
-  traffic: oneOf('What has stopped.', ['connections', 'orders', 'rest', 'quotes']).optional(),
-  lastFailure: string('Such as `connection refused`, `503` or `timeout after 10 s`.').optional(),
-  retryInMs: number('Until a request may try; absent: one is trying, or nothing is tried.').optional(),
-  stillServed: list('What has succeeded since, and is not stopped.', z.string()).optional(),
-  howMany: number('Pairs that fail, or peers whose client-address header is not read.').optional(),
+  traffic: oneOf('What has stopped.', [
+    'connections',
+    'orders',
+    'rest',
+    'quotes',
+  ]).optional(),
+  lastFailure: string(
+    'Such as `connection refused`, `503` or `timeout after 10 s`.',
+  ).optional(),
+  retryInMs: number(
+    'Until a request may try; absent: one is trying, or nothing is tried.',
+  ).optional(),
+  stillServed: list(
+    'What has succeeded since, and is not stopped.',
+    z.string(),
+  ).optional(),
+  howMany: number(
+    'Pairs that fail, or peers whose client-address header is not read.',
+  ).optional(),
   names: list('20 of them at most; none without the ADMIN_TOKEN.', z.string()).optional(),
-  askedFor: number('Pairs asked for since the first failure, if no quote has succeeded.').optional(),
+  askedFor: number(
+    'Pairs asked for since the first failure, if no quote has succeeded.',
+  ).optional(),
   offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
   share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
   usualShare: number('The same over a day.').optional(),
-  p95Ms: number('Of a slow upstream: the p95 of its calls of the last ten minutes.').optional(),
+  p95Ms: number(
+    'Of a slow upstream: the p95 of its calls of the last ten minutes.',
+  ).optional(),
   usualP95Ms: number('The median of that figure over the last day.').optional(),
 })
 
@@ -76,19 +113,26 @@ const column = z.array(orNull)
 export const slots = z.object({
   slotMs: z.number(),
   slots: number('How many are kept.'),
-  last: number('Number of the last slot, which may still grow; from 0 at the start, one more a slot.'),
-  values: object('For each column a value a slot, the oldest first; null: nothing is known of it.', {
-    ...each(column, 'requests', 'quotes', 'hits'),
-    saved: column.describe('Quotes that took no call of their own.'),
-    errors: column.describe('Calls to upstreams that failed.'),
-    refused: column.describe('Float orders.'),
-    expired: column.describe('Of these, those for an expired quote.'),
-    orders: column.describe('Float orders.'),
-    matched: column.describe('Of these, those whose quote was found.'),
-    unknown: column.describe('Of these, those forwarded as unknown.'),
-    inFlight: column.describe('The most within the slot.'),
-    p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
-  }),
+  last: number(
+    'Number of the last slot, which may still grow; from 0 at the start, one more a slot.',
+  ),
+  values: object(
+    'For each column a value a slot, the oldest first; null: nothing is known of it.',
+    {
+      ...each(column, 'requests', 'quotes', 'hits'),
+      saved: column.describe('Quotes that took no call of their own.'),
+      errors: column.describe('Calls to upstreams that failed.'),
+      refused: column.describe('Float orders.'),
+      expired: column.describe('Of these, those for an expired quote.'),
+      orders: column.describe('Float orders.'),
+      matched: column.describe('Of these, those whose quote was found.'),
+      unknown: column.describe('Of these, those forwarded as unknown.'),
+      inFlight: column.describe('The most within the slot.'),
+      p95Ms: column.describe(
+        'Of answers to clients, over the minute that ends with the slot.',
+      ),
+    },
+  ),
 })
 
 const seenEvent = z.object({
@@ -96,29 +140,45 @@ const seenEvent = z.object({
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
-  replaces: number('The id of an earlier event that said the same of a moment before.').optional(),
+  replaces: number(
+    'The id of an earlier event that said the same of a moment before.',
+  ).optional(),
 })
 
-export const history = object('What was kept since the start, whether a console was open or not.', {
-  seconds: slots.describe('15 min by ten seconds.'),
-  minutes: slots.describe('24 h by the minute.'),
-  outages: list('The last 100 that are over, without names.', outage),
-  events: list('The last 200, the oldest first.', seenEvent),
-})
+export const history = object(
+  'What was kept since the start, whether a console was open or not.',
+  {
+    seconds: slots.describe('15 min by ten seconds.'),
+    minutes: slots.describe('24 h by the minute.'),
+    outages: list('The last 100 that are over, without names.', outage),
+    events: list('The last 200, the oldest first.', seenEvent),
+  },
+)
 
 const breaker = z.object({
-  name: oneOf('It stops, with connections, everything; else one kind.', ['connections', 'orders', 'rest']),
+  name: oneOf('It stops, with connections, everything; else one kind.', [
+    'connections',
+    'orders',
+    'rest',
+  ]),
   state: z.enum(['closed', 'open', 'half-open']),
-  retryAfterMs: number('How long until one request may try; 0 while the breaker is closed.'),
+  retryAfterMs: number(
+    'How long until one request may try; 0 while the breaker is closed.',
+  ),
 })
 
 const upstreamState = z.object({
   name: z.enum(upstreamNames),
   sandbox: z.boolean(),
   breakers: z.array(breaker),
-  openPairs: number('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
+  openPairs: number(
+    'Pairs whose quotes keep failing, so that only a try is sent now and then.',
+  ),
   ...each(count, 'inFlight', 'connectionsMost', 'queueMost'),
-  connections: object('Connections, and requests that wait for one.', each(count, 'busy', 'idle', 'waiting')),
+  connections: object(
+    'Connections, and requests that wait for one.',
+    each(count, 'busy', 'idle', 'waiting'),
+  ),
   traffic: list('Of the last minute, by kind of traffic.', shownCalls),
 })
 
@@ -126,7 +186,9 @@ const journal = {
   appended: number('Records since the start.'),
   waiting: number('Records that are not in it yet.'),
   skipped: number('What was read and is not a record, or is damaged.'),
-  awaySinceMs: numberOrNull('Since when it fails or hangs, by the clock; null: it does not.'),
+  awaySinceMs: numberOrNull(
+    'Since when it fails or hangs, by the clock; null: it does not.',
+  ),
 }
 
 const coolDowns = z.object({
@@ -154,11 +216,15 @@ export const refusal = z.object({
   client: maskedAddress,
   quoteId: z.string().nullable().describe('The quote that was too old.'),
   ...each(orNull, 'quoteAgeMs', 'expiredForMs'),
-  quotes: list('Five at most: the one that decided, then those that expired last.', consideredQuote),
+  quotes: list(
+    'Five at most: the one that decided, then those that expired last.',
+    consideredQuote,
+  ),
   quotesConsidered: count,
 })
 
-const reported = 'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'
+const reported =
+  'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'
 const ordersOfApplication = z.object({
   application: z.string().nullable().describe('null: all further applications.'),
   orders: count,
@@ -174,11 +240,16 @@ export const seenRequest = z.object({
   ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application', 'why'),
   status: clientStatus,
   source: oneOf('Who caused the error.', ['provider', 'gateway', 'client']).nullable(),
-  notSent: oneOf('A breaker was open, or no connection was free.', ['breaker', 'saturated']).nullable(),
+  notSent: oneOf('A breaker was open, or no connection was free.', [
+    'breaker',
+    'saturated',
+  ]).nullable(),
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
   queueMs: numberOrNull('It waited for a connection.'),
-  upstreamMs: numberOrNull('From the sending to the head of the answer, or else to its failure or end.'),
+  upstreamMs: numberOrNull(
+    'From the sending to the head of the answer, or else to its failure or end.',
+  ),
   transferMs: numberOrNull('From the head to the last byte of the answer.'),
   ownMs: numberOrNull('All else; null: it waited for the call of another request.'),
   client: maskedAddress,
@@ -191,7 +262,9 @@ export const health = z.object({
   now: at,
   uptimeMs: z.number(),
   ready: z.boolean(),
-  degraded: boolean('Whether the shared store or its journal cannot be used; no request fails for it.'),
+  degraded: boolean(
+    'Whether the shared store or its journal cannot be used; no request fails for it.',
+  ),
   upstreams: z.array(upstreamState),
   savings,
   clock: object('The provider’s clock less this one, and its bounds.', {
@@ -230,9 +303,16 @@ export const health = z.object({
   }).nullable(),
 })
 
-const access = oneOf('reading: read-only, and without request details.', ['full', 'reading'])
+const access = oneOf('reading: read-only, and without request details.', [
+  'full',
+  'reading',
+])
 const setting = z.object(each(z.string(), 'name', 'value', 'source'))
-const coolDown = z.object({ application: z.string(), address: string('Masked.'), leftMs: z.number() })
+const coolDown = z.object({
+  application: z.string(),
+  address: string('Masked.'),
+  leftMs: z.number(),
+})
 const refusedByApplication = list(
   'Of the last hour: at most 20 that had orders refused or reported, and the others in one. Empty without full rights.',
   ordersOfApplication,
@@ -243,22 +323,36 @@ export const status = object('How the gateway is, for machines. Members may be a
   outages: list('What is wrong now.', outage),
   coolDowns: coolDowns
     .extend({ shown: list('At most 20 of them.', coolDown) })
-    .describe('Whom the provider answered with 429: not asked for quotes until its Retry-After is over.'),
+    .describe(
+      'Whom the provider answered with 429: not asked for quotes until its Retry-After is over.',
+    ),
   access,
   ordersRefused: count,
   ordersReported: number(reported),
-  lastRefusals: list('The last 50, newest first. Without full rights they have no data of clients.', refusal),
+  lastRefusals: list(
+    'The last 50, newest first. Without full rights they have no data of clients.',
+    refusal,
+  ),
   refusedByApplication,
-  lastFailures: list('The last 50 failed requests, newest first. Empty without full rights.', seenRequest),
+  lastFailures: list(
+    'The last 50 failed requests, newest first. Empty without full rights.',
+    seenRequest,
+  ),
   untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
-  otherHeaderPeers: z.object({ count, peers: z.array(z.string()), headers: z.array(z.string()) }),
+  otherHeaderPeers: z.object({
+    count,
+    peers: z.array(z.string()),
+    headers: z.array(z.string()),
+  }),
   settings: list('The settings in effect, secrets masked.', setting),
 })
 
 const shownQuote = z.object({
   ...each(z.string(), 'id', 'pair', 'amount', 'toAmount', 'toAsset'),
   ...each(z.number(), 'hits', 'leftMs', 'lifeMs'),
-  drift: numberOrNull('From the previous quote of the same key, as a share of its price.'),
+  drift: numberOrNull(
+    'From the previous quote of the same key, as a share of its price.',
+  ),
 })
 
 /** In each event of /stream. */
@@ -286,7 +380,11 @@ export const hello = z.object({
   failures: status.shape.lastFailures,
   refusals: status.shape.lastRefusals,
   faults: z.record(z.string(), z.unknown()).nullable().describe('Of the sandbox.'),
-  traffic: z.object({ url: z.string().nullable(), clientIpHeader: z.string(), loopbackTrusted: z.boolean() }),
+  traffic: z.object({
+    url: z.string().nullable(),
+    clientIpHeader: z.string(),
+    loopbackTrusted: z.boolean(),
+  }),
 })
 
 /** Once a second from then on: what is new. */

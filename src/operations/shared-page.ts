@@ -15,7 +15,9 @@ export interface TimedPage {
  * Renders a page once for all that wait for it, and not again within five times as long as that took, however often it is
  * asked for. No client gets a page whose rendering began before it was asked for.
  */
-export function createSharedPage(render: () => Promise<TimedPage>): () => Promise<Buffer> {
+export function createSharedPage(
+  render: () => Promise<TimedPage>,
+): () => Promise<Buffer> {
   let next: Promise<Buffer> | undefined
   /** Settles once the last rendering is over, and has rested. */
   let rested: Promise<unknown> = Promise.resolve()

@@ -7,7 +7,15 @@ import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import { isDegraded } from './probes.ts'
-import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
+import type {
+  Health,
+  Hello,
+  Outage,
+  Refusal,
+  ShownHistory,
+  Status,
+  Tick,
+} from './schemas.ts'
 import { trafficOf } from './try-it.ts'
 
 type UpstreamState = Health['upstreams'][number]
@@ -22,8 +30,19 @@ export type Shown = ReturnType<typeof createShown>
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
 export function createShown(parts: OperationsParts) {
   const { version, config, clock, history, recent, addressNotes, clockDifference } = parts
-  const { sharedStore, cache, ledger, exchanges, journals, outages, providerLimit, sandbox } = parts
-  const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
+  const {
+    sharedStore,
+    cache,
+    ledger,
+    exchanges,
+    journals,
+    outages,
+    providerLimit,
+    sandbox,
+  } = parts
+  const upstreams = Object.values(parts.upstreams).filter(
+    (upstream) => upstream !== undefined,
+  )
   const startedAtMs = performance.now()
 
   return { status, history: shownHistory, hello, tick }
@@ -32,7 +51,9 @@ export function createShown(parts: OperationsParts) {
     const { newestMs, bounds, saysNoTime } = clockDifference
     const { slowest } = history
     const coolDowns = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
-    const baseUrls = Object.values(config.upstreams).map(({ baseUrl }) => baseUrl ?? 'sandbox')
+    const baseUrls = Object.values(config.upstreams).map(
+      ({ baseUrl }) => baseUrl ?? 'sandbox',
+    )
     return {
       version,
       mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
@@ -42,7 +63,13 @@ export function createShown(parts: OperationsParts) {
       degraded: isDegraded(parts),
       upstreams: upstreams.map(stateOf),
       savings: history.savings,
-      clock: { estimateMs: newestMs, lowMs: null, highMs: null, ...bounds, unknown: saysNoTime },
+      clock: {
+        estimateMs: newestMs,
+        lowMs: null,
+        highMs: null,
+        ...bounds,
+        unknown: saysNoTime,
+      },
       store: { kind: sharedStore ? 'valkey' : 'memory', up: sharedStore?.up ?? true },
       cache: { entries: cache.entries, bytes: cache.bytes },
       ledger: { entries: ledger.size },
@@ -50,14 +77,19 @@ export function createShown(parts: OperationsParts) {
       coolDowns: { clients: coolDowns.length, longestLeftMs: Math.max(0, ...coolDowns) },
       inFlight: exchanges.inFlight,
       // A client may have chosen both ids.
-      slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '', traceId: null },
+      slowest:
+        level === 'full' || slowest === null
+          ? slowest
+          : { ...slowest, requestId: '', traceId: null },
     }
   }
 
   function stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
     const { busy, idle, lanes } = connections
     const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
-      ...{ name, state, retryAfterMs: Math.round(retryAfterMs) },
+      name,
+      state,
+      retryAfterMs: Math.round(retryAfterMs),
     }))
     return {
       name,
@@ -77,7 +109,8 @@ export function createShown(parts: OperationsParts) {
     const isFull = level === 'full'
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
     const shownPeers = (peers: ReadonlyMap<string, string>) => ({
-      ...{ count: peers.size, peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)) },
+      count: peers.size,
+      peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)),
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
     const health = healthOf(level)
@@ -100,7 +133,11 @@ export function createShown(parts: OperationsParts) {
       },
       untrustedPeers: shownPeers(untrusted),
       otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
-      settings: parts.settings.map(({ name, value, source }) => ({ name, value, source })),
+      settings: parts.settings.map(({ name, value, source }) => ({
+        name,
+        value,
+        source,
+      })),
     }
   }
 
@@ -125,7 +162,10 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
+  function tick(
+    level: Level,
+    passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>,
+  ): Tick {
     return {
       ...frameOf(level),
       ...passed,
@@ -143,7 +183,8 @@ export function createShown(parts: OperationsParts) {
       health: healthOf(level),
       quotes: quotes.map(({ id, pair, ...quote }) => ({
         ...quote,
-        ...{ id: level === 'full' ? id : '', pair: cutText(pair, maxPairLength) },
+        id: level === 'full' ? id : '',
+        pair: cutText(pair, maxPairLength),
       })),
       outages: outagesOf(level),
       recent: history.recent,
@@ -156,12 +197,18 @@ export function createShown(parts: OperationsParts) {
   /** The pairs that fail and the peers that are not trusted are details of requests. */
   function outagesOf(level: Level): Outage[] {
     const { current } = outages
-    return level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] }))
+    return level === 'full'
+      ? current
+      : current.map((outage) => ({ ...outage, names: [] }))
   }
 }
 
-function journalNow<Facts extends JournalFacts>(journal: { readonly facts: Facts } | undefined) {
-  return journal ? { ...journal.facts, awaySinceMs: journal.facts.awaySinceMs ?? null } : null
+function journalNow<Facts extends JournalFacts>(
+  journal: { readonly facts: Facts } | undefined,
+) {
+  return journal
+    ? { ...journal.facts, awaySinceMs: journal.facts.awaySinceMs ?? null }
+    : null
 }
 
 function ofRequests<One>(level: Level, list: One[]): One[] {
@@ -173,7 +220,14 @@ function shownRefusals(refusals: Refusal[], level: Level): Refusal[] {
   if (level === 'full') return refusals
   return refusals.map((refusal) => ({
     ...refusal,
-    ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
-    ...{ quoteId: null, quotes: [], requestId: '' },
+    pair: '',
+    amount: '',
+    toAmount: null,
+    quoteIds: [],
+    application: '',
+    client: '',
+    quoteId: null,
+    quotes: [],
+    requestId: '',
   }))
 }

@@ -17,14 +17,17 @@ const maxClockOffsetMs = 2_000
 export function troublesOf(parts: OperationsParts): Subject[] {
   const { config, clockDifference, metrics, addressNotes, outages, history } = parts
   const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
-  const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
+  const upstreams = Object.values(parts.upstreams).filter(
+    (upstream) => upstream !== undefined,
+  )
 
   /** Only what has succeeded since the first failure, and is not stopped. */
   function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
     return upstreams.flatMap(({ name, breakers }) => {
       const succeeded = breakers.servedSince(sinceMs)
       if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
-      const cached = history.hitAfterMs >= sinceMs ? ['cached quotes until they expire'] : []
+      const cached =
+        history.hitAfterMs >= sinceMs ? ['cached quotes until they expire'] : []
       return [
         ...(succeeded.includes('quotes') ? [quotes] : cached),
         ...(succeeded.includes('orders') ? ['orders'] : []),
@@ -33,14 +36,22 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     })
   }
 
-  const ofBreaker = (upstream: Upstream, name: BreakerName, breaker: Breaker): Subject => ({
+  const ofBreaker = (
+    upstream: Upstream,
+    name: BreakerName,
+    breaker: Breaker,
+  ): Subject => ({
     name: `${upstream.name} ${name}`,
     count: () => outages.refusals(upstream.name, name),
     trouble() {
       const { state, failingSinceMs } = breaker
       if (state === 'closed') return undefined
       return {
-        ...{ what: 'upstream', says: 'stopped', isSevere: true, upstream: upstream.name, traffic: name },
+        what: 'upstream',
+        says: 'stopped',
+        isSevere: true,
+        upstream: upstream.name,
+        traffic: name,
         sinceMs: failingSinceMs,
         lastFailure: lastFailureOf(upstream, name),
         retryInMs: retryInMsOf(breaker),
@@ -56,20 +67,27 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       const outage = upstream.breakers.quotesOutage()
       if (outage === undefined) return undefined
       const { stopped, sinceMs, askedFor } = outage
-      const trials = upstream.breakers.pairs.flatMap(([, breaker]) => retryInMsOf(breaker) ?? [])
+      const trials = upstream.breakers.pairs.flatMap(
+        ([, breaker]) => retryInMsOf(breaker) ?? [],
+      )
       const names = stopped.map(({ pair }) => pair).sort()
       const howMany = stopped.length
       const says = askedFor
         ? `all that were asked for fail (${pairsText(howMany, askedFor)})`
         : `${many(howMany, 'pair')} stopped`
       return {
-        ...{ what: 'pairs', says, isSevere: askedFor !== undefined },
-        ...{ upstream: upstream.name, traffic: 'quotes' },
+        what: 'pairs',
+        says,
+        isSevere: askedFor !== undefined,
+        upstream: upstream.name,
+        traffic: 'quotes',
         sinceMs,
         lastFailure: lastFailureOf(upstream, 'quotes'),
         retryInMs: trials.length === 0 ? undefined : Math.min(...trials),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
-        ...{ names: names.slice(0, maxNames), howMany, askedFor },
+        names: names.slice(0, maxNames),
+        howMany,
+        askedFor,
       }
     },
   })
@@ -90,7 +108,11 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        if (outage === undefined && parts.journals.stream?.facts.awaySinceMs === undefined) return undefined
+        if (
+          outage === undefined &&
+          parts.journals.stream?.facts.awaySinceMs === undefined
+        )
+          return undefined
         const { sinceMs, reason: lastFailure } = outage ?? {}
         const stillServed = ['everything, out of the memory of this replica alone']
         const how = outage
@@ -104,7 +126,8 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       name: "provider's clock",
       trouble() {
         const { saysNoTime, leastMs } = clockDifference
-        const unknown = 'unknown without a Date that can be read, so quotes expire by our own clock'
+        const unknown =
+          'unknown without a Date that can be read, so quotes expire by our own clock'
         if (saysNoTime) return { what: 'clock', says: unknown, isSevere: false }
         const offMs = Math.abs(leastMs)
         if (offMs <= maxClockOffsetMs) return undefined
@@ -142,12 +165,18 @@ export function troublesOf(parts: OperationsParts): Subject[] {
 
   const ofUpstreams = upstreams.flatMap((upstream) => {
     const breakers = Object.entries(upstream.breakers.states) as [BreakerName, Breaker][]
-    return [...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)), ofPairs(upstream)]
+    return [
+      ...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)),
+      ofPairs(upstream),
+    ]
   })
   return [...ofUpstreams, ...upstreams.map(ofSlowness), ...general]
 }
 
-function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
+function lastFailureOf(
+  { lastFailures }: Upstream,
+  what: BreakerName | 'quotes',
+): string | undefined {
   const last = lastFailures[what]
   return last && failureText(last.failure, last.afterMs)
 }
@@ -155,14 +184,19 @@ function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes')
 /** Undefined: it is closed, or a request tries. Half-open without one: the client of the last one left. */
 function retryInMsOf(breaker: Breaker): number | undefined {
   const isTried = breaker.state === 'half-open' && !breaker.admits()
-  return breaker.state === 'closed' || isTried ? undefined : Math.round(breaker.retryAfterMs)
+  return breaker.state === 'closed' || isTried
+    ? undefined
+    : Math.round(breaker.retryAfterMs)
 }
 
-const many = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
+const many = (number: number, what: string) =>
+  `${number} ${what}${number === 1 ? '' : 's'}`
 
 /** Undefined: there are none. */
 function named(peers: ReadonlyMap<string, string>) {
-  return peers.size === 0 ? undefined : { names: [...peers.keys()].slice(0, maxNames), howMany: peers.size }
+  return peers.size === 0
+    ? undefined
+    : { names: [...peers.keys()].slice(0, maxNames), howMany: peers.size }
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
@@ -171,7 +205,8 @@ function unknownOrders(history: History): Trouble | undefined {
   if (recent <= unknownShare.minOrders) return undefined
   const share = recent / history.total('orders', slicesOfHalfAnHour)
   const usualShare = history.total('unknown') / history.total('orders')
-  const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
+  const isUnusual =
+    share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
   const [now, usually] = [share, usualShare].map((one) => `${Math.round(one * 100)}%`)
   const says = `${now} of the float orders of the last 30 min were forwarded as unknown, usually ${usually}`
@@ -189,6 +224,9 @@ export function slowness(p95s: readonly (number | null)[]) {
   if (p95Ms < slow.moreMs || !isOldEnough) return undefined
   const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
   const usualP95Ms = known[Math.floor(known.length / 2)] ?? 0
-  const isSlow = p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
-  return isSlow ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) } : undefined
+  const isSlow =
+    p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
+  return isSlow
+    ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) }
+    : undefined
 }

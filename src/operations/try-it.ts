@@ -1,7 +1,16 @@
 import { once } from 'node:events'
-import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
+import {
+  request as httpRequest,
+  type IncomingMessage,
+  validateHeaderValue,
+} from 'node:http'
 import { isIP } from 'node:net'
-import { blocksHold, formatForwarded, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import {
+  blocksHold,
+  formatForwarded,
+  namedBlocks,
+  parseAddressBlock,
+} from '../http/ip-address.ts'
 import { Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import type { Hello } from './schemas.ts'
@@ -24,10 +33,15 @@ const timeoutMs = 40_000
 const badTrial = (message: string) => new Refused(400, message)
 
 /** Where trials go, and whether their client address is believed there: they come from the address that they go to. */
-export function trafficOf({ config, trafficUrl }: Pick<OperationsParts, 'config' | 'trafficUrl'>): Traffic {
+export function trafficOf({
+  config,
+  trafficUrl,
+}: Pick<OperationsParts, 'config' | 'trafficUrl'>): Traffic {
   const { ipHeader: clientIpHeader, trustProxy } = config.client
   const url = trafficUrl() ?? null
-  const trusted = trustProxy.flatMap((entry) => namedBlocks.get(entry.toLowerCase()) ?? entry)
+  const trusted = trustProxy.flatMap(
+    (entry) => namedBlocks.get(entry.toLowerCase()) ?? entry,
+  )
   const blocks = trusted.map(parseAddressBlock).filter((block) => 'prefix' in block)
   const ownAddress = url === null ? '' : new URL(url).hostname.replace(/[[\]]/g, '')
   return { url, clientIpHeader, loopbackTrusted: blocksHold(blocks, ownAddress) }
@@ -54,7 +68,10 @@ export async function tryIt(trial: Trial, { url, ...traffic }: Traffic) {
   }
 }
 
-function readTrial(trial: Trial, { clientIpHeader, loopbackTrusted }: Omit<Traffic, 'url'>): TrialRequest {
+function readTrial(
+  trial: Trial,
+  { clientIpHeader, loopbackTrusted }: Omit<Traffic, 'url'>,
+): TrialRequest {
   const headers: [string, string][] = []
   const application = text(trial.application)
   try {
@@ -67,10 +84,15 @@ function readTrial(trial: Trial, { clientIpHeader, loopbackTrusted }: Omit<Traff
   if (client !== '') {
     // It would be counted as a proxy that is missing in TRUST_PROXY.
     if (!loopbackTrusted)
-      throw badTrial('Without TRUST_PROXY=loopback the gateway ignores a client address from here.')
-    if (isIP(client) === 0 || client.includes('%')) throw badTrial('The client address is not an IP address.')
+      throw badTrial(
+        'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',
+      )
+    if (isIP(client) === 0 || client.includes('%'))
+      throw badTrial('The client address is not an IP address.')
     const isForwarded = clientIpHeader === 'forwarded'
-    headers.push(isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client])
+    headers.push(
+      isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client],
+    )
   }
   if (trial.kind === 'order') {
     headers.push(['Content-Type', 'application/json'])
@@ -79,7 +101,8 @@ function readTrial(trial: Trial, { clientIpHeader, loopbackTrusted }: Omit<Traff
   if (trial.kind !== 'quote') throw badTrial('A trial is a quote or an order.')
   const pair = encodeURIComponent(text(trial.pair))
   const amount = encodeURIComponent(text(trial.amount))
-  if (pair === '' || pair === '.' || pair === '..') throw badTrial('A quote needs a pair.')
+  if (pair === '' || pair === '.' || pair === '..')
+    throw badTrial('A quote needs a pair.')
   return { target: `/v3/pairs/${pair}/quotes?amount=${amount}`, headers }
 }
 
@@ -94,7 +117,8 @@ async function send(url: string, { target, headers, body }: TrialRequest) {
   sent.on('error', () => {})
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
-  for await (const chunk of answer.setEncoding('utf8')) if (text.length < maxAnswerLength) text += chunk
+  for await (const chunk of answer.setEncoding('utf8'))
+    if (text.length < maxAnswerLength) text += chunk
   return { answer, body: text }
 }
 

@@ -19,12 +19,18 @@ const doubtful = 1e-12
 const maxExactLength = 15
 
 /** A comparison with an amount in an order. What does not change from quote to quote is computed once. */
-export function createAmountMatcher({ canonical, isNumber }: AmountClaim): (decimal: string) => boolean {
+export function createAmountMatcher({
+  canonical,
+  isNumber,
+}: AmountClaim): (decimal: string) => boolean {
   const isOfDouble =
-    canonical.length <= maxExactLength || parseDecimal(String(Number(canonical))) === canonical
+    canonical.length <= maxExactLength ||
+    parseDecimal(String(Number(canonical))) === canonical
   // A number with more digits than its double needs means these digits.
   const double = isNumber && isOfDouble ? Number(canonical) : Number.NaN
-  return (decimal) => decimal === canonical || (decimal.length > maxExactLength && Number(decimal) === double)
+  return (decimal) =>
+    decimal === canonical ||
+    (decimal.length > maxExactLength && Number(decimal) === double)
 }
 
 /** Undefined: the order states no amount that can be read. */
@@ -49,7 +55,8 @@ export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>) {
     /** The spelling that all decimals and numbers share which may be the stated one: the shortest of its double. */
     double: doubleText(canonical),
     /** The same decimal, or the same double. */
-    isExactly: ({ toValue, double }: Price) => Math.abs(double - stated) <= doubt && isExactly(toValue),
+    isExactly: ({ toValue, double }: Price) =>
+      Math.abs(double - stated) <= doubt && isExactly(toValue),
     /** Whether the price, rounded to the decimals stated, is the stated amount: it differs by less than one unit. */
     isRounded({ toValue, double }: Price) {
       const about = Math.abs(double - stated)
@@ -67,7 +74,8 @@ export function statedAmountOf({ toAmount }: Pick<OrderTerms, 'toAmount'>) {
 
 /** The shortest spelling of the amount's nearest double. */
 export function doubleText(canonical: string): string {
-  const isSpelledOut = canonical.length <= maxExactLength && !canonical.startsWith('0.000000')
+  const isSpelledOut =
+    canonical.length <= maxExactLength && !canonical.startsWith('0.000000')
   return isSpelledOut ? canonical : String(Number(canonical))
 }
 

@@ -2,14 +2,21 @@ import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import type { Price } from './amounts.ts'
 
-export function lastToEnd<Item extends Ending>(items: readonly Item[], now: Now): Item | undefined {
+export function lastToEnd<Item extends Ending>(
+  items: readonly Item[],
+  now: Now,
+): Item | undefined {
   let last: Item | undefined
   for (const item of items) last = later(last, item, now)
   return last
 }
 
 /** Of two that end at once the first. */
-export function later<Item extends Ending>(one: Item | undefined, other: Item, now: Now): Item {
+export function later<Item extends Ending>(
+  one: Item | undefined,
+  other: Item,
+  now: Now,
+): Item {
   if (one === undefined) return other
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
@@ -94,7 +101,9 @@ export class Entry implements NotedQuote, Price {
       this.expiresAtMs === quote.expiresAtMs &&
       this.partition === quote.partition &&
       this.toValue === quote.toValue &&
-      (this.cacheKey === quote.cacheKey || this.cacheKey === '' || quote.cacheKey === '') &&
+      (this.cacheKey === quote.cacheKey ||
+        this.cacheKey === '' ||
+        quote.cacheKey === '') &&
       this.terms.are(quote, fold(quote.pairId))
     )
   }
@@ -108,7 +117,8 @@ export function fold(pair: string): string {
 /** FNV-1a over UTF-16 units. Different parts may have one hash, because what is found by it is compared. */
 export function hash(seed: number, text: string): number {
   let state = seed ^ 0x811c9dc5
-  for (let index = 0; index < text.length; index += 1) state = mix(state, text.charCodeAt(index))
+  for (let index = 0; index < text.length; index += 1)
+    state = mix(state, text.charCodeAt(index))
   return state
 }
 
@@ -132,7 +142,10 @@ export class Terms {
   /** What was shown last comes last. A list that is not changed: most have one quote, and room for no more. */
   shown: readonly Entry[] = []
 
-  constructor({ pairId, application, fromValue, requestedAmount }: NotedQuote, hash: number) {
+  constructor(
+    { pairId, application, fromValue, requestedAmount }: NotedQuote,
+    hash: number,
+  ) {
     this.pairId = pairId
     this.application = application
     this.fromValue = fromValue
@@ -164,7 +177,8 @@ export class Terms {
    */
   show(quote: Entry, now: Now): Entry | undefined {
     // Numbers first: a price is looked for among a thousand.
-    const isOfPrice = ({ double, toValue }: Entry) => double === quote.double && toValue === quote.toValue
+    const isOfPrice = ({ double, toValue }: Entry) =>
+      double === quote.double && toValue === quote.toValue
     const known = this.shown.findLast(isOfPrice)
     if (known === undefined) {
       const [first] = this.shown

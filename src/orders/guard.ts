@@ -14,13 +14,15 @@ const how = {
   id: 'The order names a quote.',
   exact: 'The order states the toAmount of a quote.',
   pays: 'A live quote gives at least what the order states.',
-  fallen: 'No live quote gives what the order states, and one that is over gave just that.',
+  fallen:
+    'No live quote gives what the order states, and one that is over gave just that.',
   any: 'The order has the pair and fromAmount of a live quote.',
   none: 'No live quote has the pair and fromAmount of the order.',
   unreadable:
     'The client received a quote that the gateway could not read, and the order may be for that quote.',
   'store-away': 'The shared store is down, and no quote of this replica decides.',
-  restored: 'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
+  restored:
+    'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
 } as const
 export type GuardRule = keyof typeof how
 export const guardRules = Object.keys(how) as GuardRule[]
@@ -87,12 +89,21 @@ export class FloatOrder {
   }
 
   #verdictAt(now: Now): Verdict {
-    const verdict = judge(this.terms, this.#stated, new Sight(this.#ledger, this.asked, now, true))
+    const verdict = judge(
+      this.terms,
+      this.#stated,
+      new Sight(this.#ledger, this.asked, now, true),
+    )
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
-    if (!this.asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
+    if (!this.asked.othersKnown && verdict.rule !== 'id')
+      return { state: 'unknown', rule: 'store-away' }
     if (!this.#ledger.doubtsRestored) return verdict
-    const certain = judge(this.terms, this.#stated, new Sight(this.#ledger, this.asked, now, false))
+    const certain = judge(
+      this.terms,
+      this.#stated,
+      new Sight(this.#ledger, this.asked, now, false),
+    )
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
@@ -125,7 +136,10 @@ export class FloatOrder {
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */
   get isInDoubt(): boolean {
-    return !this.asked.othersKnown || ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
+    return (
+      !this.asked.othersKnown ||
+      ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
+    )
   }
 
   /** The verdict in words. */
@@ -137,19 +151,40 @@ export class FloatOrder {
   }
 
   /** The quotes among which the guard decides, as of now: for people who ask why. */
-  considered(): { readonly quote: NotedQuote; readonly leftMs: number; readonly isOwn: boolean }[] {
+  considered(): {
+    readonly quote: NotedQuote
+    readonly leftMs: number
+    readonly isOwn: boolean
+  }[] {
     const now = this.#ledger.now()
-    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.asked, now))
+    const named = this.terms.quoteIds.flatMap(({ id }) =>
+      this.#ledger.named(id, this.asked, now),
+    )
     const found = this.#ledger.byTerms.find(this.terms, this.asked, this.#stated, now)
-    const matching = [found.exact, found.ownExact, found.own, ...found.terms.flatMap(({ shown }) => shown)]
-    const quotes = new Set(named.length > 0 || namesAnothers(this.terms) ? named : matching)
+    const matching = [
+      found.exact,
+      found.ownExact,
+      found.own,
+      ...found.terms.flatMap(({ shown }) => shown),
+    ]
+    const quotes = new Set(
+      named.length > 0 || namesAnothers(this.terms) ? named : matching,
+    )
     return [...quotes]
       .filter((quote) => quote !== undefined)
-      .map((quote) => ({ quote, leftMs: orderLeftMs(quote, now), isOwn: isOwn(quote, this.asked) }))
+      .map((quote) => ({
+        quote,
+        leftMs: orderLeftMs(quote, now),
+        isOwn: isOwn(quote, this.asked),
+      }))
   }
 }
 
-function judge(order: OrderTerms, stated: StatedAmount | undefined, sight: Sight): Verdict {
+function judge(
+  order: OrderTerms,
+  stated: StatedAmount | undefined,
+  sight: Sight,
+): Verdict {
   const { ledger, asked, now } = sight
   // 1. It names a quote.
   const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked, now))
@@ -158,7 +193,9 @@ function judge(order: OrderTerms, stated: StatedAmount | undefined, sight: Sight
   if (namesAnothers(order))
     return {
       state: 'unknown',
-      rule: sight.isOpen(ledger.byTerms.findUnreadable(order, asked)) ? 'unreadable' : 'id',
+      rule: sight.isOpen(ledger.byTerms.findUnreadable(order, asked))
+        ? 'unreadable'
+        : 'id',
     }
 
   const found = ledger.byTerms.find(order, asked, stated, now)
@@ -170,7 +207,8 @@ function judge(order: OrderTerms, stated: StatedAmount | undefined, sight: Sight
   if (exactOnes.length > 0) return sight.verdict('exact', exactOnes)
 
   // 3. A live quote pays it. An own one that ends last is named before all others, and then nothing more is looked at.
-  const pays = (quote: Entry) => stated === undefined || stated.isPaidBy(quote) || isRounded(quote, stated)
+  const pays = (quote: Entry) =>
+    stated === undefined || stated.isPaidBy(quote) || isRounded(quote, stated)
   const hasOwnLive = sight.isLive(own)
   const counts = (quote: Entry) => sight.counts(quote, 'doubtful')
   if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
@@ -186,10 +224,12 @@ function judge(order: OrderTerms, stated: StatedAmount | undefined, sight: Sight
         if (pays(quote)) paying.push(quote)
       } else if (counts(quote)) {
         past = later(past, quote, now)
-        if (stated && (stated.isExactly(quote) || isRounded(quote, stated))) stating.push(quote)
+        if (stated && (stated.isExactly(quote) || isRounded(quote, stated)))
+          stating.push(quote)
       }
     }
-  if (paying.length > 0) return sight.verdict('pays', hasOwnLive ? sight.withOwn(paying, () => true) : paying)
+  if (paying.length > 0)
+    return sight.verdict('pays', hasOwnLive ? sight.withOwn(paying, () => true) : paying)
   // 4. The price has fallen since.
   const fallen = stating.filter((quote) => sight.isRecent(quote))
   if (fallen.length > 0) {
@@ -287,6 +327,11 @@ class Sight {
     const quote = lastToEnd(own.length > 0 ? own : alike, this.now)
     if (quote === undefined) return { state: 'unknown', rule }
     if (live.length > 0) return { state: 'live', quote, rule }
-    return { state: 'expired', quote, rule, expiredForMs: Math.max(0, -orderLeftMs(quote, this.now)) }
+    return {
+      state: 'expired',
+      quote,
+      rule,
+      expiredForMs: Math.max(0, -orderLeftMs(quote, this.now)),
+    }
   }
 }

@@ -97,7 +97,8 @@ export class OrderKeys {
       // The LRU wants one at least.
       sizeCalculation: ({ state }) => bytesOf(state) || 1,
       disposeAfter: (known, _id, reason) => {
-        if (reason === 'evict' && !this.#isOver(known)) options.events.orderKeyed('displaced')
+        if (reason === 'evict' && !this.#isOver(known))
+          options.events.orderKeyed('displaced')
       },
     })
   }
@@ -111,7 +112,11 @@ export class OrderKeys {
     const [application, authorization] = ['app-name', 'authorization'].map((name) =>
       headerValues(headers, name),
     )
-    return hash('sha256', JSON.stringify([this.#options.salt, application, authorization, key]), 'base64url')
+    return hash(
+      'sha256',
+      JSON.stringify([this.#options.salt, application, authorization, key]),
+      'base64url',
+    )
   }
 
   /**
@@ -126,7 +131,11 @@ export class OrderKeys {
     const { bytes, terms } = order
     const id = this.#idOf(order)
     // What two requests with one key have to share.
-    const digest = hash('sha256', Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]), 'base64url')
+    const digest = hash(
+      'sha256',
+      Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]),
+      'base64url',
+    )
     let known = this.#find(id)
     // Where the process that sent it is gone, the store may know more.
     if (known?.state === 'unknown') known = (await this.#findElsewhere(id)) ?? known
@@ -165,13 +174,15 @@ export class OrderKeys {
   restore(id: string, text: string, ageMs: number): void {
     this.release(id)
     const known = this.#knownOf({ text, ageMs })
-    if (!this.#isOver(known)) this.#enter(id, known.state === 'sent' ? { ...known, state: 'unknown' } : known)
+    if (!this.#isOver(known))
+      this.#enter(id, known.state === 'sent' ? { ...known, state: 'unknown' } : known)
   }
 
   *live(): Iterable<Kept & { readonly id: string }> {
     // All at once: they are written down in parts, and one may be answered meanwhile.
     for (const [id, known] of [...this.#open, ...[...this.#answered.entries()].reverse()])
-      if (!this.#isOver(known)) yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
+      if (!this.#isOver(known))
+        yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }
 
   #find(id: string): Known | undefined {
@@ -194,9 +205,15 @@ export class OrderKeys {
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
     const { events, keepers } = this.#options
-    const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#options.clock.steadyMs() }
+    const claimed: Known = {
+      digest,
+      state: 'sent',
+      claimedSteadyMs: this.#options.clock.steadyMs(),
+    }
     this.#enter(id, claimed)
-    const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
+    const found = await Promise.all(
+      keepers.map((keeper) => keeper.claim(id, encode(claimed))),
+    )
     const other = found.find((one) => one !== undefined)
     if (other === undefined) {
       if (this.size > maxKeys && this.#answered.pop() === undefined) {
@@ -208,13 +225,19 @@ export class OrderKeys {
       return undefined
     }
     this.release(id)
-    await Promise.all(keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)))
+    await Promise.all(
+      keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)),
+    )
     return this.#knownOf(other)
   }
 
   async #findElsewhere(id: string): Promise<Known | undefined> {
-    const found = await Promise.all(this.#options.keepers.map((keeper) => keeper.find?.(id)))
-    return found.map((one) => one && this.#knownOf(one)).find((known) => known && known.state !== 'sent')
+    const found = await Promise.all(
+      this.#options.keepers.map((keeper) => keeper.find?.(id)),
+    )
+    return found
+      .map((one) => one && this.#knownOf(one))
+      .find((known) => known && known.state !== 'sent')
   }
 
   #knownOf({ text, ageMs }: Kept): Known {
@@ -224,7 +247,11 @@ export class OrderKeys {
     return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs }
   }
 
-  #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
+  #answerAgain(
+    { digest, state }: Known,
+    sentDigest: string,
+    lookup: string | undefined,
+  ): KeptAnswer {
     const { events } = this.#options
     if (digest !== '' && digest !== sentDigest) {
       events.orderKeyed('reused')
@@ -247,7 +274,11 @@ export class OrderKeys {
     if (known === undefined) this.release(id)
     else this.#enter(id, known)
     const ageMs = this.#ageMsOf(claimed)
-    await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, known && encode(known), ageMs)))
+    await Promise.all(
+      this.#options.keepers.map((keeper) =>
+        keeper.settle(id, known && encode(known), ageMs),
+      ),
+    )
   }
 
   #enter(id: string, known: Known): void {
@@ -279,7 +310,12 @@ function bytesOf(state: State): number {
 /** As keepers have it: one line of JSON. */
 function encode({ digest, state }: Known): string {
   if (typeof state === 'string') return JSON.stringify({ digest, state })
-  return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
+  return JSON.stringify({
+    digest,
+    ...state,
+    state: 'answered',
+    body: state.body.toString('base64'),
+  })
 }
 
 /** What cannot be read says that there was such an order, and no more. */
@@ -288,10 +324,15 @@ function decode(text: string): Pick<Known, 'digest' | 'state'> {
     const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
     if (typeof digest !== 'string') throw new TypeError('no digest')
     if (Object.hasOwn(unanswered, state)) return { digest, state }
-    const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
-    const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
+    const isAnswer =
+      Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
+    const isList =
+      Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
     if (!isAnswer || !isList) throw new TypeError('no answer')
-    return { digest, state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') } }
+    return {
+      digest,
+      state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') },
+    }
   } catch {
     return { digest: '', state: 'unknown' }
   }

@@ -90,17 +90,26 @@ export class Ledger {
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
   note(quote: NotedQuote, origin: Origin = 'own', now = this.now()): Entry {
-    const known = isUnreadable(quote) ? this.byTerms.unreadableLike(quote) : this.#find(quote)
+    const known = isUnreadable(quote)
+      ? this.byTerms.unreadableLike(quote)
+      : this.#find(quote)
     const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {
       if (isUnreadable(quote)) this.byTerms.file(known.renewedAs(quote), now)
-      else if (origin !== 'delivered' || known.refusedFromMs - known.refusedFromOf(quote) > roundingMs)
+      else if (
+        origin !== 'delivered' ||
+        known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
+      )
         this.#shorten(known, quote, now)
       if (known.origin === 'restored' || origin === 'own') known.origin = origin
     } else entry.origin = origin
     const lifeMs = quote.refusedFromMs - quote.notedAtMs
     // A quote that was over when it came says nothing of how long quotes live.
-    if (!isUnreadable(quote) && lifeMs > 0 && this.#livesMs.push(lifeMs) > livesRemembered)
+    if (
+      !isUnreadable(quote) &&
+      lifeMs > 0 &&
+      this.#livesMs.push(lifeMs) > livesRemembered
+    )
       this.#livesMs.shift()
     this.#tidy(now)
     return entry
@@ -110,7 +119,9 @@ export class Ledger {
   knows(quote: NotedQuote): boolean {
     const known = this.#find(quote)
     return (
-      known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= known.refusedFromOf(quote)
+      known !== undefined &&
+      known.origin !== 'restored' &&
+      known.refusedFromMs <= known.refusedFromOf(quote)
     )
   }
 
@@ -150,8 +161,11 @@ export class Ledger {
   /** With this id: of all and of the orderer's own the one that ends last. */
   named(id: string, { partition }: Orderer, now: Now): readonly Entry[] {
     const all = this.#byId.of(id)
-    const own = partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
-    return [lastToEnd(all, now), lastToEnd(own, now)].filter((entry) => entry !== undefined)
+    const own =
+      partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
+    return [lastToEnd(all, now), lastToEnd(own, now)].filter(
+      (entry) => entry !== undefined,
+    )
   }
 
   /** In the order of noting. */

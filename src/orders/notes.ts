@@ -2,11 +2,22 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { parseDecimal } from '../http/decimal.ts'
-import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
+import type {
+  Journal,
+  JournalReader,
+  JournalRecord,
+  NotedQuote,
+  UsedQuote,
+} from '../journal/journal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
-import { type GivenQuote, type QuoteLookalike, type StoredQuote, storedQuote } from '../quotes/quote.ts'
+import {
+  type GivenQuote,
+  type QuoteLookalike,
+  type StoredQuote,
+  storedQuote,
+} from '../quotes/quote.ts'
 import type { Ledger } from './ledger.ts'
 
 interface NotesParts {
@@ -28,7 +39,10 @@ type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 export class Notes implements QuoteNotes, JournalReader {
   readonly #parts: NotesParts
   /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
-  readonly #used = new LRUCache<string, { readonly expiresAtMs: number; generation: number }>(bound)
+  readonly #used = new LRUCache<
+    string,
+    { readonly expiresAtMs: number; generation: number }
+  >(bound)
   /** Of which quotes a client has sent an order that the provider has not refused. */
   readonly #ordered = new LRUCache<string, true>(bound)
 
@@ -44,7 +58,10 @@ export class Notes implements QuoteNotes, JournalReader {
     ledger.note(quote, 'own', at)
     // The key says who asked for what, unless it is a digest for the shared store.
     const isShared = sharedQuotes !== undefined
-    return this.#append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
+    return this.#append({
+      kind: 'noted',
+      quote: isShared ? quote : { ...quote, cacheKey: '' },
+    })
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
@@ -77,15 +94,23 @@ export class Notes implements QuoteNotes, JournalReader {
 
   async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
     const { ledger, markOf } = this.#parts
-    const whose = { application: briefText(ask.application), partition: markOf(ask.partition) }
+    const whose = {
+      application: briefText(ask.application),
+      partition: markOf(ask.partition),
+    }
     // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
     // amount that was asked for, or the one that the answer states.
     const pairs = new Set([pairId ?? decoded(ask.pair), ask.pair])
     const amounts = new Set([ask.canonicalAmount, fromAmount ?? ask.canonicalAmount])
-    const meant = [...pairs].flatMap((name) => [...amounts].map((amount) => ({ name, amount })))
+    const meant = [...pairs].flatMap((name) =>
+      [...amounts].map((amount) => ({ name, amount })),
+    )
     await Promise.all(
       meant.map(({ name, amount }) => {
-        const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
+        const terms = {
+          pairId: flatText(briefText(name)),
+          requestedAmount: flatText(amount),
+        }
         const quote = ledger.unreadable({ ...whose, ...terms })
         ledger.note(quote)
         return this.#append({ kind: 'noted', quote })
@@ -166,14 +191,19 @@ export class Notes implements QuoteNotes, JournalReader {
   *missing(generation: number, own: boolean): Iterable<JournalRecord> {
     const { ledger, clock } = this.#parts
     for (const [id, use] of [...this.#used.entries()].reverse())
-      if (use.generation !== generation) yield { kind: 'used', quote: { id, expiresAtMs: use.expiresAtMs } }
+      if (use.generation !== generation)
+        yield { kind: 'used', quote: { id, expiresAtMs: use.expiresAtMs } }
     for (const isLive of [true, false]) {
       // Once for all, because there may be a million. What is yielded in both rounds changes nothing the second time.
       const now = lookAt(clock)
       for (const quote of ledger.entries()) {
-        if (quote.generation === generation || (own && quote.origin === 'delivered')) continue
+        if (quote.generation === generation || (own && quote.origin === 'delivered'))
+          continue
         const leftMs = orderLeftMs(quote, now)
-        const isWanted = leftMs > 0 ? isLive : !isLive && leftMs > -ledger.rememberedMs && !quote.isUnreadable
+        const isWanted =
+          leftMs > 0
+            ? isLive
+            : !isLive && leftMs > -ledger.rememberedMs && !quote.isUnreadable
         if (isWanted) yield { kind: 'noted', quote }
       }
     }

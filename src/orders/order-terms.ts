@@ -29,7 +29,9 @@ export interface OrderTerms {
   toAddress?: string | undefined
 }
 
-type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
+type OrderReading =
+  | { order: OrderTerms; problem?: undefined }
+  | { order?: undefined; problem: string }
 
 interface OrderOptions {
   /** Dotted paths, such as `quote.id`. */
@@ -48,14 +50,19 @@ const closing = new Set(Buffer.from('}]'))
 
 /** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
-  if (body.length === 0) return { problem: 'The body is empty. An order is a JSON object.' }
-  if (!isUtf8(body)) return { problem: 'The body is not valid UTF-8, which JSON has to be.' }
+  if (body.length === 0)
+    return { problem: 'The body is empty. An order is a JSON object.' }
+  if (!isUtf8(body))
+    return { problem: 'The body is not valid UTF-8, which JSON has to be.' }
   const shape = measure(body)
-  if (shape.depth > maxDepth) return { problem: `The body is nested more than ${maxDepth} levels deep.` }
+  if (shape.depth > maxDepth)
+    return { problem: `The body is nested more than ${maxDepth} levels deep.` }
   const text = body.toString('utf8')
   // RFC 8259 8.1 lets a parser ignore or refuse a byte order mark. Whether the upstream ignores it is not known.
   if (text.startsWith('\ufeff'))
-    return { problem: 'The body starts with a byte order mark, which JSON must not have.' }
+    return {
+      problem: 'The body starts with a byte order mark, which JSON must not have.',
+    }
 
   let json: unknown
   try {
@@ -67,7 +74,8 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   // With a key that is there twice, the object has fewer keys than the text.
   if (countKeys(json) !== shape.colons)
     return {
-      problem: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
+      problem:
+        'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
     }
   if (!isObject(json)) return { problem: 'The body is not a JSON object.' }
   return { order: readTerms(json, options) }
@@ -80,8 +88,13 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
     return id === undefined ? [] : { id: flatText(id), isBare: path === 'id' }
   })
   const quoteIds = [...namedByHeader(header), ...named]
-  const [fromAmount, toAmount] = [readAmount(json, 'fromAmount'), readAmount(json, 'toAmount')]
-  const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) => textOf(memberAt(json, name)))
+  const [fromAmount, toAmount] = [
+    readAmount(json, 'fromAmount'),
+    readAmount(json, 'toAmount'),
+  ]
+  const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) =>
+    textOf(memberAt(json, name)),
+  )
   // The order keeps these until it is answered, and the parser joins each text from its characters.
   const pair = statedPair && flatText(statedPair)
   return {
@@ -103,7 +116,9 @@ export function namedByHeader(id: string | undefined): NamedQuote[] {
 function memberAt(json: object, path: string): unknown {
   let value: unknown = json
   for (const name of path.split('.'))
-    value = isObject(value) ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
+    value = isObject(value)
+      ? Object.getOwnPropertyDescriptor(value, name)?.value
+      : undefined
   return value
 }
 
@@ -153,14 +168,16 @@ function measure(body: Buffer): { depth: number; colons: number } {
 }
 
 function countKeys(value: unknown): number {
-  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countKeys(item), 0)
+  if (Array.isArray(value))
+    return value.reduce((sum: number, item) => sum + countKeys(item), 0)
   if (!isObject(value)) return 0
   const values = Object.values(value)
   return values.reduce((sum: number, item) => sum + countKeys(item), values.length)
 }
 
 function isObject(value: unknown): value is object {
-  const isContainer = typeof value === 'object' && value !== null && !(value instanceof LosslessNumber)
+  const isContainer =
+    typeof value === 'object' && value !== null && !(value instanceof LosslessNumber)
   return isContainer && !Array.isArray(value)
 }
 

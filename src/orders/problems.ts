@@ -21,10 +21,13 @@ export function expiredProblem(
   { quote, expiredForMs }: Extract<Verdict, { state: 'expired' }>,
 ): Problem {
   const stated = order.fromAmount
-  const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
+  const amount =
+    stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
   // The ledger keeps a digest of a very long pair.
   const pairId =
-    order.pair !== undefined && briefText(order.pair) === quote.pairId ? order.pair : quote.pairId
+    order.pair !== undefined && briefText(order.pair) === quote.pairId
+      ? order.pair
+      : quote.pairId
   // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Its way through bytes replaces it.
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
@@ -50,7 +53,12 @@ export function unknownProblem(): Problem {
 }
 
 /** What the head of an order says to the gateway. */
-export const orderHeaders = ['content-encoding', 'content-length', quoteHeader, 'idempotency-key'] as const
+export const orderHeaders = [
+  'content-encoding',
+  'content-length',
+  quoteHeader,
+  'idempotency-key',
+] as const
 
 /**
  * The id of the quote that the order's header names; undefined: it names none. Proxies join the lines of a header with
@@ -91,7 +99,8 @@ const keyDetails = {
   'idempotency-key-reused':
     'Another order was sent with this Idempotency-Key. This request was not sent. Each order has a key of its own: if ' +
     'both are one click, look the first order up before you use a new key.',
-  'order-in-progress': 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
+  'order-in-progress':
+    'The order with this Idempotency-Key is on its way. Ask again for its answer.',
   'order-outcome-unknown':
     'The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.',
   'order-answered':
@@ -100,7 +109,10 @@ const keyDetails = {
     'Too many orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was sent to ' +
     'the provider.',
 }
-const retryAfter: { readonly [slug: string]: string } = { 'order-in-progress': '1', saturated: '60' }
+const retryAfter: { readonly [slug: string]: string } = {
+  'order-in-progress': '1',
+  saturated: '60',
+}
 
 /** `lookup`: of an order that is not on its way any more. */
 export function keyProblem(slug: keyof typeof keyDetails, lookup?: string): Problem {
@@ -118,7 +130,10 @@ export function hasCoding(codingLines = ''): boolean {
 }
 
 /** What makes an order one that is refused whatever its body says. */
-export function refuseUnread(codingLines: string | undefined, length: string | undefined): void {
+export function refuseUnread(
+  codingLines: string | undefined,
+  length: string | undefined,
+): void {
   if (hasCoding(codingLines)) {
     throw new Problem('content-coding', {
       detail: 'The gateway reads orders, so send the order without a Content-Encoding.',
@@ -137,7 +152,8 @@ export function tooLarge(): Problem {
 /** Whether the provider may have an order that failed so. An error that nothing here throws may come from anywhere. */
 export function mayBeSent(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
-  if (cause instanceof UpstreamFailure || cause instanceof ClientGone) return cause.maybeSeen
+  if (cause instanceof UpstreamFailure || cause instanceof ClientGone)
+    return cause.maybeSeen
   return !(error instanceof Problem)
 }
 
@@ -154,7 +170,8 @@ export function relayAnswer(
   const headers = answerHeaders(status, rawHeaders)
   headers.push(...ownRequestId(headers, exchange.id))
   addLength(headers, { status, body })
-  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
+  if (exchange.rateLimit !== undefined)
+    headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   try {
     writeReceivedHead(response, { status, reason, headers })
@@ -196,7 +213,11 @@ export function orderFailure(
     : detail
   return new Problem(slug, {
     detail: lookup === undefined ? what : `${what} Look it up at \`lookup\`.`,
-    members: { ...members, ...(accepted && { accepted }), ...(lookup !== undefined && { lookup }) },
+    members: {
+      ...members,
+      ...(accepted && { accepted }),
+      ...(lookup !== undefined && { lookup }),
+    },
     headers,
     retryable,
     cause: error,

@@ -86,14 +86,19 @@ export class OrderRoutes {
     const { request, response } = exchange
     const headers = swapHeaders.of(exchange, { isOrder: true })
     const application = headerLines(headers, 'app-name') ?? ''
-    const [coding, length, quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
+    const [coding, length, quoteLines, keyLines] = linesOf(
+      request.rawHeaders,
+      orderHeaders,
+    )
     refuseUnread(coding, length)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
     if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
-    const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
+    const { whole: bytes, body } = await bodies.read(request, response, {
+      isJudged: true,
+    })
     const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
@@ -149,7 +154,11 @@ export class OrderRoutes {
   async #judge(terms: OrderTerms, orderer: Orderer): Promise<FloatOrder> {
     const { config, journals, ledger } = this.#parts
     const othersKnown = (await journals.stream?.caughtUp()) ?? true
-    return new FloatOrder(terms, { ...orderer, marginMs: config.orders.expiryMarginMs, othersKnown }, ledger)
+    return new FloatOrder(
+      terms,
+      { ...orderer, marginMs: config.orders.expiryMarginMs, othersKnown },
+      ledger,
+    )
   }
 
   #decision(order: FloatOrder): FloatOrderDecision {
@@ -160,7 +169,9 @@ export class OrderRoutes {
       case 'expired':
         return expiredQuote === 'report' ? 'reported-expired' : 'refused-expired'
       case 'unknown':
-        return unknownQuote === 'forward' || order.isInDoubt ? 'forwarded-unknown' : 'refused-unknown'
+        return unknownQuote === 'forward' || order.isInDoubt
+          ? 'forwarded-unknown'
+          : 'refused-unknown'
     }
   }
 
@@ -174,7 +185,11 @@ export class OrderRoutes {
     throw verdict.state === 'expired' ? expiredProblem(terms, verdict) : unknownProblem()
   }
 
-  async #sendFloat(order: FloatOrder, exchange: Exchange, toSend: OrderToSend): Promise<WholeAnswer> {
+  async #sendFloat(
+    order: FloatOrder,
+    exchange: Exchange,
+    toSend: OrderToSend,
+  ): Promise<WholeAnswer> {
     const { events, notes } = this.#parts
     let used: NotedQuote | undefined
     let status = 0
@@ -188,7 +203,8 @@ export class OrderRoutes {
         },
         sent: () => {
           used = order.quote
-          const isRepeated = used !== undefined && notes.order(used, order.asked.partition)
+          const isRepeated =
+            used !== undefined && notes.order(used, order.asked.partition)
           events.orderDecided(exchange, this.#decision(order), order)
           if (isRepeated) events.orderRepeated(exchange, order)
         },
@@ -224,14 +240,28 @@ export class OrderRoutes {
     exchange.times = times
     const decideIfAwaited = () => {
       if (response.destroyed)
-        throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
+        throw new ClientGone('the client left before its order was sent', {
+          maybeSeen: false,
+        })
       return decide?.() ?? Number.POSITIVE_INFINITY
     }
     this.underWay += 1
     try {
       return await fetchWhole({
-        ...{ upstream, clock, times, totalTimeoutMs: config.upstream.totalTimeoutMs, beganAtMs: readAtMs },
-        request: { kind, method: 'POST', target, headers, body, cause: exchange, decide: decideIfAwaited },
+        upstream,
+        clock,
+        times,
+        totalTimeoutMs: config.upstream.totalTimeoutMs,
+        beganAtMs: readAtMs,
+        request: {
+          kind,
+          method: 'POST',
+          target,
+          headers,
+          body,
+          cause: exchange,
+          decide: decideIfAwaited,
+        },
         ...sender,
       })
     } finally {
@@ -241,7 +271,8 @@ export class OrderRoutes {
 
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
   async answerPlain(exchange: Exchange): Promise<void> {
-    const { bodies, clock, config, keys, passThrough, rateLimit, swapHeaders, upstream } = this.#parts
+    const { bodies, clock, config, keys, passThrough, rateLimit, swapHeaders, upstream } =
+      this.#parts
     const { request, response } = exchange
     const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     const header = quoteNamedIn(quoteLines)
@@ -252,7 +283,9 @@ export class OrderRoutes {
     // With a key it may need no upstream.
     if (key === undefined && awaitsContinue(response))
       upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
-    const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
+    const { whole: bytes, body } = await bodies.read(request, response, {
+      isJudged: true,
+    })
     const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     let terms: OrderTerms | undefined
     try {
@@ -266,11 +299,15 @@ export class OrderRoutes {
         if (!response.destroyed) await passThrough.answer(exchange, body)
         return
       }
-      const answer = await keys.once(exchange, { key, headers, bytes, terms }, async () => {
-        await this.#refuseQuote(quoteIds)
-        await rateLimit?.count(exchange)
-        return this.#send(exchange, toSend, { kind: 'order' })
-      })
+      const answer = await keys.once(
+        exchange,
+        { key, headers, bytes, terms },
+        async () => {
+          await this.#refuseQuote(quoteIds)
+          await rateLimit?.count(exchange)
+          return this.#send(exchange, toSend, { kind: 'order' })
+        },
+      )
       relayAnswer(exchange, answer, terms)
     } catch (error) {
       throw orderFailure(error, terms)
@@ -286,7 +323,8 @@ export class OrderRoutes {
     const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
-      detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
+      detail:
+        'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
       members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }

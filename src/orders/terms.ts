@@ -32,7 +32,8 @@ export class Few<Key extends string | number, Item> {
     const found = part.get(key)
     if (found === undefined) part.set(key, item)
     else if (!Array.isArray(found)) part.set(key, [found, item])
-    else if (found.push(item) > most) found.splice(mayGo ? Math.max(0, found.findIndex(mayGo)) : 0, 1)
+    else if (found.push(item) > most)
+      found.splice(mayGo ? Math.max(0, found.findIndex(mayGo)) : 0, 1)
   }
 
   /** In its place: a Map looks through all that was deleted under a key until it is built again. */
@@ -55,7 +56,9 @@ export class Few<Key extends string | number, Item> {
 
   #partOf(key: Key): Map<Key, Item | Item[]> {
     const at =
-      typeof key === 'number' ? key : key.charCodeAt(key.length - 1) + key.charCodeAt(key.length >> 1)
+      typeof key === 'number'
+        ? key
+        : key.charCodeAt(key.length - 1) + key.charCodeAt(key.length >> 1)
     return this.#parts[(at || 0) & (parts - 1)] as Map<Key, Item | Item[]>
   }
 }
@@ -96,12 +99,15 @@ export class AllTerms {
     const fromHash = this.#hashOf(folded, application, fromValue)
     const alike = this.#byFrom.of(fromHash)
     const known = alike.find((terms) => terms.are(quote, folded))
-    if (known !== undefined && known === alike.at(-1) && fromValue === requestedAmount) return known
-    const terms = known ?? new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
+    if (known !== undefined && known === alike.at(-1) && fromValue === requestedAmount)
+      return known
+    const terms =
+      known ?? new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
     // What is noted comes last, and again where it had to go.
     for (const [at, amount] of this.#hashesOf(terms)) {
       // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
-      const mayGo = (known: Terms) => known.requestedAmount !== parseDecimal(String(Number(amount)))
+      const mayGo = (known: Terms) =>
+        known.requestedAmount !== parseDecimal(String(Number(amount)))
       this.#byFrom.remove(at, terms)
       this.#byFrom.add(at, terms, maxOfOneAmount, mayGo)
     }
@@ -113,9 +119,16 @@ export class AllTerms {
   }
 
   /** Of its two amounts; nearly always the client asked for the amount that the quote takes. */
-  #hashesOf({ pairId, application, fromValue, requestedAmount }: Terms): Map<number, string> {
+  #hashesOf({
+    pairId,
+    application,
+    fromValue,
+    requestedAmount,
+  }: Terms): Map<number, string> {
     const amounts = [...new Set([fromValue, requestedAmount])]
-    return new Map(amounts.map((amount) => [this.#hashOf(fold(pairId), application, amount), amount]))
+    return new Map(
+      amounts.map((amount) => [this.#hashOf(fold(pairId), application, amount), amount]),
+    )
   }
 
   #hashOf(folded: string, application: string, amount: string): number {
@@ -152,14 +165,21 @@ export class AllTerms {
     if (partition === undefined) return [byPrice]
     const isOfClient = (other: Entry) =>
       other.terms === terms && other.partition === partition && !other.isUnreadable
-    return [byPrice, ofBoth, { at: mix(terms.hash, this.#hashOfClient(partition)), isAlike: isOfClient }]
+    return [
+      byPrice,
+      ofBoth,
+      { at: mix(terms.hash, this.#hashOfClient(partition)), isAlike: isOfClient },
+    ]
   }
 
   /** Of a price and a client; of answers that could not be read, which have no price, of their terms and a client. */
   #placeOfBoth(terms: Terms, toValue: string, partition: string | undefined): Place {
     const isAlike = (other: Entry) =>
       other.terms === terms && other.toValue === toValue && other.partition === partition
-    return { at: mix(hash(terms.hash, doubleText(toValue)), this.#hashOfClient(partition)), isAlike }
+    return {
+      at: mix(hash(terms.hash, doubleText(toValue)), this.#hashOfClient(partition)),
+      isAlike,
+    }
   }
 
   /** Of answers that could not be read, whatever amount they were for. */
@@ -180,7 +200,12 @@ export class AllTerms {
     now: Now,
   ): Candidates {
     const all = this.#meantBy(order, application)
-    const none = { exact: undefined, ownExact: undefined, own: undefined, unreadable: undefined }
+    const none = {
+      exact: undefined,
+      ownExact: undefined,
+      own: undefined,
+      unreadable: undefined,
+    }
     const found: Candidates = { ...none, terms: Terms.upToMost(all) }
     const consider = (entry: Entry) => {
       const isOfClient = entry.partition === partition
@@ -198,15 +223,21 @@ export class AllTerms {
     for (const terms of all) {
       for (const entry of terms.shown) consider(entry)
       const exactAt = hash(terms.hash, stated?.double ?? '')
-      const ofClient = [exactAt, terms.hash, hash(terms.hash, '')].map((at) => mix(at, who))
+      const ofClient = [exactAt, terms.hash, hash(terms.hash, '')].map((at) =>
+        mix(at, who),
+      )
       for (const at of new Set([exactAt, ...ofClient]))
-        for (const entry of this.#hidden.of(at)) if (entry.terms === terms) consider(entry)
+        for (const entry of this.#hidden.of(at))
+          if (entry.terms === terms) consider(entry)
     }
     return found
   }
 
   /** Those of just its amount first, since the others only have the same nearest double; of each kind the last noted. */
-  #meantBy({ foldedPair: folded, fromAmount }: OrderTerms, application: string): readonly Terms[] {
+  #meantBy(
+    { foldedPair: folded, fromAmount }: OrderTerms,
+    application: string,
+  ): readonly Terms[] {
     if (folded === undefined || fromAmount === undefined) return []
     const isFrom = createAmountMatcher(fromAmount)
     const { canonical } = fromAmount
@@ -220,7 +251,9 @@ export class AllTerms {
       )
     const isJust = ({ fromValue, requestedAmount }: Terms) =>
       fromValue === canonical || requestedAmount === canonical
-    return meant.reverse().sort((left, right) => Number(isJust(right)) - Number(isJust(left)))
+    return meant
+      .reverse()
+      .sort((left, right) => Number(isJust(right)) - Number(isJust(left)))
   }
 
   /** The orderer's own of the same price. */

@@ -14,6 +14,9 @@ function tagOf(value: unknown): string {
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value)
   const tag = tagOf(value)
-  const kind = typeof value !== 'object' ? typeof value : tag.replace(/^(?:Object|Array)$/, tag.toLowerCase())
+  const kind =
+    typeof value !== 'object'
+      ? typeof value
+      : tag.replace(/^(?:Object|Array)$/, tag.toLowerCase())
   return `${/^[aeio]/i.test(kind) ? 'an' : 'a'} ${kind}`
 }

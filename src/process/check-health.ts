@@ -14,7 +14,9 @@ export function checkHealth(url: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(timeoutMs)
     const fail = (error: unknown) =>
-      resolve(`${url}: ${signal.aborted ? `no answer within ${timeoutMs} ms` : (error as Error).message}`)
+      resolve(
+        `${url}: ${signal.aborted ? `no answer within ${timeoutMs} ms` : (error as Error).message}`,
+      )
     try {
       get(url, { signal }, ({ statusCode }) => {
         resolve(statusCode === 200 ? undefined : `${url} answered ${statusCode}`)

@@ -5,7 +5,8 @@ import { dirname, join, resolve } from 'node:path'
 /** The folder and those above it that do not exist, the deepest first. */
 function missingFolders(path: string): string[] {
   const missing: string[] = []
-  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder)) missing.push(folder)
+  for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder))
+    missing.push(folder)
   return missing
 }
 
@@ -36,7 +37,8 @@ export function fitsASocket(folder: string): boolean {
  * what would be right if files cannot be kept in the folder.
  */
 export function tryFolder(written: string): string | undefined {
-  if (!fitsASocket(written)) return `a path of at most ${maxFolderBytes} bytes, because its lock is a socket`
+  if (!fitsASocket(written))
+    return `a path of at most ${maxFolderBytes} bytes, because its lock is a socket`
   const path = resolve(written)
   const missing = missingFolders(path)
   const file = join(path, `check-config-${randomUUID()}`)

@@ -33,7 +33,9 @@ interface LoggerOptions {
 
 /** Members with these names are masked. No code logs them on purpose. */
 const secretNames: ReadonlySet<string> = new Set(
-  'authorization swap_authorization proxy-authorization cookie set-cookie x-signature'.split(' '),
+  'authorization swap_authorization proxy-authorization cookie set-cookie x-signature'.split(
+    ' ',
+  ),
 )
 const mask = '****'
 const maxDepth = 6
@@ -44,19 +46,25 @@ const maxDepth = 6
 const deceptive = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
 
 export async function createLogger(options: LoggerOptions): Promise<ProgramLogger> {
-  const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stdout.isTTY === true)
+  const pretty =
+    options.format === 'pretty' ||
+    (options.format === 'auto' && process.stdout.isTTY === true)
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
     // pino's own numbers and milliseconds mean nothing to a reader or to most log stores.
     timestamp: stdTimeFunctions.isoTime,
     // Not pino's own redaction: its paths are case-sensitive and must say at which depth a name is.
-    formatters: { level: (level) => ({ level }), log: (members) => membersForLog(members) },
+    formatters: {
+      level: (level) => ({ level }),
+      log: (members) => membersForLog(members),
+    },
     // The formatter has made errors plain data; pino's own serializer would treat that as an error.
     serializers: { err: (plain) => plain },
   }
   const lost = 'lines of this log were lost: standard output did not accept them'
-  const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lost))
+  const output =
+    options.destination ?? standardOutput((lines) => logger.warn({ lines }, lost))
   const logger = pino(settings, (pretty && (await prettyOver(output, options))) || output)
   return logger
 }
@@ -73,7 +81,10 @@ function standardOutput(onLost: (lines: number) => void): LogOutput {
  */
 function terminal(): number {
   try {
-    return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    return openSync(
+      '/proc/self/fd/1',
+      constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY,
+    )
   } catch {
     return 1
   }
@@ -83,7 +94,10 @@ function terminal(): number {
 async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
   const loaded = await import('pino-pretty').catch((cause) => {
     if (format === 'auto') return undefined
-    throw new Error('LOG_FORMAT=pretty needs pino-pretty: npm install without --omit=optional', { cause })
+    throw new Error(
+      'LOG_FORMAT=pretty needs pino-pretty: npm install without --omit=optional',
+      { cause },
+    )
   })
   return loaded?.default({
     colorize: destination === undefined && process.stdout.isTTY === true,
@@ -101,7 +115,13 @@ async function prettyOver(output: LogOutput, { format, destination }: LoggerOpti
 
 export function silentLogger(): Logger {
   const ignore = () => {}
-  return { debug: ignore, info: ignore, warn: ignore, error: ignore, isLevelEnabled: () => false }
+  return {
+    debug: ignore,
+    info: ignore,
+    warn: ignore,
+    error: ignore,
+    isLevelEnabled: () => false,
+  }
 }
 
 export function completeLogger(given: GatewayLogger): Logger {
@@ -131,11 +151,14 @@ function valueForLog(value: unknown, depth: number): unknown {
   // Raw headers are arrays of name, value, name, value.
   if (Array.isArray(value)) {
     return value.map((item, index) =>
-      index % 2 === 1 && isSecretName(value[index - 1]) ? mask : valueForLog(item, depth + 1),
+      index % 2 === 1 && isSecretName(value[index - 1])
+        ? mask
+        : valueForLog(item, depth + 1),
     )
   }
   const prototype = Object.getPrototypeOf(value)
-  if (prototype === null || prototype === Object.prototype) return membersForLog(value, depth)
+  if (prototype === null || prototype === Object.prototype)
+    return membersForLog(value, depth)
   // Only its class is logged: a request or a socket holds secrets.
   return `[${prototype.constructor?.name ?? 'object'}]`
 }
@@ -150,7 +173,9 @@ function errorForLog(error: Error, depth: number): Record<string, unknown> {
   return {
     name: error.name,
     message: error.message,
-    ...(code === undefined ? { stack: error.stack } : { code: valueForLog(code, depth + 1) }),
+    ...(code === undefined
+      ? { stack: error.stack }
+      : { code: valueForLog(code, depth + 1) }),
     ...(error.cause === undefined ? {} : { cause: valueForLog(error.cause, depth + 1) }),
   }
 }

@@ -11,7 +11,10 @@ export interface MemoryLimits {
 export function memoryLimits(): MemoryLimits {
   // 0, or more than there is, where nothing limits the process.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
-  return { heapBytes: getHeapStatistics().heap_size_limit, processBytes: Math.min(constrained, totalmem()) }
+  return {
+    heapBytes: getHeapStatistics().heap_size_limit,
+    processBytes: Math.min(constrained, totalmem()),
+  }
 }
 
 /** Whether a full heap leaves the process what it needs besides: code, buffers, stacks. */

@@ -10,14 +10,20 @@ const maxLoggedErrors = 10
  * unhandled error the state of the process is unknown: the requests in flight are answered, then the process exits, so
  * that its supervisor starts a new one.
  */
-export function shutDownOnSignalOrError(log: ProgramLogger, close: () => Promise<void>): void {
+export function shutDownOnSignalOrError(
+  log: ProgramLogger,
+  close: () => Promise<void>,
+): void {
   let stoppingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const nowMs = performance.now()
       if (stoppingSinceMs !== undefined) {
         if (nowMs - stoppingSinceMs < sameKeypressMs) return
-        log.warn({ signal }, 'second signal: exiting at once and cutting the requests in flight')
+        log.warn(
+          { signal },
+          'second signal: exiting at once and cutting the requests in flight',
+        )
         process.exit(1)
       }
       stoppingSinceMs = nowMs
@@ -32,7 +38,10 @@ export function shutDownOnSignalOrError(log: ProgramLogger, close: () => Promise
   process.on('uncaughtException', (error: unknown, origin) => {
     errors += 1
     if (errors <= maxLoggedErrors) {
-      log.fatal({ origin, cause: error }, 'unhandled error: answering requests in flight, then exiting')
+      log.fatal(
+        { origin, cause: error },
+        'unhandled error: answering requests in flight, then exiting',
+      )
     }
     // Set now, because a signal may end the process before `close` does, with exit code 0 otherwise.
     process.exitCode = 1

@@ -34,7 +34,11 @@ export function inSpan<Result>(span: Span | undefined, run: () => Result): Resul
 /** Decides which requests are traced. */
 export interface Tracing {
   /** The span of a request that began then, by `performance.now()`; if it is not sampled, the id of its trace. */
-  begin(rawHeaders: readonly string[], peerAddress: string | undefined, startedAtMs: number): Span | string
+  begin(
+    rawHeaders: readonly string[],
+    peerAddress: string | undefined,
+    startedAtMs: number,
+  ): Span | string
   /** Sends what has ended; a collector that takes longer than this, or than two seconds, does not get it. */
   close(leftMs: number): Promise<void>
 }

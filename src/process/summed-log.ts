@@ -59,6 +59,9 @@ export class SummedLog {
     const { times } = entry
     entry.times = 0
     if (times > 0)
-      this.#log[level]({ ...cause, times }, `${times} more within ${everyMs / 1_000} s: ${message}`)
+      this.#log[level](
+        { ...cause, times },
+        `${times} more within ${everyMs / 1_000} s: ${message}`,
+      )
   }
 }

@@ -18,7 +18,10 @@ export function briefText(text: string): string {
 
 /** For template texts that are written over several lines: they are one. Values are kept as they are. */
 export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
-  return String.raw({ raw: raw.map((part) => part.replace(/\s+/g, ' ')) }, ...values).trim()
+  return String.raw(
+    { raw: raw.map((part) => part.replace(/\s+/g, ' ')) },
+    ...values,
+  ).trim()
 }
 
 /** With an ellipsis in place of what is past `maxLength`, so that a client's text makes no long line or row. */

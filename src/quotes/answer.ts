@@ -1,6 +1,12 @@
 import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { answerInOneWrite, dateLine, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
+import {
+  answerInOneWrite,
+  dateLine,
+  headLines,
+  TrafficResponse,
+  writeReceivedHead,
+} from '../http/answer.ts'
 import {
   addLength,
   endToEndHeaders,
@@ -33,7 +39,13 @@ export class QuoteWriter {
   }
 
   /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
-  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now, found?: 'hit'): void {
+  hit(
+    exchange: Exchange,
+    quote: StoredQuote,
+    { pair }: Ask,
+    at: Now,
+    found?: 'hit',
+  ): void {
     const { response } = exchange
     const ttl = this.#serve(pair, quote.end, at, found)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
@@ -47,7 +59,11 @@ export class QuoteWriter {
       const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
       if (response.writeWhole(head, quote.body)) return
     }
-    const headers = received.list.concat('Content-Length', String(quote.body.length), own.list)
+    const headers = received.list.concat(
+      'Content-Length',
+      String(quote.body.length),
+      own.list,
+    )
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
     response.writeHead(200, headers)
     // Node joins a latin1 string with the head into one write, but not a Buffer.
@@ -76,16 +92,19 @@ export class QuoteWriter {
     } else {
       const ttl = this.#serve(pair, answer.end, at)
       const kept = isShared ? 'collapsed' : `stored; ttl=${ttl}`
-      const cacheStatus = detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
+      const cacheStatus =
+        detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
       if (detail === undefined) exchange.outcome = { how, cacheStatus }
       const own = ownHeaders(ttl, cacheStatus)
       const received = isShared ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]
     }
     headers.push(...ownRequestId(headers, exchange.id))
-    if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
+    if (exchange.rateLimit !== undefined)
+      headers.push(...rateLimitFields(exchange, headers))
     // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
-    response.sendDate = answer.end !== undefined && headerValues(headers, 'date').length === 0
+    response.sendDate =
+      answer.end !== undefined && headerValues(headers, 'date').length === 0
     addLength(headers, { status, body })
     try {
       if (answerInOneWrite(response, { status, reason, headers }, body)) return
@@ -140,7 +159,11 @@ export function withVary(headers: readonly string[], names: readonly string[]): 
     .map((member) => member.trim())
     .filter((member) => member !== '')
   if (received.includes('*')) return [...headers]
-  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
-  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+  const byLowerCase = new Map(
+    [...names, ...received].map((name) => [name.toLowerCase(), name]),
+  )
+  const others = headers.filter(
+    (_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary',
+  )
   return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
 }

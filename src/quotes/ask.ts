@@ -5,7 +5,12 @@ import { lineBreak, linesOf, nominatedIn } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
-import { refuseLoop, secondAppName, traceHeaders, wireName } from '../server/swap-headers.ts'
+import {
+  refuseLoop,
+  secondAppName,
+  traceHeaders,
+  wireName,
+} from '../server/swap-headers.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {
@@ -85,7 +90,8 @@ export class Asks {
       const sent = nominated?.has(name) ? undefined : keyed[index]
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
-        if (value === undefined || value.trim() === '') throw new Problem('app-name-missing', noAppName)
+        if (value === undefined || value.trim() === '')
+          throw new Problem('app-name-missing', noAppName)
         if (value.includes(lineBreak)) throw secondAppName()
         application = value
       }
@@ -94,9 +100,13 @@ export class Asks {
     })
     const { reading, target } = exchange
     const asked = 'quote' in reading ? reading.quote : undefined
-    if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
+    if (asked === undefined)
+      throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
     if (asked.problem !== undefined) {
-      throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
+      throw new Problem('bad-amount', {
+        detail: asked.problem,
+        members: { parameter: 'amount' },
+      })
     }
     const client = clients.identify(exchange)
     const ask: Ask = {
@@ -121,9 +131,16 @@ export class Asks {
     const headers: string[] = []
     for (const [index, [name, value]] of keyedHeaders.entries()) {
       if (value === undefined) continue
-      for (const line of value.split(lineBreak)) headers.push(this.#wireNames[index] ?? name, line)
+      for (const line of value.split(lineBreak))
+        headers.push(this.#wireNames[index] ?? name, line)
     }
-    headers.push(...this.#alwaysSupplied, 'Accept', 'application/json', 'Accept-Encoding', 'identity')
+    headers.push(
+      ...this.#alwaysSupplied,
+      'Accept',
+      'application/json',
+      'Accept-Encoding',
+      'identity',
+    )
     headers.push(...traceHeaders(exchange), 'X-Request-Id', exchange.id)
     headers.push('Forwarded', formatForwarded(address), 'Via', '1.1 quotegate')
     return headers
@@ -131,7 +148,8 @@ export class Asks {
 }
 
 const noAppName = {
-  detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
+  detail:
+    'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
   members: { header: 'App-Name' },
 }
 
@@ -146,7 +164,8 @@ export function keyOf(
 ): string {
   const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
   let text = salt + asked + field(canonicalAmount) + field(partition ?? '') + field(query)
-  for (const [name, value] of keyedHeaders) text += field(name) + (value === undefined ? '-' : field(value))
+  for (const [name, value] of keyedHeaders)
+    text += field(name) + (value === undefined ? '-' : field(value))
   return hash('sha256', text, 'base64url')
 }
 

@@ -17,7 +17,12 @@ interface Kept {
 
 interface QuoteCacheParts {
   config: {
-    quotes: { cacheEntries: number; cacheBytes: number; minValidityMs: number; refreshAheadMs: number }
+    quotes: {
+      cacheEntries: number
+      cacheBytes: number
+      minValidityMs: number
+      refreshAheadMs: number
+    }
   }
   events: Events
 }
@@ -56,7 +61,8 @@ export class QuoteCache {
 
   hit(key: string | undefined, at: Now): StoredQuote | undefined {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
-    if (kept === undefined || serveLeftMs(kept.quote.end, at) <= this.#minValidityMs) return undefined
+    if (kept === undefined || serveLeftMs(kept.quote.end, at) <= this.#minValidityMs)
+      return undefined
     kept.hits += 1
     return kept.quote
   }
@@ -106,7 +112,9 @@ export class QuoteCache {
   /** Forgets the quote of this id wherever it is under one of these keys. Returns under how many it was. */
   forgetAll(keys: readonly string[], quoteId: string): number {
     // There may be a newer quote under the key.
-    const had = keys.filter((key) => this.#quotes.peek(key)?.quote.id === quoteId && this.#quotes.delete(key))
+    const had = keys.filter(
+      (key) => this.#quotes.peek(key)?.quote.id === quoteId && this.#quotes.delete(key),
+    )
     return had.length
   }
 
@@ -159,5 +167,7 @@ function bytesOf(quote: StoredQuote, key: string): number {
 
 /** What one unit of the source asset gives; NaN: of what is not a quote. A double is exact enough for statistics. */
 function priceOf(body: Quote | undefined): number {
-  return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
+  return body === undefined
+    ? Number.NaN
+    : Number(body.toAmount.value) / Number(body.fromAmount.value)
 }

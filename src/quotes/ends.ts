@@ -10,7 +10,10 @@ export interface End extends Ending {
 /**
  * How long the quote may still be served: until either of our clocks is past its end. A step of one serves nothing late.
  */
-export function serveLeftMs(end: Omit<End, 'refusedFromMs'>, { nowMs, steadyMs }: Now): number {
+export function serveLeftMs(
+  end: Omit<End, 'refusedFromMs'>,
+  { nowMs, steadyMs }: Now,
+): number {
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
 }
 
@@ -78,7 +81,8 @@ export class Ends {
     if (!byWall && !byDate) return undefined
     if (isOursRight || !byDate) return end(expiryMs, expiryMs)
     // By the clock that saw more of the call: while the machine sleeps, its steady clock stands.
-    const dateServesMs = Math.min(sentAtMs, sentSteadyMs + wallAheadMs) + lifeMs - cutMs - lagMs
+    const dateServesMs =
+      Math.min(sentAtMs, sentSteadyMs + wallAheadMs) + lifeMs - cutMs - lagMs
     const dateRefusesMs = receivedAtMs + lifeMs
     if (!byWall) return end(dateServesMs, dateRefusesMs)
     const firstMs = Math.min(expiryMs, dateRefusesMs)
@@ -101,7 +105,8 @@ export class Ends {
             highMs: dateMs + cutMs + lagMs - (receivedAtMs - tookMs),
           }
     this.#clockDifference.note(difference, receivedSteadyMs)
-    const contradicts = difference !== undefined && (difference.lowMs > 0 || difference.highMs < 0)
+    const contradicts =
+      difference !== undefined && (difference.lowMs > 0 || difference.highMs < 0)
     this.#answersSince = contradicts ? 0 : this.#answersSince + 1
     if (contradicts) this.#contradictedSteadyMs = receivedSteadyMs
     if (difference === undefined || tookMs > promptMs) return false
@@ -217,7 +222,16 @@ export function readHttpDate(text: string, nowMs: number): number | undefined {
 }
 
 function instantOf(fields: Record<string, string>, nowMs: number): number | undefined {
-  const { weekday = '', day = '', month = '', year = '', time, sign, zoneHours, zoneMinutes } = fields
+  const {
+    weekday = '',
+    day = '',
+    month = '',
+    year = '',
+    time,
+    sign,
+    zoneHours,
+    zoneMinutes,
+  } = fields
   const fullYear = year.length === 2 ? yearOf(Number(year), nowMs) : year
   const date = `${capitalized(weekday)}, ${day.replace(' ', '0')} ${capitalized(month)} ${fullYear} ${time} GMT`
   const local = new Date(date)

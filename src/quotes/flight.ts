@@ -30,7 +30,11 @@ export class Flight {
 
   constructor(
     table: Map<string, Flight>,
-    { entry, caller, span }: { entry: string | undefined; caller: Ask; span: Span | undefined },
+    {
+      entry,
+      caller,
+      span,
+    }: { entry: string | undefined; caller: Ask; span: Span | undefined },
     call: (flight: Flight) => Promise<QuoteAnswer>,
   ) {
     this.#table = table
@@ -50,7 +54,9 @@ export class Flight {
   leave(): void {
     this.#waiting -= 1
     if (this.#waiting > 0) return
-    this.left = new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
+    this.left = new ClientGone('every client that waited for this quote has left', {
+      maybeSeen: false,
+    })
     const giveUp = this.onLeft
     // Out of the table first: a new client must not join a call that is being given up.
     this.land()
@@ -150,7 +156,10 @@ export class WaitingClient {
   }
 }
 
-const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
+const timeFaults: ReadonlySet<UpstreamFault> = new Set([
+  'connection_timeout',
+  'http_response_timeout',
+])
 
 /** Whether a call failed because some time limit was over: what its client is answered 504 for. */
 export function failedByTime(error: unknown): error is UpstreamFailure {
@@ -160,5 +169,9 @@ export function failedByTime(error: unknown): error is UpstreamFailure {
 /** For a client whose own time is over, though the call that it waits for may go on. */
 function failureByTime(reason: string): UpstreamFailure {
   const cause = new Error(`no quote within the time of the request: ${reason}`)
-  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
+  return new UpstreamFailure('swap', {
+    fault: 'http_response_timeout',
+    maybeSeen: true,
+    cause,
+  })
 }

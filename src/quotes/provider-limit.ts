@@ -20,7 +20,10 @@ export class ProviderLimit {
   readonly #clock: Clock
   readonly #events: Events
   readonly #salt = randomBytes(32).toString('base64url')
-  readonly #byCaller = new LRUCache<string, { application: string; address: string; untilMs: number }>({
+  readonly #byCaller = new LRUCache<
+    string,
+    { application: string; address: string; untilMs: number }
+  >({
     max: maxCallers,
   })
 
@@ -31,7 +34,9 @@ export class ProviderLimit {
 
   /** 0: the provider may be asked. */
   leftMs(caller: Caller): number {
-    return this.#byCaller.size === 0 ? 0 : this.#leftOf(this.#byCaller.get(this.#keyOf(caller)))
+    return this.#byCaller.size === 0
+      ? 0
+      : this.#leftOf(this.#byCaller.get(this.#keyOf(caller)))
   }
 
   /** Throws the problem of a call that is not to be made now. */
@@ -61,7 +66,11 @@ export class ProviderLimit {
 
   list() {
     return [...this.#byCaller.values()]
-      .map((one) => ({ application: one.application, address: one.address, leftMs: this.#leftOf(one) }))
+      .map((one) => ({
+        application: one.application,
+        address: one.address,
+        leftMs: this.#leftOf(one),
+      }))
       .filter(({ leftMs }) => leftMs > 0)
   }
 
@@ -89,7 +98,9 @@ export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): nu
   const fromMs = readHttpDate(date, nowMs) ?? nowMs
   const waits = headerValues(rawHeaders, 'retry-after').map((value) => {
     const text = value.trim()
-    return /^\d+$/.test(text) ? Number(text) * 1_000 : (readHttpDate(text, nowMs) ?? fromMs) - fromMs
+    return /^\d+$/.test(text)
+      ? Number(text) * 1_000
+      : (readHttpDate(text, nowMs) ?? fromMs) - fromMs
   })
   return Math.max(0, ...waits)
 }

@@ -2,10 +2,26 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import type { Now } from '../clock.ts'
 import type { Events, NotKeptReason } from '../events.ts'
-import { differsByOverAHundredth, isPositiveDecimal, parseDecimal } from '../http/decimal.ts'
-import { answerHeaders, createOneList, droppingNames, linesOf, repeatableHeaders } from '../http/headers.ts'
+import {
+  differsByOverAHundredth,
+  isPositiveDecimal,
+  parseDecimal,
+} from '../http/decimal.ts'
+import {
+  answerHeaders,
+  createOneList,
+  droppingNames,
+  linesOf,
+  repeatableHeaders,
+} from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import { type ClockDifference, type End, Ends, isSurelyOver, serveLeftMs } from './ends.ts'
+import {
+  type ClockDifference,
+  type End,
+  Ends,
+  isSurelyOver,
+  serveLeftMs,
+} from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -58,7 +74,10 @@ export class QuoteAnswer {
   static found(quote: StoredQuote, at: Now): QuoteAnswer {
     const { headers } = quote
     const body = Buffer.alloc(0)
-    const answer = new QuoteAnswer({ status: 200, reason: 'OK', body, headers, repeated: headers }, at)
+    const answer = new QuoteAnswer(
+      { status: 200, reason: 'OK', body, headers, repeated: headers },
+      at,
+    )
     answer.found = quote
     answer.stored = quote
     answer.end = quote.end
@@ -96,7 +115,8 @@ export class AnswerReader {
     const { status, reason, rawHeaders, body } = whole
     const [vary, cacheControl, contentCoding, date, age] = linesOf(rawHeaders, marks)
     const headers = answerHeaders(status, rawHeaders, dropsCookies)
-    const repeated = status === 200 ? this.#oneList(repeatableHeaders(rawHeaders)) : headers
+    const repeated =
+      status === 200 ? this.#oneList(repeatableHeaders(rawHeaders)) : headers
     const answer = new QuoteAnswer({ status, reason, headers, repeated, body }, at)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
@@ -117,7 +137,8 @@ export class AnswerReader {
     const { quote, reason: unusable } = readQuote(body, asked)
     const end = quote && this.#ends.endOf({ ...whole, date, age }, quote.expiryMs)
     if (quote === undefined || end === undefined) {
-      answer.notKept = unusable ?? (quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired')
+      answer.notKept =
+        unusable ?? (quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired')
       answer.lookalike = readLookalike(body)
       return answer
     }
@@ -126,7 +147,8 @@ export class AnswerReader {
     const wasLive = serveLeftMs(end, headAt) > 0
     // One that ended on its way is asked for again. One that was over when it was sent for is what the provider has, and
     // one that may live yet is relayed.
-    if (wasLive || (end.servedUntilMs > whole.sentAtMs && isSurelyOver(end, headAt))) answer.end = end
+    if (wasLive || (end.servedUntilMs > whole.sentAtMs && isSurelyOver(end, headAt)))
+      answer.end = end
     if (!wasLive || serveLeftMs(end, at) <= 0) {
       answer.notKept = 'expired'
       return answer
@@ -137,7 +159,14 @@ export class AnswerReader {
       const text = body.toString('latin1')
       const lifeMs = Math.round(quote.expiryMs - at.nowMs)
       const id = sliceOf(text, quote.id)
-      answer.stored = { id, body: text, headers: repeated, lifeMs, expiresAtMs: quote.expiryMs, end }
+      answer.stored = {
+        id,
+        body: text,
+        headers: repeated,
+        lifeMs,
+        expiresAtMs: quote.expiryMs,
+        end,
+      }
     }
     return answer
   }
@@ -145,7 +174,9 @@ export class AnswerReader {
   /** A quote's own expiry decides. Many APIs say no-store on everything, which the log says once. */
   #sayOnce(cacheControl: string | undefined): void {
     if (this.#cacheControlWasIgnored) return
-    const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
+    const directive = membersOf(cacheControl).find((part) =>
+      /^(?:no-store|private)(?:$|=)/.test(part),
+    )
     if (directive === undefined) return
     this.#events.cacheControlIgnored(directive)
     this.#cacheControlWasIgnored = true
@@ -176,13 +207,18 @@ function membersOf(lines: string | undefined): readonly string[] {
 }
 
 /** `reason`: why it cannot be kept as a quote, whatever came with it. */
-type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: NotKeptReason }
+type QuoteReading =
+  | { quote: Quote; reason?: undefined }
+  | { quote?: undefined; reason: NotKeptReason }
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
 
 const identifier = z.string().min(1).max(256)
-const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
+const amount = z.object({
+  assetId: identifier,
+  value: z.string().refine(isPositiveDecimal),
+})
 export const quoteWithoutExpiry = z.object({
   id: identifier,
   pairId: z.string().min(1),
@@ -209,7 +245,8 @@ export function readQuote(body: Buffer, asked?: string): QuoteReading {
   // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
   if (asked !== undefined && differsByOverAHundredth(fromAmount.value, asked))
     return { reason: 'other-amount' }
-  if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
+  if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0)
+    return { reason: 'no-expiry' }
   if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
   return { quote: { id, pairId, fromAmount, toAmount, expiryMs: expiry } }
 }
@@ -236,8 +273,13 @@ function readLookalike(body: Buffer): QuoteLookalike | undefined {
 
 /** Of an Amount, or of a number or text in its place. */
 function amountIn(stated: unknown): string | undefined {
-  const value = typeof stated === 'object' && stated !== null && 'value' in stated ? stated.value : stated
-  return typeof value === 'string' || typeof value === 'number' ? parseDecimal(String(value)) : undefined
+  const value =
+    typeof stated === 'object' && stated !== null && 'value' in stated
+      ? stated.value
+      : stated
+  return typeof value === 'string' || typeof value === 'number'
+    ? parseDecimal(String(value))
+    : undefined
 }
 
 /** Repeated keys are not detected: the last one counts, as it does for the client that gets these bytes. */

@@ -13,7 +13,12 @@ import { serveLeftMs } from './ends.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
-import { AnswerReader, type AnswerReaderParts, QuoteAnswer, type StoredQuote } from './quote.ts'
+import {
+  AnswerReader,
+  type AnswerReaderParts,
+  QuoteAnswer,
+  type StoredQuote,
+} from './quote.ts'
 
 interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
   config: {
@@ -80,8 +85,15 @@ export class QuoteRoute {
     this.#answerHit(exchange, ask, quote, at, 'hit')
   }
 
-  #answerHit(exchange: Exchange, ask: Ask, quote: StoredQuote, at: Now, found?: 'hit'): void {
-    const isRefreshDue = ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at)
+  #answerHit(
+    exchange: Exchange,
+    ask: Ask,
+    quote: StoredQuote,
+    at: Now,
+    found?: 'hit',
+  ): void {
+    const isRefreshDue =
+      ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at)
     this.#writer.hit(exchange, quote, ask, at, found)
     if (isRefreshDue) void this.#refresh(exchange, ask, quote)
   }
@@ -92,7 +104,8 @@ export class QuoteRoute {
    */
   async #answerAfterCall(exchange: Exchange, ask: Ask): Promise<void> {
     const { cache, clock, config, events } = this.#parts
-    const leftMs = config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
+    const leftMs =
+      config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     /** The request is counted as what it finds first. */
     let lookup: Missed | undefined = cache.missOf(ask.key)
@@ -103,12 +116,17 @@ export class QuoteRoute {
     try {
       for (;;) {
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
-        if (underWay !== undefined && lookup !== undefined) events.quoteLookedUp('collapsed')
+        if (underWay !== undefined && lookup !== undefined)
+          events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
         const flight = underWay ?? this.#startFlight(entry, { exchange, ask, lookup })
         lookup = undefined
         const answer = await client.waitFor(flight).catch((error) => {
-          this.#askAgainOrThrow(error, client, { exchange, ask, hasJoined: underWay !== undefined })
+          this.#askAgainOrThrow(error, client, {
+            exchange,
+            ask,
+            hasJoined: underWay !== undefined,
+          })
         })
         const at = lookAt(clock)
         if (answer === undefined) entry = ask.key
@@ -131,7 +149,8 @@ export class QuoteRoute {
           client.askAgain(`${what} written`)
           asks += 1
           entry = ask.key
-        } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
+        } else if (answer.found !== undefined)
+          return this.#writer.hit(exchange, answer.found, ask, at)
         else {
           answer.isTaken = true
           const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
@@ -157,8 +176,10 @@ export class QuoteRoute {
       client.tookFurtherCall = true
       return
     }
-    const mayCall = isProviderLimit(failure) && this.#parts.providerLimit.leftMs(ask) === 0
-    if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true) throw failure
+    const mayCall =
+      isProviderLimit(failure) && this.#parts.providerLimit.leftMs(ask) === 0
+    if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
+      throw failure
     // A limit of others refused the call. This ends: each such round answers at least all who share that limit.
     client.askAgain('the calls that it waited for were refused to others')
   }
@@ -183,7 +204,9 @@ export class QuoteRoute {
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { ask: caller, exchange } = cause
-    return new Flight(flights, { entry, caller, span: exchange.span }, (flight) => this.#fetch(flight, cause))
+    return new Flight(flights, { entry, caller, span: exchange.span }, (flight) =>
+      this.#fetch(flight, cause),
+    )
   }
 
   /** One call for all who wait for the flight. */
@@ -194,11 +217,16 @@ export class QuoteRoute {
     let held: QuoteOrLock | undefined
     try {
       if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined) {
-        held = await sharedQuotes.quoteOrLock(key, { flight, waits: flight.entry === key, known: replaces })
+        held = await sharedQuotes.quoteOrLock(key, {
+          flight,
+          waits: flight.entry === key,
+          known: replaces,
+        })
         flight.waited = held.waited
       }
       const found = held?.quote
-      if (lookup !== undefined) events.quoteLookedUp(found === undefined ? lookup : 'shared')
+      if (lookup !== undefined)
+        events.quoteLookedUp(found === undefined ? lookup : 'shared')
       if (found !== undefined) notes.noteFound(found, ask)
       const answer =
         found === undefined
@@ -212,7 +240,8 @@ export class QuoteRoute {
         else if (!cache.keep(key, stored, at, { isRefresh: replaces !== undefined }))
           answer.notKept = 'too-large'
       }
-      if (found === undefined && answer.notKept !== undefined) events.quoteNotKept(answer.notKept)
+      if (found === undefined && answer.notKept !== undefined)
+        events.quoteNotKept(answer.notKept)
       return answer
     } finally {
       held?.release()
@@ -226,7 +255,8 @@ export class QuoteRoute {
     flight: Flight,
     held: QuoteOrLock | undefined,
   ): Promise<QuoteAnswer> {
-    const { clock, config, events, notes, providerLimit, rateLimit, upstream } = this.#parts
+    const { clock, config, events, notes, providerLimit, rateLimit, upstream } =
+      this.#parts
     flight.throwIfLeft()
     const times = new UpstreamTimes()
     if (replaces === undefined) exchange.times = times
@@ -236,7 +266,11 @@ export class QuoteRoute {
     if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
     flight.throwIfLeft()
     const whole = await fetchWhole({
-      ...{ upstream, clock, times, leaving: flight, totalTimeoutMs: config.upstream.totalTimeoutMs },
+      upstream,
+      clock,
+      times,
+      leaving: flight,
+      totalTimeoutMs: config.upstream.totalTimeoutMs,
       request: {
         method: 'GET',
         target: ask.target,
@@ -251,15 +285,19 @@ export class QuoteRoute {
       },
       // At its head, because the rest of the answer may take as long as a call may, or never come.
       answerBegan({ status, rawHeaders, receivedAtMs }) {
-        if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
+        if (status === 429)
+          providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
       },
     })
     const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
 
     const { at, given, lookalike, stored } = answer
-    const noted = given ? notes.note(given, ask, at) : lookalike && notes.noteUnreadable(lookalike, ask)
+    const noted = given
+      ? notes.note(given, ask, at)
+      : lookalike && notes.noteUnreadable(lookalike, ask)
     // In one write with the note. Clients need not wait for the store to have it.
-    if (held !== undefined && stored !== undefined && !notes.wasUsed(stored)) held.put(stored)
+    if (held !== undefined && stored !== undefined && !notes.wasUsed(stored))
+      held.put(stored)
     // No client has it before every replica can judge an order for it.
     await noted
     return answer

@@ -205,7 +205,8 @@ export class Availability {
     this.#downSinceMs = undefined
     const nowMs = this.#timers.steadyMs()
     this.#upSinceMs ??= nowMs
-    if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs) return
+    if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs)
+      return
     const seconds = Math.round((this.#upSinceMs - this.#outageSinceMs) / 1_000)
     this.#options.log.info({}, `the shared store is back, after ${seconds} s`)
     this.#outageSinceMs = undefined
@@ -215,7 +216,8 @@ export class Availability {
 
   #down(error: unknown): void {
     const before = this.#problem
-    this.#problem = isNotConnected(error) || repeatsRefusal(error, before) ? (before ?? error) : error
+    this.#problem =
+      isNotConnected(error) || repeatsRefusal(error, before) ? (before ?? error) : error
     this.#upSinceMs = undefined
     if (this.#isClosed) return
     this.#downSinceMs ??= this.#timers.steadyMs()
@@ -223,7 +225,10 @@ export class Availability {
     const { log } = this.#options
     if (this.#outageSinceMs === undefined) {
       this.#outageSinceMs = this.#downSinceMs
-      log.warn({}, `the shared store is down, so each replica works on its own: ${reason}`)
+      log.warn(
+        {},
+        `the shared store is down, so each replica works on its own: ${reason}`,
+      )
     } else if (!this.#loggedReasons.has(reason) && this.#loggedReasons.size < maxReasons)
       log.warn({}, `the shared store is still down: ${reason}`)
     this.#loggedReasons.add(reason)
@@ -234,6 +239,8 @@ export class Availability {
 function isNotConnected(error: unknown): boolean {
   return (
     error instanceof Error &&
-    /isn't writeable|isn't ready|Connection is closed|max retries per request/.test(error.message)
+    /isn't writeable|isn't ready|Connection is closed|max retries per request/.test(
+      error.message,
+    )
   )
 }

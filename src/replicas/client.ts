@@ -81,7 +81,10 @@ const retryAfterMs = 500
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
   if (address.kind === 'cluster')
-    return new Cluster([...address.nodes], clusterOptions(address)).on('+node', catchParserErrors)
+    return new Cluster([...address.nodes], clusterOptions(address)).on(
+      '+node',
+      catchParserErrors,
+    )
   let readySinceMs = Number.POSITIVE_INFINITY
   const client = catchParserErrors(
     new Redis({
@@ -113,7 +116,8 @@ function catchParserErrors(redis: Redis): Redis {
       stream.off('data', read as () => void).prependListener('data', (bytes: Buffer) => {
         first ??= bytes
         try {
-          if (first === bytes && isDenial(bytes)) throw new Error(bytes.toString('latin1', 1).trim())
+          if (first === bytes && isDenial(bytes))
+            throw new Error(bytes.toString('latin1', 1).trim())
           read.call(stream, bytes)
         } catch (error) {
           stream.destroy(error as Error)

@@ -21,14 +21,22 @@ const wrongPassword = /^WRONGPASS|^ERR invalid password/
 /** After a refused password, a server refuses the connection's next command because no password was given. */
 export function repeatsRefusal(error: unknown, before: unknown): boolean {
   if (!(error instanceof Error && before instanceof Error)) return false
-  return noPassword.test(rootOf(error).message) && wrongPassword.test(rootOf(before).message)
+  return (
+    noPassword.test(rootOf(error).message) && wrongPassword.test(rootOf(before).message)
+  )
 }
 
 const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [noPassword, 'the store requires a password, and VALKEY_URL has none'],
   [wrongPassword, 'the store refuses the user or the password of VALKEY_URL'],
-  [/^DENIED/, 'the store is in protected mode and refuses connections from other machines'],
-  [/^NOPERM|^ERR The user executing the script can't/, 'the user of VALKEY_URL may not do this'],
+  [
+    /^DENIED/,
+    'the store is in protected mode and refuses connections from other machines',
+  ],
+  [
+    /^NOPERM|^ERR The user executing the script can't/,
+    'the user of VALKEY_URL may not do this',
+  ],
   [
     /DB index is out of range|SELECT is not allowed/,
     'the store does not have the database that VALKEY_URL names',
@@ -60,7 +68,9 @@ export function reasonOf(error: unknown): string {
     .replace(/(Command queue state error).*/s, '$1')
     // A refusal within a script names the script, and is the same reason.
     .replace(/ script: [0-9a-f]{40}.*/s, '')
-  const words = [message, code].filter((word) => typeof word === 'string' && word !== '').join(' ')
+  const words = [message, code]
+    .filter((word) => typeof word === 'string' && word !== '')
+    .join(' ')
   const meaning = meanings.find(([pattern]) => pattern.test(words))?.[1]
   return meaning === undefined ? words : `${meaning} (${message || code})`
 }

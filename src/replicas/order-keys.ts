@@ -60,13 +60,20 @@ export class SharedOrderKeys {
   #retryTimer: Timer | undefined
   #isClosed = false
 
-  constructor(store: Pick<SharedStore, 'keyPrefix' | 'insist'>, keptForMs: number, timers = systemTimers) {
+  constructor(
+    store: Pick<SharedStore, 'keyPrefix' | 'insist'>,
+    keptForMs: number,
+    timers = systemTimers,
+  ) {
     this.#store = store
     this.#keptForMs = keptForMs
     this.#timers = timers
   }
 
-  async claim(id: string, text: string): Promise<{ text: string; ageMs: number } | undefined> {
+  async claim(
+    id: string,
+    text: string,
+  ): Promise<{ text: string; ageMs: number } | undefined> {
     const token = randomBytes(16).toString('base64url')
     this.#tokens.set(id, token)
     const found = await this.#ask(id, token + text)
@@ -78,7 +85,10 @@ export class SharedOrderKeys {
     return this.#ask(id, '')
   }
 
-  async #ask(id: string, value: string): Promise<{ text: string; ageMs: number } | undefined> {
+  async #ask(
+    id: string,
+    value: string,
+  ): Promise<{ text: string; ageMs: number } | undefined> {
     const found = await this.#store.insist('key-claim', (client) =>
       claimScript(client, this.#keyOf(id), [value, this.#keptForMs]),
     )

@@ -6,7 +6,12 @@ import { type End, serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock } from '../quotes/ports.ts'
 import { type StoredQuote, storedQuote } from '../quotes/quote.ts'
 import type { ValkeyClient } from './client.ts'
-import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
+import {
+  forgetScript,
+  getOrLockScript,
+  setScript,
+  unlockScript,
+} from './quote-scripts.ts'
 import type { SharedStore } from './store.ts'
 
 /** What is used of the store here. */
@@ -41,7 +46,11 @@ export class QuoteCopy implements QuoteOrLock {
   /** How far the store's clock is ahead of our steady one, or slightly less. Undefined: the store failed. */
   #storeAheadMs: number | undefined
 
-  constructor(parts: CopyParts, key: string, token = randomBytes(12).toString('base64url')) {
+  constructor(
+    parts: CopyParts,
+    key: string,
+    token = randomBytes(12).toString('base64url'),
+  ) {
     this.#parts = parts
     this.#key = key
     this.#token = token
@@ -71,12 +80,17 @@ export class QuoteCopy implements QuoteOrLock {
     }
     const [storeNowMs, quoteOrLock, serveMs, orderMs] = answer
     const now = lookAt(clock)
-    if (serveMs === undefined || orderMs === undefined) this.lockHolder = quoteOrLock.toString('latin1')
+    if (serveMs === undefined || orderMs === undefined)
+      this.lockHolder = quoteOrLock.toString('latin1')
     else {
       this.quote = this.#read(quoteOrLock, { before, now, serveMs, orderMs })
       // No client can use it, and nothing is put in its place by a call that the store has failed.
       if (this.quote === undefined) {
-        void forgetCopy(sharedStore, this.#key, quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1))
+        void forgetCopy(
+          sharedStore,
+          this.#key,
+          quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1),
+        )
         return false
       }
     }
@@ -86,7 +100,12 @@ export class QuoteCopy implements QuoteOrLock {
 
   #read(
     bytes: Buffer,
-    { before, now, serveMs, orderMs }: { before: Now; now: Now; serveMs: number; orderMs: number },
+    {
+      before,
+      now,
+      serveMs,
+      orderMs,
+    }: { before: Now; now: Now; serveMs: number; orderMs: number },
   ): StoredQuote | undefined {
     const quote = decodeQuote(bytes)
     if (quote === undefined || !isWhole(quote)) return undefined
@@ -100,7 +119,11 @@ export class QuoteCopy implements QuoteOrLock {
       wallAheadMs,
     }
     // Another version of quotegate may store headers that this one must not repeat.
-    return { ...quote, headers: this.#parts.oneList(repeatableHeaders(quote.headers)), end }
+    return {
+      ...quote,
+      headers: this.#parts.oneList(repeatableHeaders(quote.headers)),
+      end,
+    }
   }
 
   forgetLook(): void {
@@ -116,10 +139,19 @@ export class QuoteCopy implements QuoteOrLock {
     const serveMs = Math.floor(serveLeftMs(quote.end, now)) - 1
     const orderMs = Math.ceil(orderLeftMs(quote.end, now)) + 1
     const servedUntilMs = Math.floor(now.steadyMs + this.#storeAheadMs + serveMs)
-    const parameters = [encodeQuote(quote), quote.expiresAtMs, this.#token, serveMs, servedUntilMs, orderMs]
+    const parameters = [
+      encodeQuote(quote),
+      quote.expiresAtMs,
+      this.#token,
+      serveMs,
+      servedUntilMs,
+      orderMs,
+    ]
     this.lockHolder = undefined
-    const commands = (client: ValkeyClient) => setScript(client, atKey(sharedStore, this.#key), parameters)
-    const isPut = serveMs > 0 && (await sharedStore.run('quote-set', commands)) !== undefined
+    const commands = (client: ValkeyClient) =>
+      setScript(client, atKey(sharedStore, this.#key), parameters)
+    const isPut =
+      serveMs > 0 && (await sharedStore.run('quote-set', commands)) !== undefined
     if (!isPut) void sharedStore.run('unlock', this.#unlocking)
     return isPut
   }
@@ -134,8 +166,14 @@ export class QuoteCopy implements QuoteOrLock {
 }
 
 /** Removes the copy with this id line, unless there is another quote in its place. */
-export function forgetCopy(store: QuoteStore, key: string, line: string | Buffer): Promise<unknown> {
-  return store.run('quote-forget', (client) => forgetScript(client, atKey(store, key), [line]))
+export function forgetCopy(
+  store: QuoteStore,
+  key: string,
+  line: string | Buffer,
+): Promise<unknown> {
+  return store.run('quote-forget', (client) =>
+    forgetScript(client, atKey(store, key), [line]),
+  )
 }
 
 function atKey({ keyPrefix }: QuoteStore, key: string): string {
@@ -145,7 +183,11 @@ function atKey({ keyPrefix }: QuoteStore, key: string): string {
 /** Other programs can write to the store, and a damaged quote would be handed out until it expires. */
 function isWhole(kept: EncodedQuote): boolean {
   const quote = storedQuote(kept)
-  return quote?.id === kept.id && quote.expiryMs === kept.expiresAtMs && headLines(kept.headers) !== undefined
+  return (
+    quote?.id === kept.id &&
+    quote.expiryMs === kept.expiresAtMs &&
+    headLines(kept.headers) !== undefined
+  )
 }
 
 /** Without its end, which the store keeps by its own clock. */
@@ -155,7 +197,13 @@ type EncodedQuote = Omit<StoredQuote, 'end'>
  * Encodes a quote for the shared store: a line with its id, a line with what is needed to serve it, and its body, byte
  * for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
  */
-export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: EncodedQuote): Buffer {
+export function encodeQuote({
+  id,
+  body,
+  headers,
+  lifeMs,
+  expiresAtMs,
+}: EncodedQuote): Buffer {
   const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
   return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
 }
@@ -176,8 +224,15 @@ export function decodeQuote(bytes: Buffer): EncodedQuote | undefined {
     if (typeof id !== 'string' || !Array.isArray(head)) return undefined
     const [lifeMs, expiresAtMs, ...headers] = head
     if (!Number.isFinite(lifeMs) || !Number.isFinite(expiresAtMs)) return undefined
-    if (headers.length % 2 !== 0 || !headers.every((part) => typeof part === 'string')) return undefined
-    return { id, body: bytes.toString('latin1', headEnd + 1), headers, lifeMs, expiresAtMs }
+    if (headers.length % 2 !== 0 || !headers.every((part) => typeof part === 'string'))
+      return undefined
+    return {
+      id,
+      body: bytes.toString('latin1', headEnd + 1),
+      headers,
+      lifeMs,
+      expiresAtMs,
+    }
   } catch {
     return undefined
   }

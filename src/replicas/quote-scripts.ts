@@ -21,7 +21,12 @@ end
 `
 
 /** With a quote: for how long it may be served, and until orders for it are refused. */
-type QuoteOrLockReply = [now: number, quoteOrLock: Buffer, serveLeftMs?: number, orderLeftMs?: number]
+type QuoteOrLockReply = [
+  now: number,
+  quoteOrLock: Buffer,
+  serveLeftMs?: number,
+  orderLeftMs?: number,
+]
 
 /**
  * Returns the quote if it expires after ARGV[1] and may be served for more than ARGV[2] ms. Otherwise returns the lock's
@@ -50,7 +55,9 @@ function isQuoteOrLock(answer: unknown): boolean {
   if (!Array.isArray(answer)) return false
   const [now, quoteOrLock, ...left] = answer
   const isQuoteOrLock = left.length === 2 || left.length === 0
-  return isQuoteOrLock && Buffer.isBuffer(quoteOrLock) && [now, ...left].every(Number.isFinite)
+  return (
+    isQuoteOrLock && Buffer.isBuffer(quoteOrLock) && [now, ...left].every(Number.isFinite)
+  )
 }
 
 /**

@@ -39,7 +39,10 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** Waits until there is a quote, or no other replica to wait for. */
-  async quoteOrLock(key: string, { flight, waits, known }: SharedLook): Promise<QuoteOrLock> {
+  async quoteOrLock(
+    key: string,
+    { flight, waits, known }: SharedLook,
+  ): Promise<QuoteOrLock> {
     const { clock, events, lockWaitMs } = this.#parts
     const timers = clock.timers
     const copy = new QuoteCopy({ ...this.#parts, oneList: this.#oneList }, key)
@@ -52,7 +55,8 @@ export class QuotesOfAll implements SharedQuotes {
       else if (copy.quote !== undefined) sharing = copy.waited ? 'awaited' : 'found'
       else if (copy.isLocked) sharing = copy.waited ? 'alone' : 'fetched'
       // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
-      else if (!waits || (awaited ?? copy.lockHolder) !== copy.lockHolder) sharing = 'alone'
+      else if (!waits || (awaited ?? copy.lockHolder) !== copy.lockHolder)
+        sharing = 'alone'
       else if (timers.steadyMs() - startedAtMs >= lockWaitMs) sharing = 'alone'
       if (sharing !== undefined) {
         events.quoteShared(sharing)
@@ -68,7 +72,13 @@ export class QuotesOfAll implements SharedQuotes {
 
   /** False: the store failed. */
   async #look(copy: QuoteCopy, key: string, known?: StoredQuote): Promise<boolean> {
-    const { sharedStore, isUsed, clock, minValidityMs: minLeftMs, lockWaitMs: lockMs } = this.#parts
+    const {
+      sharedStore,
+      isUsed,
+      clock,
+      minValidityMs: minLeftMs,
+      lockWaitMs: lockMs,
+    } = this.#parts
     let expiresAfterMs = known?.expiresAtMs ?? 0
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
       if (!(await copy.look({ expiresAfterMs, minLeftMs, lockMs }))) return false
@@ -76,7 +86,8 @@ export class QuotesOfAll implements SharedQuotes {
       if (quote === undefined) return true
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
       if (isUsed(quote)) void forgetCopy(sharedStore, key, idLine(quote.id))
-      else if (serveLeftMs(quote.end, lookAt(clock)) <= minLeftMs) expiresAfterMs = quote.expiresAtMs
+      else if (serveLeftMs(quote.end, lookAt(clock)) <= minLeftMs)
+        expiresAfterMs = quote.expiresAtMs
       else return true
     }
     copy.forgetLook()
@@ -88,6 +99,8 @@ export class QuotesOfAll implements SharedQuotes {
     const { sharedStore } = this.#parts
     const line = idLine(id)
     for (let at = 0; at < keys.length; at += forgetBatch)
-      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => forgetCopy(sharedStore, key, line)))
+      await Promise.all(
+        keys.slice(at, at + forgetBatch).map((key) => forgetCopy(sharedStore, key, line)),
+      )
   }
 }

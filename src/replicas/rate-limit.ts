@@ -17,7 +17,8 @@ end
 if taken >= tonumber(ARGV[1]) then return {0, 0, leftMs} end
 return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs}
 `,
-  (answer) => Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
+  (answer) =>
+    Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
 )
 
 interface SharedRateLimiterOptions {
@@ -27,11 +28,15 @@ interface SharedRateLimiterOptions {
 }
 
 /** Counts the requests that all replicas let through. The store's deadline and breaker apply. */
-export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLimiterOptions): RateLimiter {
+export function createSharedRateLimiter({
+  sharedStore,
+  fallback,
+}: SharedRateLimiterOptions): RateLimiter {
   const { keyPrefix, salt } = sharedStore
   const { perMinute } = fallback
   // Hashed, because a bucket may be the address of a client.
-  const keyOf = (bucket: string) => `${keyPrefix}limit:${hash('sha256', salt + bucket, 'base64url')}`
+  const keyOf = (bucket: string) =>
+    `${keyPrefix}limit:${hash('sha256', salt + bucket, 'base64url')}`
 
   return {
     perMinute,

@@ -34,7 +34,9 @@ export function createScript<Answer = unknown>(
   const echoing = `#!lua\nlocal function run()\n${text}\nend\nreturn {ARGV[#ARGV], run()}`
   const digest = hash('sha1', echoing)
 
-  async function run(...[client, key, parameters]: Parameters<Script<Answer>>): Promise<unknown> {
+  async function run(
+    ...[client, key, parameters]: Parameters<Script<Answer>>
+  ): Promise<unknown> {
     try {
       return await client.callBuffer('evalsha', digest, 1, key, ...parameters)
     } catch (error) {
@@ -48,7 +50,8 @@ export function createScript<Answer = unknown>(
     const callId = `${processId}${callsMade}`
     const reply = await run(client, key, [...parameters, callId])
     const [echoedId, answer = null] = Array.isArray(reply) ? reply : [undefined, reply]
-    const isOurs = isAnswer === undefined || (String(echoedId) === callId && isAnswer(answer))
+    const isOurs =
+      isAnswer === undefined || (String(echoedId) === callId && isAnswer(answer))
     if (!isOurs) throw new StrayReply()
     return answer as Answer
   }

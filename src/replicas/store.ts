@@ -19,8 +19,14 @@ export interface SharedStore extends StreamStore {
    * Runs commands on one key. Resolves with `undefined` if the store failed: after VALKEY_TIMEOUT_MS at the latest, at
    * once while it is away. Never rejects. A key that does not exist is `null`, as in ioredis.
    */
-  run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
+  run<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined>
   /** The same for what is worth a second: the store is asked also where it is late with what it was asked before. */
-  insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
+  insist<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined>
   close(): Promise<void>
 }

@@ -45,7 +45,11 @@ export class Valkey implements SharedStore {
     this.keyPrefix = keyPrefix
     this.salt = hash('sha256', `${address.password ?? ''}\n${keyPrefix}`)
     this.#client = createClient(address)
-    this.#availability = new Availability({ ...options, client: this.#client, greet: () => this.#greet() })
+    this.#availability = new Availability({
+      ...options,
+      client: this.#client,
+      greet: () => this.#greet(),
+    })
   }
 
   get up(): boolean {
@@ -60,11 +64,17 @@ export class Valkey implements SharedStore {
     return this.#availability.outage
   }
 
-  run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
+  run<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
     return this.#within(this.up ? this.#options.timeoutMs : 0, operation, commands)
   }
 
-  insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
+  insist<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
     return this.#within(this.#availability.isGreeted ? insistMs : 0, operation, commands)
   }
 
@@ -93,18 +103,31 @@ export class Valkey implements SharedStore {
     return undefined
   }
 
-  appendEntry(key: string, { text, maxEntries }: { text: string; maxEntries: number }): Promise<string> {
-    const add = (client: ValkeyClient) => client.xadd(key, 'MAXLEN', '~', maxEntries, '*', 'r', text)
+  appendEntry(
+    key: string,
+    { text, maxEntries }: { text: string; maxEntries: number },
+  ): Promise<string> {
+    const add = (client: ValkeyClient) =>
+      client.xadd(key, 'MAXLEN', '~', maxEntries, '*', 'r', text)
     return this.#journal('journal-append', add).then(String)
   }
 
   async readEntries(key: string, fromId: string): Promise<StreamPart> {
     const read = (client: ValkeyClient) => readScript(client, key, [fromId, partEntries])
-    const [now, added, length, oldestId, ...rest] = await this.#journal('journal-read', read)
+    const [now, added, length, oldestId, ...rest] = await this.#journal(
+      'journal-read',
+      read,
+    )
     const entries: StreamEntry[] = []
     for (let at = 0; at < rest.length; at += 2)
       entries.push({ id: String(rest[at]), text: String(rest[at + 1]) })
-    return { storeNowMs: now, added: added ?? undefined, length, oldestId: String(oldestId), entries }
+    return {
+      storeNowMs: now,
+      added: added ?? undefined,
+      length,
+      oldestId: String(oldestId),
+      entries,
+    }
   }
 
   async describeServer(): Promise<ServerFacts> {
@@ -115,8 +138,13 @@ export class Valkey implements SharedStore {
         throw error
       })
     const info = String(await this.#send(ask, () => {}))
-    const facts = new Map(info.split('\r\n').map((line) => line.split(':', 2) as [string, string]))
-    return { version: facts.get('redis_version'), maxmemoryPolicy: facts.get('maxmemory_policy') }
+    const facts = new Map(
+      info.split('\r\n').map((line) => line.split(':', 2) as [string, string]),
+    )
+    return {
+      version: facts.get('redis_version'),
+      maxmemoryPolicy: facts.get('maxmemory_policy'),
+    }
   }
 
   async close(): Promise<void> {
@@ -127,7 +155,10 @@ export class Valkey implements SharedStore {
   }
 
   /** Refused journal commands make the store useless, whatever the refusal says. */
-  async #journal<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer> {
+  async #journal<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer> {
     try {
       return await this.#send(commands, this.#report(operation))
     } catch (error) {
@@ -147,14 +178,18 @@ export class Valkey implements SharedStore {
       if (isReported) return
       isReported = true
       const tookMs = this.#timers.steadyMs() - startedAtMs
-      const late = outcome === 'ok' && tookMs > this.#options.timeoutMs ? 'timeout' : outcome
+      const late =
+        outcome === 'ok' && tookMs > this.#options.timeoutMs ? 'timeout' : outcome
       this.#options.events.storeAsked(operation, late, tookMs)
       traced?.end(late === 'ok' ? undefined : late)
     }
   }
 
   /** Rejects also where the connection was replaced, whatever became of the commands. */
-  #send<Answer>(commands: StoreCommands<Answer>, report: (outcome: StoreOutcome) => void): Promise<Answer> {
+  #send<Answer>(
+    commands: StoreCommands<Answer>,
+    report: (outcome: StoreOutcome) => void,
+  ): Promise<Answer> {
     this.#cork()
     return new Promise((resolve, reject) => {
       const command: Unanswered = { sentAtMs: this.#timers.steadyMs(), giveUp: reject }
@@ -191,10 +226,18 @@ export class Valkey implements SharedStore {
     const probeKey = `${this.keyPrefix}alive`
     const greet = (client: ValkeyClient) => {
       const answers: Promise<unknown>[] = []
-      if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
+      if (client instanceof Cluster)
+        answers.push(...client.nodes('master').map((node) => node.ping()))
       // If the server refuses the database, ioredis goes on in number 0, which may belong to another environment.
       else if (client.options.db) answers.push(client.select(client.options.db))
-      answers.push(client.eval("return redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])", 1, probeKey, aliveMs))
+      answers.push(
+        client.eval(
+          "return redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])",
+          1,
+          probeKey,
+          aliveMs,
+        ),
+      )
       return Promise.all(answers)
     }
     return this.#send(greet, () => {})
@@ -204,7 +247,13 @@ export class Valkey implements SharedStore {
 const aliveMs = 10_000
 const insistMs = 1_000
 
-type ReadReply = [now: number, added: number | null, length: number, oldestId: Buffer, ...entries: Buffer[]]
+type ReadReply = [
+  now: number,
+  added: number | null,
+  length: number,
+  oldestId: Buffer,
+  ...entries: Buffer[],
+]
 
 /** At most ARGV[2] entries from the id ARGV[1] on, each with its id. */
 const readScript = createScript<ReadReply>(

@@ -10,7 +10,11 @@ export function issuesOf(error: z.ZodError): string {
 }
 
 /** What the schema makes of the body; otherwise it throws a 400 with this code. */
-export function read<Output>(schema: z.ZodType<Output>, body: unknown, code: string): Output {
+export function read<Output>(
+  schema: z.ZodType<Output>,
+  body: unknown,
+  code: string,
+): Output {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   throw new Refusal(400, code, issuesOf(parsed.error))
@@ -29,7 +33,9 @@ export class Refusal extends Error {
   }
 
   get body(): object {
-    return this.message === '' ? { code: this.code } : { code: this.code, message: this.message }
+    return this.message === ''
+      ? { code: this.code }
+      : { code: this.code, message: this.message }
   }
 }
 
@@ -43,7 +49,12 @@ export class RefusedOrder extends Refusal {
   }
 
   override get body(): object {
-    return { code: this.code, status: this.status, orderId: this.#orderId, details: 'Could not create order' }
+    return {
+      code: this.code,
+      status: this.status,
+      orderId: this.#orderId,
+      details: 'Could not create order',
+    }
   }
 }
 
@@ -60,14 +71,24 @@ export function addAnswers(
   for (const [route, answer] of Object.entries(answers)) {
     const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
     router[method](path, ...before, (request, response) => {
-      answerWith(response, status, answer(String(Object.values(request.params)[0]), request))
+      answerWith(
+        response,
+        status,
+        answer(String(Object.values(request.params)[0]), request),
+      )
     })
   }
 }
 
-function answerWith(response: ServerResponse, status: number, body: object | string): void {
+function answerWith(
+  response: ServerResponse,
+  status: number,
+  body: object | string,
+): void {
   const [type, text] =
-    typeof body === 'string' ? ['text/csv', body] : ['application/json', JSON.stringify(body)]
+    typeof body === 'string'
+      ? ['text/csv', body]
+      : ['application/json', JSON.stringify(body)]
   const bytes = Buffer.from(text)
   response.statusCode = status
   response.setHeader('Content-Type', `${type}; charset=utf-8`)
@@ -76,7 +97,11 @@ function answerWith(response: ServerResponse, status: number, body: object | str
 }
 
 /** The payments API has errors of another form: `path` is that of the request. */
-export function answerError(response: ServerResponse, error: unknown, path: string): void {
+export function answerError(
+  response: ServerResponse,
+  error: unknown,
+  path: string,
+): void {
   if (response.headersSent) return void response.destroy()
   const refusal = refusalOf(error)
   // A header of the sandbox's own, because the documented body has no room for the reason.
@@ -84,7 +109,9 @@ export function answerError(response: ServerResponse, error: unknown, path: stri
     response.setHeader('Sandbox-Reason', refusal.message.replace(/[^\x20-\x7e]/g, '?'))
   const { code, message } = refusal
   const isOfPayments = !/^\/(?:v3|sandbox)(?:\/|$)/i.test(path)
-  const body = isOfPayments ? { error: { type: code.toLowerCase(), message } } : refusal.body
+  const body = isOfPayments
+    ? { error: { type: code.toLowerCase(), message } }
+    : refusal.body
   answerWith(response, refusal.status, body)
 }
 

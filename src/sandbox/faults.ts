@@ -38,9 +38,14 @@ export class FaultSettings {
   /** Changes every given fault, or none: a bad value throws a SandboxError that says what is wrong. */
   merge(next: object): SandboxFaults {
     if (!isPlainObject(next))
-      throw new SandboxError(`faults must be an object such as { latencyMs: 100 }, not ${kindOf(next)}`)
+      throw new SandboxError(
+        `faults must be an object such as { latencyMs: 100 }, not ${kindOf(next)}`,
+      )
     const given = Object.entries(next).filter(([, value]) => value !== undefined)
-    const { data, error } = faultsSchema.safeParse({ ...this.current, ...Object.fromEntries(given) })
+    const { data, error } = faultsSchema.safeParse({
+      ...this.current,
+      ...Object.fromEntries(given),
+    })
     if (error !== undefined) throw new SandboxError(issuesOf(error))
     this.current = data
     return { ...data }
@@ -57,7 +62,10 @@ export interface Sources {
 }
 
 /** Applies the current faults to each request. Requests that can still be answered go on to the routes. */
-export function injectFaults(settings: FaultSettings, random: () => number): RequestHandler {
+export function injectFaults(
+  settings: FaultSettings,
+  random: () => number,
+): RequestHandler {
   // A rate of 0 does not call `random`, so a test scripts random numbers only for the faults that it set.
   const isHit = (rate: number) => rate > 0 && random() < rate
   return async (request, response, next) => {
@@ -68,7 +76,11 @@ export function injectFaults(settings: FaultSettings, random: () => number): Req
     if (isHit(faults.resetRate)) return void request.socket.resetAndDestroy()
     if (isHit(faults.hangRate)) return
     if (isHit(faults.errorRate))
-      throw new Refusal(503, 'SERVICE_UNAVAILABLE', 'the sandbox was asked to fail this request')
+      throw new Refusal(
+        503,
+        'SERVICE_UNAVAILABLE',
+        'the sandbox was asked to fail this request',
+      )
     if (isHit(faults.cutRate)) cut(response)
     next()
   }

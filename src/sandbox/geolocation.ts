@@ -12,12 +12,17 @@ export function locate(request: IncomingMessage, restrictedPlace: string) {
 }
 
 /** One `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
-const pairOrComma = /\s*(?:([^\s=;,"]+)=("(?:[^"\\]|\\.)*"|[^\s;,"]*)\s*(?:;|(?=,|$))|(,))/y
+const pairOrComma =
+  /\s*(?:([^\s=;,"]+)=("(?:[^"\\]|\\.)*"|[^\s;,"]*)\s*(?:;|(?=,|$))|(,))/y
 
 /** The address in `for=` of the left-most element, if the provider would accept it. */
 export function forwardedFor(header: string): string | undefined {
   pairOrComma.lastIndex = 0
-  for (let match = pairOrComma.exec(header); match !== null; match = pairOrComma.exec(header)) {
+  for (
+    let match = pairOrComma.exec(header);
+    match !== null;
+    match = pairOrComma.exec(header)
+  ) {
     const [, name, value, comma] = match
     if (comma !== undefined) return undefined
     if (name?.toLowerCase() === 'for') return readNode(value ?? '')

@@ -4,12 +4,20 @@ import { z } from 'zod'
 import { Refusal, RefusedOrder, read } from './answer.ts'
 import type { Sources } from './faults.ts'
 import type { Prices } from './prices.ts'
-import { type Amount, amountOf, convert, type Quote, type QuoteBook } from './quote-book.ts'
+import {
+  type Amount,
+  amountOf,
+  convert,
+  type Quote,
+  type QuoteBook,
+} from './quote-book.ts'
 import type { OrderOutcome } from './types.ts'
 
 interface Order {
   /** What does not change, as it is answered. */
-  facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<typeof addressesSchema>
+  facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<
+    typeof addressesSchema
+  >
   outcome: OrderOutcome
   /** The transaction that the client noted, and when, counted from when the order was placed. */
   noted: { transactionId: string; afterMs: number } | undefined
@@ -20,16 +28,25 @@ interface Order {
 const shortText = z.string().min(1).max(200)
 const optionalText = z.string().max(200).nullish()
 const plainAmount = z.union([z.number(), z.string().max(200)]).transform(String)
-const amount = z.union([plainAmount, z.object({ value: plainAmount }).transform(({ value }) => value)])
+const amount = z.union([
+  plainAmount,
+  z.object({ value: plainAmount }).transform(({ value }) => value),
+])
 const addressesSchema = z.object({
   fromAddress: optionalText,
   fromAddressTag: optionalText,
   toAddress: shortText,
   toAddressTag: optionalText,
 })
-const termsSchema = z.object({ pairId: shortText, fromAmount: amount, toAmount: amount.nullish() })
+const termsSchema = z.object({
+  pairId: shortText,
+  fromAmount: amount,
+  toAmount: amount.nullish(),
+})
 const transactionSchema = z.union([
-  z.object({ fromTransactionId: shortText }).transform(({ fromTransactionId }) => fromTransactionId),
+  z
+    .object({ fromTransactionId: shortText })
+    .transform(({ fromTransactionId }) => fromTransactionId),
   z.object({ transactionId: shortText }).transform(({ transactionId }) => transactionId),
 ])
 interface OrderSources extends Sources {
@@ -55,7 +72,8 @@ export class Orders {
     const named = this.#namedQuote(body)
     // A quote that is known by its id already has the terms, so an order that names it may leave them out.
     const filled = { ...named, ...body }
-    const quote = named ?? this.#sources.quotes.byTerms(read(termsSchema, filled, 'INVALID_ORDER'))
+    const quote =
+      named ?? this.#sources.quotes.byTerms(read(termsSchema, filled, 'INVALID_ORDER'))
     if (quote !== undefined && this.#sources.clock.nowMs() >= quote.expiry) {
       throw new RefusedOrder(`the quote expired at ${quote.expiry}`)
     }
@@ -68,19 +86,27 @@ export class Orders {
 
   /** `?fromAddress=&fromAsset=&toAddress=&toAsset=`, the newest first. */
   list(query: URLSearchParams, maxLength: number): object[] {
-    const isAsked = ([name, value]: [string, unknown]) => [null, value].includes(query.get(name))
+    const isAsked = ([name, value]: [string, unknown]) =>
+      [null, value].includes(query.get(name))
     const wanted = ({ fromAddress, amount, toAddress, toAmount }: Order['facts']) =>
-      Object.entries({ fromAddress, fromAsset: amount.assetId, toAddress, toAsset: toAmount.assetId }).every(
-        isAsked,
-      )
-    const found = [...this.#orders.values()].filter(({ facts }) => wanted(facts)).slice(0, maxLength)
+      Object.entries({
+        fromAddress,
+        fromAsset: amount.assetId,
+        toAddress,
+        toAsset: toAmount.assetId,
+      }).every(isAsked)
+    const found = [...this.#orders.values()]
+      .filter(({ facts }) => wanted(facts))
+      .slice(0, maxLength)
     return found.map((order) => this.#describe(order))
   }
 
   noteTransaction(id: string, body: Record<string, unknown>): object {
     const order = this.#find(id)
     const transactionId = read(transactionSchema, body, 'INVALID_ORDER')
-    const isKnown = [...this.#orders.values()].some(({ noted }) => noted?.transactionId === transactionId)
+    const isKnown = [...this.#orders.values()].some(
+      ({ noted }) => noted?.transactionId === transactionId,
+    )
     if (order.noted !== undefined || isKnown) {
       throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
     }
@@ -169,14 +195,19 @@ const statusMessages: Record<Status, string> = {
 }
 
 /** `sinceMs`: when the order came into this state, counted from when it was placed. */
-function stateOf({ outcome, noted }: Order, ageMs: number): { status: Status; sinceMs: number } {
+function stateOf(
+  { outcome, noted }: Order,
+  ageMs: number,
+): { status: Status; sinceMs: number } {
   const isPaid = outcome !== 'expired'
   const never = Number.POSITIVE_INFINITY
   // A transaction that the client notes counts as the deposit.
   const depositedAfterMs = Math.min(noted?.afterMs ?? never, isPaid ? stepMs : never)
   const expiresAfterMs = 2 * stepMs
-  if (ageMs < Math.min(depositedAfterMs, expiresAfterMs)) return { status: 'awaiting', sinceMs: 0 }
-  if (depositedAfterMs >= expiresAfterMs) return { status: 'expired', sinceMs: expiresAfterMs }
+  if (ageMs < Math.min(depositedAfterMs, expiresAfterMs))
+    return { status: 'awaiting', sinceMs: 0 }
+  if (depositedAfterMs >= expiresAfterMs)
+    return { status: 'expired', sinceMs: expiresAfterMs }
   const endsAfterMs = depositedAfterMs + stepMs
   if (ageMs < endsAfterMs) return { status: 'inProgress', sinceMs: depositedAfterMs }
   return { status: isPaid ? outcome : 'complete', sinceMs: endsAfterMs }

@@ -31,7 +31,10 @@ const settledAfterMs = 2000
 export class PaymentCollection {
   readonly #sources: Sources
   readonly #kind: Kind
-  readonly #payments = new LRUCache<string, Payment>({ max: 1000, maxSize: 16 * 1024 * 1024 })
+  readonly #payments = new LRUCache<string, Payment>({
+    max: 1000,
+    maxSize: 16 * 1024 * 1024,
+  })
 
   constructor(sources: Sources, kind: Kind) {
     this.#sources = sources
@@ -39,10 +42,18 @@ export class PaymentCollection {
   }
 
   /** `own`: more fields of the sandbox's own. A status among them stays until it is changed. */
-  create(posted: object, { status, ...own }: Fields & { status?: string } = {}): Described {
+  create(
+    posted: object,
+    { status, ...own }: Fields & { status?: string } = {},
+  ): Described {
     const id = (this.#kind.prefix ?? '') + letters(24)
     const payment: Payment = {
-      own: { id, status, createdAt: new Date(this.#sources.clock.nowMs()).toISOString(), ...own },
+      own: {
+        id,
+        status,
+        createdAt: new Date(this.#sources.clock.nowMs()).toISOString(),
+        ...own,
+      },
       postedJson: JSON.stringify(posted),
       startedAtMs: this.#sources.elapsedClock.nowMs(),
       status,
@@ -57,8 +68,11 @@ export class PaymentCollection {
 
   /** The newest whose own fields are these, the newest first. */
   newest(limit: number, chosen: Fields = {}): Described[] {
-    const isChosen = (own: Fields) => Object.entries(chosen).every(([name, value]) => own[name] === value)
-    const found = [...this.#payments.values()].filter((payment) => isChosen(this.#own(payment)))
+    const isChosen = (own: Fields) =>
+      Object.entries(chosen).every(([name, value]) => own[name] === value)
+    const found = [...this.#payments.values()].filter((payment) =>
+      isChosen(this.#own(payment)),
+    )
     return found.slice(0, limit).map((payment) => this.#describe(payment))
   }
 
@@ -66,7 +80,11 @@ export class PaymentCollection {
   having(status: string, id: string): Described {
     const found = this.one(id)
     if (found.status === status) return found
-    throw new Refusal(409, 'invalid_state', `its status is ${found.status}, not ${status}`)
+    throw new Refusal(
+      409,
+      'invalid_state',
+      `its status is ${found.status}, not ${status}`,
+    )
   }
 
   change(id: string, from: string, to: string): Described {
@@ -77,7 +95,8 @@ export class PaymentCollection {
 
   #find(id: string): Payment {
     const payment = this.#payments.peek(id)
-    if (payment === undefined) throw new Refusal(404, 'not_found', `${this.#kind.name} not found`)
+    if (payment === undefined)
+      throw new Refusal(404, 'not_found', `${this.#kind.name} not found`)
     return payment
   }
 
@@ -95,5 +114,7 @@ export class PaymentCollection {
 }
 
 export function letters(count: number): string {
-  return Array.from({ length: count }, () => String.fromCharCode(97 + randomInt(26))).join('')
+  return Array.from({ length: count }, () =>
+    String.fromCharCode(97 + randomInt(26)),
+  ).join('')
 }

@@ -13,8 +13,14 @@ const maxCharges = 1000
 
 const settles = ['open', 'completed'] as const
 const wholeOrText = z.union([z.string().min(1), z.int()])
-const refundSchema = z.looseObject({ destination: z.string().min(1), deadline: wholeOrText })
-const chargeSchema = z.looseObject({ amount: z.string().min(1), charge_nonce: wholeOrText })
+const refundSchema = z.looseObject({
+  destination: z.string().min(1),
+  deadline: wholeOrText,
+})
+const chargeSchema = z.looseObject({
+  amount: z.string().min(1),
+  charge_nonce: wholeOrText,
+})
 
 /** The payments API. Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
 export class Payments {
@@ -24,13 +30,22 @@ export class Payments {
   readonly #subscriptions: PaymentCollection
   readonly #charges: PaymentCollection
   /** The last one of each subscription. */
-  readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({ max: maxCharges })
+  readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({
+    max: maxCharges,
+  })
 
   constructor(sources: Sources) {
     const collection = (kind: Kind) => new PaymentCollection(sources, kind)
     const checkouts = collection({ name: 'Checkout', prefix: 'chk_', statuses: settles })
-    const begun = collection({ name: 'Subscription checkout', prefix: 'schk_', statuses: settles })
-    const subscriptions = collection({ name: 'Subscription', statuses: ['incomplete', 'active'] })
+    const begun = collection({
+      name: 'Subscription checkout',
+      prefix: 'schk_',
+      statuses: settles,
+    })
+    const subscriptions = collection({
+      name: 'Subscription',
+      statuses: ['incomplete', 'active'],
+    })
     const payments = collection({ name: 'Payment', prefix: 'pay_' })
     const refunds = collection({ name: 'Refund' })
     const charges = collection({ name: 'Charge' })
@@ -42,7 +57,13 @@ export class Payments {
     const add = (status: number, answers: Parameters<typeof addAnswers>[2]) =>
       addAnswers(this.router, status, answers, requireKey)
 
-    const listed = { checkouts, 'subscription-checkouts': begun, subscriptions, payments, refunds }
+    const listed = {
+      checkouts,
+      'subscription-checkouts': begun,
+      subscriptions,
+      payments,
+      refunds,
+    }
     for (const [path, collection] of Object.entries(listed)) {
       add(200, {
         [`get /${path}`]: (_id, request) => listOf(request, collection),
@@ -50,7 +71,8 @@ export class Payments {
       })
     }
     add(201, {
-      'post /checkouts': (_id, request) => this.#createCheckout(bodyAsJsonObject(request)),
+      'post /checkouts': (_id, request) =>
+        this.#createCheckout(bodyAsJsonObject(request)),
       'post /subscription-checkouts': (_id, request) => {
         const posted = bodyAsJsonObject(request)
         return begun.create(posted, { subscriptionId: subscriptions.create(posted).id })
@@ -67,7 +89,8 @@ export class Payments {
         payments.change(id, 'succeeded', 'refunded')
         return refunds.create(posted, { paymentId: id })
       },
-      'post /refunds': (_id, request) => refunds.create(this.#ofPaidCheckout(bodyAsJsonObject(request))),
+      'post /refunds': (_id, request) =>
+        refunds.create(this.#ofPaidCheckout(bodyAsJsonObject(request))),
       'post /merchants/:id/charges': (id, request) =>
         charges.create(bodyAsJsonObject(request), { merchantId: id }),
     })
@@ -79,7 +102,8 @@ export class Payments {
         subscriptions.change(subscription.id, subscription.status, 'cancelled')
         return cancelled
       },
-      'post /subscriptions/:id/cancel': (id) => subscriptions.change(id, 'active', 'cancelled'),
+      'post /subscriptions/:id/cancel': (id) =>
+        subscriptions.change(id, 'active', 'cancelled'),
       'post /subscriptions/:id/charge-quote': (id) => this.#quoteCharge(id),
       'get /subscriptions/:id/charges': (id, request) =>
         listOf(request, charges, { subscriptionId: subscriptions.one(id).id }),
@@ -87,7 +111,8 @@ export class Payments {
         requireSignature(request)
         return payments.change(id, 'authorized', 'succeeded')
       },
-      'get /merchants/:id/charges': (id, request) => listOf(request, charges, { merchantId: id }),
+      'get /merchants/:id/charges': (id, request) =>
+        listOf(request, charges, { merchantId: id }),
       'get /settings': () => settings,
       'put /settings': (_id, request) => {
         settings = bodyAsJsonObject(request)
@@ -98,7 +123,9 @@ export class Payments {
 
   completeCheckout(id: string): object {
     const checkout = this.#checkouts.one(id)
-    return checkout.status === 'completed' ? checkout : this.#checkouts.change(id, 'open', 'completed')
+    return checkout.status === 'completed'
+      ? checkout
+      : this.#checkouts.change(id, 'open', 'completed')
   }
 
   #createCheckout(posted: Fields): object {
@@ -109,7 +136,8 @@ export class Payments {
 
   #ofPaidCheckout(posted: Fields): object {
     const { checkoutId: id } = posted
-    if (typeof id !== 'string') throw new Refusal(400, 'invalid_request', 'checkoutId is required')
+    if (typeof id !== 'string')
+      throw new Refusal(400, 'invalid_request', 'checkoutId is required')
     if (this.#checkouts.newest(1, { id, status: 'completed' }).length > 0) return posted
     throw new Refusal(422, 'invalid_state', 'only a completed checkout can be refunded')
   }
@@ -117,20 +145,32 @@ export class Payments {
   /** It lives as long as a quote of the swap API does. */
   #quoteCharge(id: string): object {
     const { amount, token } = this.#subscriptions.having('active', id)
-    if (token !== undefined) throw new Refusal(409, 'invalid_state', 'a plan in tokens has no quote')
+    if (token !== undefined)
+      throw new Refusal(409, 'invalid_state', 'a plan in tokens has no quote')
     const { clock, faults } = this.#sources
     // In whole seconds, as published.
-    const expiresAtMs = Math.ceil((clock.nowMs() + faults.current.quoteLifetimeMs) / 1000) * 1000
-    const quote = { amount: /^\d+$/.test(String(amount)) ? String(amount) : '9990000', expiresAtMs }
+    const expiresAtMs =
+      Math.ceil((clock.nowMs() + faults.current.quoteLifetimeMs) / 1000) * 1000
+    const quote = {
+      amount: /^\d+$/.test(String(amount)) ? String(amount) : '9990000',
+      expiresAtMs,
+    }
     this.#chargeQuotes.set(id, quote)
-    return { amount: quote.amount, expires_at: new Date(expiresAtMs).toISOString().replace('.000', '') }
+    return {
+      amount: quote.amount,
+      expires_at: new Date(expiresAtMs).toISOString().replace('.000', ''),
+    }
   }
 
   #charge(id: string, request: Request): object {
     const own = { subscriptionId: id, failure_reason: null }
     if (this.#subscriptions.having('active', id).token !== undefined) {
       if (request.body.bytes.length === 0) return this.#charges.create({}, own)
-      throw new Refusal(400, 'invalid_request', 'a charge of a plan in tokens has no body')
+      throw new Refusal(
+        400,
+        'invalid_request',
+        'a charge of a plan in tokens has no body',
+      )
     }
     const posted = signedBody(request, chargeSchema)
     const reason = this.#whyNotCharged(id, posted)
@@ -141,8 +181,12 @@ export class Payments {
 
   #whyNotCharged(id: string, posted: z.infer<typeof chargeSchema>): string | undefined {
     const nonce = String(posted.charge_nonce)
-    const charged = this.#charges.newest(maxCharges, { subscriptionId: id, status: 'succeeded' })
-    if (charged.some((one) => String(one.charge_nonce) === nonce)) return 'charge_nonce_used'
+    const charged = this.#charges.newest(maxCharges, {
+      subscriptionId: id,
+      status: 'succeeded',
+    })
+    if (charged.some((one) => String(one.charge_nonce) === nonce))
+      return 'charge_nonce_used'
     const quote = this.#chargeQuotes.get(id)
     if (quote?.amount !== posted.amount) return 'amount_not_quoted'
     return this.#sources.clock.nowMs() >= quote.expiresAtMs ? 'quote_expired' : undefined
@@ -154,7 +198,11 @@ function isTwoStep({ payment_method: method, payment_mode: mode }: Fields): bool
 }
 
 /** List parameters are not documented, so a malformed one is ignored rather than refused. */
-function listOf(request: Request, collection: PaymentCollection, chosen: Fields = {}): object {
+function listOf(
+  request: Request,
+  collection: PaymentCollection,
+  chosen: Fields = {},
+): object {
   const text = queryOf(request).get('limit') ?? ''
   const limit = /^\d{1,9}$/.test(text) ? Math.max(1, Number(text)) : defaultListLength
   return { data: collection.newest(Math.min(limit, maxListLength), chosen) }
@@ -163,7 +211,11 @@ function listOf(request: Request, collection: PaymentCollection, chosen: Fields 
 const requireKey: RequestHandler = (request, response, next) => {
   if (/^Bearer +\S/i.test(request.headers.authorization ?? '')) return next()
   response.setHeader('WWW-Authenticate', 'Bearer')
-  throw new Refusal(401, 'unauthorized', 'send Authorization: Bearer and a key such as sk_test_1')
+  throw new Refusal(
+    401,
+    'unauthorized',
+    'send Authorization: Bearer and a key such as sk_test_1',
+  )
 }
 
 function signedBody<Output>(request: Request, schema: z.ZodType<Output>): Output {
@@ -173,5 +225,6 @@ function signedBody<Output>(request: Request, schema: z.ZodType<Output>): Output
 
 /** What the provider verifies of it is not known, so any one is good here. */
 function requireSignature(request: Request): void {
-  if (!request.headers['x-signature']) throw new Refusal(401, 'invalid_signature', 'send X-Signature')
+  if (!request.headers['x-signature'])
+    throw new Refusal(401, 'invalid_signature', 'send X-Signature')
 }

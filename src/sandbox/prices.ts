@@ -16,7 +16,14 @@ export interface Pair {
 }
 
 const tenMinutesMs = 600_000
-const listedDollars = { BTC: 91_230.5, ETH: 2896.45, LTC: 84.12, SOL: 137.38, USDC: 1, USDT: 0.9997 }
+const listedDollars = {
+  BTC: 91_230.5,
+  ETH: 2896.45,
+  LTC: 84.12,
+  SOL: 137.38,
+  USDC: 1,
+  USDT: 0.9997,
+}
 const listedAssets = [
   asset('BTC', 'Bitcoin', 'bitcoin'),
   asset('ETH', 'Ether', 'ethereum'),
@@ -39,7 +46,8 @@ export class Prices {
   constructor(fixedPrices: Record<string, number>) {
     for (const [id, price] of Object.entries(fixedPrices)) {
       const isPair = /^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(id)
-      if (!isPair) throw new SandboxError(`prices: ${id} is not a pair id such as ETH_USDC`)
+      if (!isPair)
+        throw new SandboxError(`prices: ${id} is not a pair id such as ETH_USDC`)
       this.#fixed.set(id, readPrice(id, price))
     }
     const assets = new Map(listedAssets.map((one) => [one.id, one]))
@@ -49,11 +57,15 @@ export class Prices {
       return found
     }
     const ids = Object.keys(listedDollars)
-    const crossed = ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
-    const pairs = [...new Set([...crossed, ...this.#fixed.keys()])].map((id): [string, Pair] => {
-      const [from = '', to = ''] = id.split('_')
-      return [id, { id, from: assetOf(from), to: assetOf(to) }]
-    })
+    const crossed = ids.flatMap((from) =>
+      ids.filter((to) => to !== from).map((to) => `${from}_${to}`),
+    )
+    const pairs = [...new Set([...crossed, ...this.#fixed.keys()])].map(
+      (id): [string, Pair] => {
+        const [from = '', to = ''] = id.split('_')
+        return [id, { id, from: assetOf(from), to: assetOf(to) }]
+      },
+    )
     this.pairs = new Map(pairs)
     this.assets = assets
   }

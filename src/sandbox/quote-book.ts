@@ -42,9 +42,13 @@ export class QuoteBook {
     }
     this.#byId.set(quote.id, quote)
     const terms = { pairId: pair.id, fromAmount: fromAmount.value }
-    for (const key of [termsKey(terms), termsKey({ ...terms, toAmount: quote.toAmount.value })]) {
+    for (const key of [
+      termsKey(terms),
+      termsKey({ ...terms, toAmount: quote.toAmount.value }),
+    ]) {
       const known = this.#lastByTerms.peek(key)
-      if (known === undefined || known.expiry <= quote.expiry) this.#lastByTerms.set(key, quote)
+      if (known === undefined || known.expiry <= quote.expiry)
+        this.#lastByTerms.set(key, quote)
     }
     return quote
   }
@@ -78,5 +82,7 @@ export function convert(pair: Pair, amount: string, price: string): Amount {
 
 /** Amounts are compared as doubles, because real clients send them as JSON numbers. */
 function termsKey({ pairId, fromAmount, toAmount }: Terms): string {
-  return [pairId, Number(fromAmount), toAmount == null ? 'any' : Number(toAmount)].join(' ')
+  return [pairId, Number(fromAmount), toAmount == null ? 'any' : Number(toAmount)].join(
+    ' ',
+  )
 }

@@ -9,7 +9,11 @@ const maxKeptBytes = 1024 * 1024
 const maxNesting = 64
 
 /** Appends each request to `requests` and reads its body. */
-export function recordRequests(requests: RecordedRequest[], limit: number, clock: Clock): RequestHandler {
+export function recordRequests(
+  requests: RecordedRequest[],
+  limit: number,
+  clock: Clock,
+): RequestHandler {
   // Summed each time, because tests may empty the array.
   const bytesHeld = () => requests.reduce((sum, { body }) => sum + body.length, 0)
   const dropOldest = () => {
@@ -40,7 +44,8 @@ export async function readBody(request: Request): Promise<boolean> {
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       // Chunks past the bound are read too: a client that is still writing would miss the 413.
-      if (receivedBytes < maxKeptBytes) chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
+      if (receivedBytes < maxKeptBytes)
+        chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
       receivedBytes += chunk.length
     }
   } catch {
@@ -52,23 +57,34 @@ export async function readBody(request: Request): Promise<boolean> {
 
 export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
   if (!body.isWhole)
-    throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
+    throw new Refusal(
+      413,
+      'BODY_TOO_LARGE',
+      `the sandbox reads at most ${maxKeptBytes} bytes`,
+    )
   let value: unknown
   try {
     value = JSON.parse(body.bytes.toString('utf8'))
   } catch {
     // No object either.
   }
-  if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
+  if (!isPlainObject(value))
+    throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
   // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
   if (isDeeperThan(value, maxNesting))
-    throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
+    throw new Refusal(
+      400,
+      'MALFORMED_BODY',
+      `the body is nested more than ${maxNesting} deep`,
+    )
   return value as Record<string, unknown>
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1))
+  return (
+    levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1))
+  )
 }
 
 /** The query of the raw target. URLSearchParams never throws, and does not turn `amount[x]` into an object. */

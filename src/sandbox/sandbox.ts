@@ -11,7 +11,12 @@ import { FaultSettings, injectFaults } from './faults.ts'
 import { Payments } from './payments.ts'
 import { bodyAsJsonObject, readBody, recordRequests } from './requests.ts'
 import { createSwapRouter } from './swap.ts'
-import { type RecordedRequest, SandboxError, type SandboxFaults, type SandboxOptions } from './types.ts'
+import {
+  type RecordedRequest,
+  SandboxError,
+  type SandboxFaults,
+  type SandboxOptions,
+} from './types.ts'
 import { sendWebhook, type WebhookEvent } from './webhooks.ts'
 
 // biome-ignore lint/performance/noBarrelFile: this is the entry quotegate/sandbox.
@@ -37,10 +42,16 @@ export interface Sandbox {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   checkOptions(options)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = completeClock() } = options
-  const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
+  const {
+    quoteLifetimeMs,
+    random = Math.random,
+    recordRequests: recordLimit = 1000,
+  } = options
   const faults = new FaultSettings()
   faults.merge({ quoteLifetimeMs, ...options.faults })
-  const clock: Clock = { nowMs: () => elapsedClock.nowMs() + faults.current.clockOffsetMs }
+  const clock: Clock = {
+    nowMs: () => elapsedClock.nowMs() + faults.current.clockOffsetMs,
+  }
   const requests: RecordedRequest[] = []
   const sources = { clock, elapsedClock, faults }
   const payments = new Payments(sources)
@@ -103,28 +114,43 @@ function controls(faults: FaultSettings, payments: Payments): Router {
 function createSandboxServer(app: Express, clock: Clock): Server {
   // Express calls the third argument, which its types lack, instead of our error handler when it cannot parse
   // the target.
-  const handle: (...given: [...Parameters<RequestListener>, (error?: unknown) => void]) => void = app
+  const handle: (
+    ...given: [...Parameters<RequestListener>, (error?: unknown) => void]
+  ) => void = app
   // Otherwise Node would answer a request without Host itself, and that answer would lack the Sandbox header.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')
     response.setHeader('Date', dateHeader(clock))
     const unreadable = new Refusal(400, 'BAD_TARGET', 'the target cannot be read')
-    handle(request, response, (error = unreadable) => answerError(response, error, request.url ?? ''))
+    handle(request, response, (error = unreadable) =>
+      answerError(response, error, request.url ?? ''),
+    )
   })
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('checkExpectation', (request, response) =>
+    server.emit('request', request, response),
+  )
   server.on('clientError', (error, socket) => refuseUnreadable(error, socket, clock))
   return server
 }
 
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock): void {
+function refuseUnreadable(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  clock: Clock,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
   const status =
-    error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const body = JSON.stringify({ code: 'BAD_REQUEST', message: 'the request is not readable HTTP' })
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : '400 Bad Request'
+  const body = JSON.stringify({
+    code: 'BAD_REQUEST',
+    message: 'the request is not readable HTTP',
+  })
   const head = [
     `HTTP/1.1 ${status}`,
     'Sandbox: quotegate',
@@ -165,11 +191,15 @@ const optionTable: Record<keyof SandboxOptions, [z.ZodType, string]> = {
 /** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
 function checkOptions(options: SandboxOptions): void {
   if (!isPlainObject(options))
-    throw new SandboxError('startSandbox: options must be an object such as { quoteLifetimeMs: 50 }')
+    throw new SandboxError(
+      'startSandbox: options must be an object such as { quoteLifetimeMs: 50 }',
+    )
   const names = Object.keys(optionTable)
   for (const [name, value] of Object.entries(options)) {
     if (!names.includes(name))
-      throw new SandboxError(`startSandbox: unknown option ${name}: the options are ${names.join(', ')}`)
+      throw new SandboxError(
+        `startSandbox: unknown option ${name}: the options are ${names.join(', ')}`,
+      )
     const [schema, expected] = optionTable[name as keyof SandboxOptions]
     if (value !== undefined && !schema.safeParse(value).success)
       throw new SandboxError(`startSandbox: ${name} must be ${expected}`)

@@ -11,14 +11,18 @@ const maxOrderList = 100
 const maxAssetList = 1000
 
 /** The swap API, mounted at `/v3`. */
-export function createSwapRouter(fixedPrices: Record<string, number>, sources: Sources): Router {
+export function createSwapRouter(
+  fixedPrices: Record<string, number>,
+  sources: Sources,
+): Router {
   const { faults, clock } = sources
   const router = Router()
   const prices = new Prices(fixedPrices)
   const quotes = new QuoteBook()
   const orders = new Orders({ ...sources, prices, quotes })
   const expiryFromNowMs = () => Math.floor(clock.nowMs()) + faults.current.quoteLifetimeMs
-  const isAllowed = (request: Request) => locate(request, faults.current.restrictedPlace).allowed
+  const isAllowed = (request: Request) =>
+    locate(request, faults.current.restrictedPlace).allowed
 
   addAnswers(router, 200, {
     'get /assets': (_id, request) =>
@@ -57,14 +61,17 @@ export function createSwapRouter(fixedPrices: Record<string, number>, sources: S
     },
     'get /orders': (_id, request) => orders.list(queryOf(request), maxOrderList),
     'get /orders/:id': (id) => orders.one(id),
-    'patch /orders/:id': (id, request) => orders.noteTransaction(id, bodyAsJsonObject(request)),
+    'patch /orders/:id': (id, request) =>
+      orders.noteTransaction(id, bodyAsJsonObject(request)),
     'post /trades': notImitated,
     'post /provider-orders': notImitated,
     'post /ledger/swap': notImitated,
   })
   addAnswers(router, 201, {
-    'post /orders': (_id, request) => created(() => orders.placeFixed(bodyAsJsonObject(request))),
-    'post /orders/float': (_id, request) => created(() => orders.placeFloat(bodyAsJsonObject(request))),
+    'post /orders': (_id, request) =>
+      created(() => orders.placeFixed(bodyAsJsonObject(request))),
+    'post /orders/float': (_id, request) =>
+      created(() => orders.placeFloat(bodyAsJsonObject(request))),
   })
   return router
 }
@@ -75,7 +82,9 @@ function created(place: () => object): object {
     return place()
   } catch (error) {
     const isReason = error instanceof Refusal && error.status === 400
-    throw isReason && !(error instanceof RefusedOrder) ? new RefusedOrder(error.message) : error
+    throw isReason && !(error instanceof RefusedOrder)
+      ? new RefusedOrder(error.message)
+      : error
   }
 }
 
@@ -124,7 +133,10 @@ function ratesOf(pair: Pair, price: string, expiry: number) {
 function choosePairs(pairs: readonly Pair[], query: URLSearchParams) {
   const [from, to] = [query.get('from'), query.get('to')]
   return pairs
-    .filter((pair) => (from === null || pair.from.id === from) && (to === null || pair.to.id === to))
+    .filter(
+      (pair) =>
+        (from === null || pair.from.id === from) && (to === null || pair.to.id === to),
+    )
     .map(describePair)
 }
 
@@ -140,7 +152,10 @@ function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[]
   const page = wholeNumber(query, 'page', Number.MAX_SAFE_INTEGER) ?? 1
   return assets
     .filter(({ network }) => networks === undefined || networks.includes(network))
-    .filter(({ id, name }) => id.toLowerCase().includes(text) || name.toLowerCase().includes(text))
+    .filter(
+      ({ id, name }) =>
+        id.toLowerCase().includes(text) || name.toLowerCase().includes(text),
+    )
     .slice((page - 1) * limit, page * limit)
 }
 
@@ -152,7 +167,11 @@ function listed(request: Request, list: { id: string }[]): object | string {
   throw new Refusal(400, 'BAD_REQUEST', 'format is json or csv')
 }
 
-function wholeNumber(query: URLSearchParams, name: string, max: number): number | undefined {
+function wholeNumber(
+  query: URLSearchParams,
+  name: string,
+  max: number,
+): number | undefined {
   const text = query.get(name)
   if (text === null) return undefined
   const value = /^\d{1,15}$/.test(text) ? Number(text) : 0

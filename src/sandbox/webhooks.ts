@@ -47,7 +47,10 @@ export async function sendWebhook(event: WebhookEvent, clock: Clock) {
   const request = { method: 'POST', headers, body, redirect: 'manual' } as const
   const statuses: number[] = []
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
-    const asked = fetch(new URL(url), { ...request, signal: AbortSignal.timeout(timeoutMs) })
+    const asked = fetch(new URL(url), {
+      ...request,
+      signal: AbortSignal.timeout(timeoutMs),
+    })
     const response = await asked.catch(() => undefined)
     await response?.body?.cancel().catch(() => {})
     statuses.push(response?.status ?? 0)

@@ -53,14 +53,19 @@ export class Exchanges {
     const exchange = new Exchange(request, response, this.#maker)
     let isDone = true
     try {
-      const answered = exchange.isTracing ? inSpan(exchange.span, () => answer(exchange)) : answer(exchange)
+      const answered = exchange.isTracing
+        ? inSpan(exchange.span, () => answer(exchange))
+        : answer(exchange)
       isDone = answered === undefined
       answered?.catch((error) => this.#fail(exchange, error))
     } catch (error) {
       this.#fail(exchange, error)
     }
     if (isDone && isSent(response)) this.#end(exchange, response.statusCode)
-    else response.on('close', () => this.#end(exchange, isSent(response) ? response.statusCode : 0))
+    else
+      response.on('close', () =>
+        this.#end(exchange, isSent(response) ? response.statusCode : 0),
+      )
   }
 
   #end(exchange: Exchange, status: number): void {
@@ -76,18 +81,29 @@ export class Exchanges {
     // A later error of the same request, such as a body that a refused client never finishes.
     if (isAnsweredWithProblem(response)) return
     const problem = problemOf(error, request.method ?? '')
-    exchange.outcome = { how: 'problem', problem: problem.slug, why: `${problem.slug}: ${problem.detail}` }
+    exchange.outcome = {
+      how: 'problem',
+      problem: problem.slug,
+      why: `${problem.slug}: ${problem.detail}`,
+    }
     this.#events.problemAnswered(problem, id, exchange)
     // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
     if (hasBegun(response)) cutOff(response)
     else
-      answerProblem(request, response, { problem, requestId: id, fields: exchange.rateLimit?.fields ?? [] })
+      answerProblem(request, response, {
+        problem,
+        requestId: id,
+        fields: exchange.rateLimit?.fields ?? [],
+      })
   }
 }
 
 /** Whether the whole answer was sent. A response that closes before that was cut off. */
 function isSent(response: ServerResponse): boolean {
-  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+  return (
+    response.writableFinished ||
+    (response instanceof TrafficResponse && response.whole === 'sent')
+  )
 }
 
 /** The whole service as one Express app: for the traffic server, or mounted in another app. */
@@ -102,14 +118,18 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
   function dispatch(exchange: Exchange): void | Promise<void> {
     const { area } = exchange
     const { method } = exchange.request
-    if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
+    if (area === 'quote' && (method === 'GET' || method === 'HEAD'))
+      return routes.quotes.answer(exchange)
     if (answeredByPolicy(exchange)) return
-    if (method === 'POST' && area === 'float-order') return routes.orders.answerFloat(exchange)
+    if (method === 'POST' && area === 'float-order')
+      return routes.orders.answerFloat(exchange)
     if (method === 'POST' && area === 'order') return routes.orders.answerPlain(exchange)
     return routes.passThrough.answer(exchange)
   }
 
-  app.use((request: Request, response: Response) => exchanges.serve(request, response, dispatch))
+  app.use((request: Request, response: Response) =>
+    exchanges.serve(request, response, dispatch),
+  )
 
   return {
     /** What a server makes requests and responses of, so that Express need not change their prototypes. */
@@ -119,7 +139,10 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
       app(request as Request, response as Response, (error?: unknown) =>
         exchanges.serve(request, response, () => {
           // Express gave up before it called the function above: its own answer would be a page of HTML.
-          throw error ?? new Problem('bad-target', { detail: 'The request target cannot be read.' })
+          throw (
+            error ??
+            new Problem('bad-target', { detail: 'The request target cannot be read.' })
+          )
         }),
       )
     },
@@ -166,7 +189,8 @@ function keepRepeatedFields(response: ServerResponse): void {
     if (!Array.isArray(fields)) return writeHead(status, ...rest)
     for (let at = 0; at < fields.length; at += 2)
       if (response.hasHeader(fields[at])) response.removeHeader(fields[at])
-    for (let at = 0; at < fields.length; at += 2) response.appendHeader(fields[at], fields[at + 1])
+    for (let at = 0; at < fields.length; at += 2)
+      response.appendHeader(fields[at], fields[at + 1])
     return writeHead(status, ...rest.slice(0, -1))
   }
   response.writeHead = writeHeadField as ServerResponse['writeHead']
@@ -188,7 +212,9 @@ function answeredByPolicy({ request, response, reading, area }: Exchange): boole
     })
   }
   if ('asterisk' in reading && method !== 'OPTIONS') {
-    throw new Problem('bad-target', { detail: 'The target "*" is allowed with OPTIONS only.' })
+    throw new Problem('bad-target', {
+      detail: 'The target "*" is allowed with OPTIONS only.',
+    })
   }
   if (area === 'quote' && method !== 'OPTIONS') {
     throw new Problem('method-not-allowed', {
@@ -199,7 +225,8 @@ function answeredByPolicy({ request, response, reading, area }: Exchange): boole
   // RFC 9110 7.6.2: with Max-Forwards: 0 this is the last recipient that the request may reach.
   const isForUs =
     'asterisk' in reading ||
-    (method === 'OPTIONS' && /^0+$/.test(headerValues(request.rawHeaders, 'max-forwards')[0] ?? ''))
+    (method === 'OPTIONS' &&
+      /^0+$/.test(headerValues(request.rawHeaders, 'max-forwards')[0] ?? ''))
   if (!isForUs) return false
   response.writeHead(204, ['Allow', everyMethod])
   response.end()

@@ -9,7 +9,10 @@ import type { Span, Tracing } from '../process/span.ts'
 
 /** How a request ended: for logs and the console only. */
 export type Outcome =
-  | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
+  | {
+      readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'
+      readonly cacheStatus: string
+    }
   | { readonly how: 'order-sent' | 'order-replayed'; readonly why: string }
   | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
@@ -26,7 +29,10 @@ export interface ExchangeMaker {
  * geolocation. A Unix socket has no address at either end.
  */
 export function hasLeft(socket: Socket): boolean {
-  return socket.destroyed || (socket.remoteAddress === undefined && socket.localAddress !== undefined)
+  return (
+    socket.destroyed ||
+    (socket.remoteAddress === undefined && socket.localAddress !== undefined)
+  )
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
@@ -57,9 +63,15 @@ export class Exchange {
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */
   times: UpstreamTimes | undefined = undefined
   /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
-  rateLimit: { readonly allowed: boolean; readonly fields: readonly string[] } | undefined = undefined
+  rateLimit:
+    | { readonly allowed: boolean; readonly fields: readonly string[] }
+    | undefined = undefined
 
-  constructor(request: IncomingMessage, response: ServerResponse, { readTarget, tracing }: ExchangeMaker) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { readTarget, tracing }: ExchangeMaker,
+  ) {
     const { rawHeaders, socket, url = '' } = request
     this.request = request
     this.response = response
@@ -78,13 +90,18 @@ export class Exchange {
 
   /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */
   get traceId(): string | undefined {
-    return this.span?.traceId ?? this.#unsampledTraceId ?? readTraceparent(this.request.rawHeaders)?.traceId
+    return (
+      this.span?.traceId ??
+      this.#unsampledTraceId ??
+      readTraceparent(this.request.rawHeaders)?.traceId
+    )
   }
 
   /** What the cache made of it, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
-    if (how === 'problem' || how === 'order-sent' || how === 'order-replayed') return undefined
+    if (how === 'problem' || how === 'order-sent' || how === 'order-replayed')
+      return undefined
     return how === 'fetched' ? 'miss' : how
   }
 
@@ -106,7 +123,8 @@ export class Exchange {
     // A call may go on though its client has left.
     const settledAtMs = Math.min(times.settledAtMs ?? endedAtMs, endedAtMs)
     const queueMs = (sentAtMs ?? settledAtMs) - askedAtMs
-    const upstreamMs = sentAtMs === undefined ? null : (beganAtMs ?? settledAtMs) - sentAtMs
+    const upstreamMs =
+      sentAtMs === undefined ? null : (beganAtMs ?? settledAtMs) - sentAtMs
     const transferMs = beganAtMs === undefined ? null : settledAtMs - beganAtMs
     const ownMs = durationMs - queueMs - (upstreamMs ?? 0) - (transferMs ?? 0)
     return { queueMs, upstreamMs, transferMs, ownMs: Math.max(0, ownMs) }
@@ -125,7 +143,9 @@ export class UpstreamTimes {
 }
 
 /** The two hex digits of every byte. */
-const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+const digitsOf = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(16).padStart(2, '0'),
+)
 
 let idPrefix = ''
 let issued = 0

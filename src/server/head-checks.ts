@@ -9,7 +9,8 @@ export const maxHeaders = 200
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 // RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
-const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
+const hostForm =
+  /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
 /** Nearly all clients name the same one. */
 let lastHost = ''
@@ -31,18 +32,21 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
     const name = rawHeaders[index] as string
     const value = rawHeaders[index + 1] as string
     headBytes += name.length + value.length + 4
-    if (invalidValue.test(value)) return malformed(`The header ${name} holds a control character.`)
+    if (invalidValue.test(value))
+      return malformed(`The header ${name} holds a control character.`)
     switch (name.length) {
       case 4:
         if (name.toLowerCase() !== 'host') break
         hosts += 1
-        if (value !== lastHost && !hostForm.test(value)) return malformed('The Host header is not a host.')
+        if (value !== lastHost && !hostForm.test(value))
+          return malformed('The Host header is not a host.')
         lastHost = value
         break
       case 14:
         if (name.toLowerCase() !== 'content-length') break
         lengths += 1
-        if (!/^[0-9]{1,15}$/.test(value)) return malformed('The Content-Length header is not a number.')
+        if (!/^[0-9]{1,15}$/.test(value))
+          return malformed('The Content-Length header is not a number.')
         break
       case 17:
         if (name.toLowerCase() !== 'transfer-encoding') break
@@ -54,12 +58,14 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
   }
   if (headBytes > maxHeadBytes) return headTooLarge()
   if (hosts > 1) return malformed('There is more than one Host header.')
-  if (hosts === 0 && httpVersion === '1.1') return malformed('The Host header is missing.')
+  if (hosts === 0 && httpVersion === '1.1')
+    return malformed('The Host header is missing.')
   // RFC 9112 6.1 to 6.3: two servers that disagree about where a body ends allow request smuggling.
   if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
     return malformed('The length of the body is stated more than once.')
   }
-  if (codings > 0 && httpVersion === '1.0') return malformed('HTTP/1.0 has no chunked bodies.')
+  if (codings > 0 && httpVersion === '1.0')
+    return malformed('HTTP/1.0 has no chunked bodies.')
   return undefined
 }
 
@@ -78,12 +84,16 @@ function headTooLarge(): Problem {
 }
 
 /** The problem for what Node's parser could not read, or waited for too long. */
-export function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Problem {
+export function problemOfParser(
+  error: NodeJS.ErrnoException & { rawPacket?: Buffer },
+): Problem {
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     return endsInTarget(error.rawPacket) ? targetTooLong() : headTooLarge()
   }
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new Problem('request-timeout', { detail: 'The request head did not arrive in time.' })
+    return new Problem('request-timeout', {
+      detail: 'The request head did not arrive in time.',
+    })
   }
   return new Problem('malformed-request', {
     detail: 'The bytes received are not a valid HTTP/1.1 request.',
@@ -118,8 +128,18 @@ const shortestHead = 'GET / HTTP/1.0\r\n\r\n'
  * connection, without a body and with not a byte too many behind it, is certain to be alone. Each header that came
  * without the usual blank leaves room for a byte more, so there must be too few of them to hide the shortest head.
  */
-export function upgradeMayHideBytes({ method, url, headers, rawHeaders, socket }: IncomingMessage): boolean {
-  if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return true
+export function upgradeMayHideBytes({
+  method,
+  url,
+  headers,
+  rawHeaders,
+  socket,
+}: IncomingMessage): boolean {
+  if (
+    headers['content-length'] !== undefined ||
+    headers['transfer-encoding'] !== undefined
+  )
+    return true
   if (rawHeaders.length / 2 >= shortestHead.length) return true
   let bytes = `${method} ${url} HTTP/1.1\r\n\r\n`.length
   for (const part of rawHeaders) bytes += part.length + 2

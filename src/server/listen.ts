@@ -19,7 +19,8 @@ export async function listen(
     throw listenError(error, at, setting)
   })
   // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
-  const onLateError = (cause: Error) => log.error({ cause }, 'a listener could not accept a connection')
+  const onLateError = (cause: Error) =>
+    log.error({ cause }, 'a listener could not accept a connection')
   server.on('error', onLateError)
   // The server may listen again, if the other port could not be had.
   server.once('close', () => server.off('error', onLateError))
@@ -58,7 +59,9 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
   })
   release()
   // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
-  while (!(await Promise.race([closed, setTimeout(sweepEveryMs, false, { ref: false })]))) {
+  while (
+    !(await Promise.race([closed, setTimeout(sweepEveryMs, false, { ref: false })]))
+  ) {
     await untilNothingArrives(server, sweepEveryMs)
     server.closeIdleConnections()
     if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
@@ -114,10 +117,15 @@ const reservedShare = 0.25
  * itself: health checks would hang and clients would be dropped silently. Undefined where the system has no
  * /proc/self/limits.
  */
-export function maxClientConnections(limits = textOf('/proc/self/limits')): number | undefined {
+export function maxClientConnections(
+  limits = textOf('/proc/self/limits'),
+): number | undefined {
   const descriptors = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1])
   if (Number.isNaN(descriptors)) return undefined
-  return Math.max(1, descriptors - Math.max(minReserved, Math.ceil(descriptors * reservedShare)))
+  return Math.max(
+    1,
+    descriptors - Math.max(minReserved, Math.ceil(descriptors * reservedShare)),
+  )
 }
 
 /**

@@ -42,13 +42,16 @@ export class PassThroughRoute {
     // No longer than quotes: what may wait longer than they gets every connection that both wait for.
     const swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
     const { request, response, reading } = exchange
-    if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
+    if (!('target' in reading))
+      throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
     const upstream = this.#upstreamFor(reading.upstream, reading.path)
     const isSwap = upstreamTable[upstream.name].requests === 'by-kind'
     const rateLimit = isSwap ? this.#parts.rateLimit : undefined
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
-    const headers = isSwap ? swapHeaders.of(exchange, { isOrder }) : untouchedHeaders(exchange)
+    const headers = isSwap
+      ? swapHeaders.of(exchange, { isOrder })
+      : untouchedHeaders(exchange)
     const ownHeaders = (answered: readonly string[]) => [
       ...(isOrder ? ownRequestId(answered, exchange.id) : []),
       ...rateLimitFields(exchange, answered),

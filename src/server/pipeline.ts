@@ -1,9 +1,20 @@
-import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http'
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  type Server,
+} from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
 import { systemTimers, type Timers } from '../clock.ts'
-import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
+import {
+  bodyExpected,
+  destroyUnlessRead,
+  type Refusable,
+  refused,
+  TrafficResponse,
+} from '../http/answer.ts'
 import { Connection, type PipelinedRequest } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 
@@ -86,7 +97,8 @@ export class Pipeline {
     /** From now on the next answer of each connection has `Connection: close`. */
     announceEnd: () => {
       this.#isEnding = true
-      for (const connection of this.#open.values()) connection.endWith(connection.queue.at(-1)?.response)
+      for (const connection of this.#open.values())
+        connection.endWith(connection.queue.at(-1)?.response)
     },
     /** Closes connections on which not a byte was ever received. */
     closeSilentConnections: () => {
@@ -139,11 +151,16 @@ export class Pipeline {
     }
     connection.idleChecks = 0
     // Node begins its timer again with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(this.#options.idleMs)
+    if (client.writableLength > 0 && !client.timeout)
+      client.setTimeout(this.#options.idleMs)
   }
 
   /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
-  take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void {
+  take(
+    request: IncomingMessage,
+    response: TrafficResponse,
+    serve: RequestListener,
+  ): void {
     const socket: IncomingMessage['socket'] & Refusable = request.socket
     const connection = this.connectionOf(socket)
     if (socket[refused] || connection.takesNoMore) return
@@ -152,7 +169,8 @@ export class Pipeline {
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
-    if (this.#isEnding || (response.shouldKeepAlive && saysClose(request))) connection.endWith(response)
+    if (this.#isEnding || (response.shouldKeepAlive && saysClose(request)))
+      connection.endWith(response)
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     if (queue.length === 0) {
       serve(request, response)
@@ -169,7 +187,10 @@ export class Pipeline {
     response.on('close', () => this.#next(socket, connection, pipelined))
     connection.waitingBytes += waitingBytes
     this.#waitingBytesInAll += waitingBytes
-    if (this.#waitingBytesInAll > maxWaitingBytesInAll && connection.waitingBytes > toleratedBytes) {
+    if (
+      this.#waitingBytesInAll > maxWaitingBytesInAll &&
+      connection.waitingBytes > toleratedBytes
+    ) {
       connection.takesNoMore = true
       socket.destroy()
       return
@@ -234,14 +255,19 @@ const operationsIdleMs = 60_000
  * connection at a time, however many are pipelined, and holds at most `maxConnections`, of which the console's viewers
  * are at most 200.
  */
-export function createOperationsServer(listener: RequestListener, maxConnections = 256): Server {
+export function createOperationsServer(
+  listener: RequestListener,
+  maxConnections = 256,
+): Server {
   const pipeline = new Pipeline({ maxConnections, idleMs: operationsIdleMs })
-  const server = createServer({ IncomingMessage, ServerResponse: TrafficResponse }, (request, response) =>
-    pipeline.take(request, response, listener),
+  const server = createServer(
+    { IncomingMessage, ServerResponse: TrafficResponse },
+    (request, response) => pipeline.take(request, response, listener),
   )
   server.on('connection', (socket: Socket) => {
     // A health probe has to be answered, even if one client holds all other connections.
-    if (!pipeline.accept(socket) && !(pipeline.closeUnused() && pipeline.accept(socket))) socket.destroy()
+    if (!pipeline.accept(socket) && !(pipeline.closeUnused() && pipeline.accept(socket)))
+      socket.destroy()
   })
   return server as Server
 }

@@ -48,7 +48,10 @@ export class RateLimit {
     const bucket = this.#bucketOf(exchange)
     const { allowed, remaining, resetMs } = await this.#take(bucket)
     const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
-    exchange.rateLimit = { allowed, fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit] }
+    exchange.rateLimit = {
+      allowed,
+      fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit],
+    }
     if (allowed) return
     this.#options.events.rateLimited(exchange.area)
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
@@ -97,6 +100,8 @@ export function rateLimitFields(
   received: readonly string[] = [],
 ): readonly string[] {
   if (rateLimit === undefined) return []
-  const upstreamSpeaks = fieldNames.some((name) => headerValues(received, name).length > 0)
+  const upstreamSpeaks = fieldNames.some(
+    (name) => headerValues(received, name).length > 0,
+  )
   return upstreamSpeaks ? [] : rateLimit.fields
 }

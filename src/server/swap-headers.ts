@@ -28,7 +28,9 @@ export function suppliedHeaders(
 ): Map<string, string> {
   const { appName, appVersion, authorization } = swap
   const all = { 'app-name': appName, 'app-version': appVersion, authorization }
-  return new Map(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
+  return new Map(
+    Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+  )
 }
 
 /** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
@@ -38,7 +40,9 @@ export function wireName(lowerCaseName: string): string {
 
 /** Of two App-Name headers, limits, the ledger and the provider might each use another one. */
 export function secondAppName(): Problem {
-  return new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
+  return new Problem('malformed-request', {
+    detail: 'There is more than one App-Name header.',
+  })
 }
 
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
@@ -70,13 +74,21 @@ export class SwapHeaders {
   readonly #drops: (lowerCaseName: string) => boolean
 
   /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
-  constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
+  constructor(
+    supplied: ReadonlyMap<string, string>,
+    forUsAlone: ReadonlySet<string>,
+    clients: Clients,
+  ) {
     this.#clients = clients
     this.#supplied = supplied
-    this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], claimsClientAddress)
+    this.#drops = droppingNames(
+      [...neverForwarded, quoteHeader, ...forUsAlone],
+      claimsClientAddress,
+    )
   }
 
-  readonly #dropsRequestIdToo = (name: string) => name === 'x-request-id' || this.#drops(name)
+  readonly #dropsRequestIdToo = (name: string) =>
+    name === 'x-request-id' || this.#drops(name)
 
   /** `isOrder`: with the trace context of `traceHeaders` in place of the client's. */
   of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
@@ -85,7 +97,10 @@ export class SwapHeaders {
     const [appName, via] = linesOf(rawHeaders, ['app-name', 'via'])
     if (appName?.includes(lineBreak)) throw secondAppName()
     if (via !== undefined) refuseLoop(via)
-    const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
+    const headers = endToEndHeaders(
+      rawHeaders,
+      exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo,
+    )
     for (const [name, value] of this.#supplied)
       if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
@@ -101,7 +116,9 @@ export class SwapHeaders {
 // RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
 function withFewerForwards(headers: string[]): string[] {
   return headers.map((part, index) =>
-    index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'max-forwards' && /^[1-9]\d{0,8}$/.test(part)
+    index % 2 === 1 &&
+    headers[index - 1]?.toLowerCase() === 'max-forwards' &&
+    /^[1-9]\d{0,8}$/.test(part)
       ? String(Number(part) - 1)
       : part,
   )
@@ -115,13 +132,18 @@ export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request
   const lines: string[] = []
   if (!exchange.isTracing)
-    for (const value of headerValues(rawHeaders, 'traceparent')) lines.push('traceparent', value)
+    for (const value of headerValues(rawHeaders, 'traceparent'))
+      lines.push('traceparent', value)
   else if (exchange.span === undefined) {
     const traceId = exchange.traceId ?? ''
-    lines.push('traceparent', formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }))
+    lines.push(
+      'traceparent',
+      formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }),
+    )
   }
   // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
   if (!exchange.isTracing || readTraceparent(rawHeaders) !== undefined)
-    for (const value of headerValues(rawHeaders, 'tracestate')) lines.push('tracestate', value)
+    for (const value of headerValues(rawHeaders, 'tracestate'))
+      lines.push('tracestate', value)
   return lines
 }

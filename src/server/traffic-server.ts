@@ -102,8 +102,12 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     socket.once('close', () => {
       turnedAway -= 1
     })
-    const detail = 'This gateway has its maximum of client connections. Nothing was read: try again in 1 s.'
-    refuseSocket(socket, new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }))
+    const detail =
+      'This gateway has its maximum of client connections. Nothing was read: try again in 1 s.'
+    refuseSocket(
+      socket,
+      new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }),
+    )
     if (turnedAway > maxTurnedAway) socket.destroySoon()
   }
 
@@ -114,19 +118,31 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     return requestId
   }
 
-  function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+  function refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    problem: Problem,
+  ): void {
     const requestId = report(problem)
     events.requestRefused(problem, requestId, request)
     answerProblem(request, response, { problem, requestId })
   }
 
   /** Where Node has no response to write to. The connection serves no further requests. */
-  function refuseSocket(socket: Duplex & Refusable, problem: Problem, request?: IncomingMessage): void {
+  function refuseSocket(
+    socket: Duplex & Refusable,
+    problem: Problem,
+    request?: IncomingMessage,
+  ): void {
     const requestId = report(problem)
     events.requestRefused(problem, requestId, request ?? socket)
     socket[refused] = true
     const body = problemBody(problem, requestId)
-    const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
+    const headers = [
+      ...problemHeaders(problem, requestId, Buffer.byteLength(body)),
+      'Connection',
+      'close',
+    ]
     const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
     socket.end(`${head}${dateLine()}\r\n${body}`)
     const timer = new PatientTimer(lingerMs, () => socket.destroy())
@@ -176,7 +192,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   server.on('timeout', (socket) => {
     // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
     // its answer is not timed out here: the upstream's deadlines apply.
-    if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0) socket.destroy()
+    if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0)
+      socket.destroy()
     else socket.setTimeout(0)
   })
   server.on('connection', accept)
@@ -184,7 +201,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     response.awaitsContinue = bodyExpected(request)
     pipeline.take(request, response, serveAndContinue)
   })
-  server.on('checkExpectation', (request, response) => pipeline.take(request, response, refuseExpectation))
+  server.on('checkExpectation', (request, response) =>
+    pipeline.take(request, response, refuseExpectation),
+  )
   server.on('connect', (request, socket: Refusable) => {
     // Node takes its own listeners off this socket: without this one a reset would end the process.
     socket.on('error', () => socket.destroy())
@@ -193,14 +212,20 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (socket[refused] || connection.takesNoMore) return
     connection.takesNoMore = true
     const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' }
-    const problem = new Problem('method-not-allowed', { detail: 'CONNECT is not relayed.', headers })
+    const problem = new Problem('method-not-allowed', {
+      detail: 'CONNECT is not relayed.',
+      headers,
+    })
     if (connection.queue.length === 0) refuseSocket(socket, problem, request)
     // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
     else socket.destroy()
   })
   server.on(
     'clientError',
-    (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex & Refusable) => {
+    (
+      error: NodeJS.ErrnoException & { rawPacket?: Buffer },
+      socket: Duplex & Refusable,
+    ) => {
       if (error.code === 'ECONNRESET') {
         socket.destroy()
         return
@@ -229,12 +254,17 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       const problem = problemOfParser(error)
       // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
       if (last === undefined) refuseSocket(socket, problem)
-      else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
+      else if (last.request.complete)
+        connection.atEnd = () => refuseSocket(socket, problem)
       else if (queue.length > 1)
         last.serve = checked((request, response) => refuse(request, response, problem))
       else if (hasBegun(last.response)) socket.destroy()
       // Its route sees the end of this answer, and with it the access log.
-      else answerProblem(last.request, last.response, { problem, requestId: report(problem) })
+      else
+        answerProblem(last.request, last.response, {
+          problem,
+          requestId: report(problem),
+        })
     },
   )
 
@@ -256,6 +286,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     return trafficServer
   }
 
-  const trafficServer: TrafficServer = Object.assign(server, pipeline.end, { close, closeIdleConnections })
+  const trafficServer: TrafficServer = Object.assign(server, pipeline.end, {
+    close,
+    closeIdleConnections,
+  })
   return trafficServer
 }

@@ -4,7 +4,11 @@ import * as otel from '@opentelemetry/api'
 import { ExportResultCode, getNumberFromEnv } from '@opentelemetry/core'
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace-base'
 import { formatTraceparent, readTraceparent } from '../http/headers.ts'
 import { version } from '../process/package-info.ts'
@@ -39,13 +43,23 @@ export class OtlpTracing implements Tracing {
   readonly #processor: sdk.BatchSpanProcessor
   readonly #isTrustedPeer: OtlpOptions['isTrustedPeer']
 
-  constructor({ endpoint, protocol, sampler, samplerRatio, isTrustedPeer, dropped }: OtlpOptions) {
+  constructor({
+    endpoint,
+    protocol,
+    sampler,
+    samplerRatio,
+    isTrustedPeer,
+    dropped,
+  }: OtlpOptions) {
     const ours = resourceFromAttributes({
       'service.name': 'quotegate',
       'service.version': version,
       'service.instance.id': randomUUID(),
     })
-    this.delivery = new Delivery(new exporters[protocol]({ url: `${endpoint}/v1/traces` }), dropped)
+    this.delivery = new Delivery(
+      new exporters[protocol]({ url: `${endpoint}/v1/traces` }),
+      dropped,
+    )
     this.#processor = new sdk.BatchSpanProcessor(this.delivery)
     this.tracer = new sdk.BasicTracerProvider({
       resource: ours.merge(detectResources({ detectors: [envDetector] })),
@@ -55,11 +69,17 @@ export class OtlpTracing implements Tracing {
     this.#isTrustedPeer = isTrustedPeer
   }
 
-  begin(rawHeaders: readonly string[], peer: string | undefined, startedAtMs: number): Span | string {
+  begin(
+    rawHeaders: readonly string[],
+    peer: string | undefined,
+    startedAtMs: number,
+  ): Span | string {
     const epochMs = Date.now() - performance.now()
     const options = { kind: otel.SpanKind.SERVER, startTime: epochMs + startedAtMs }
     const span = this.tracer.startSpan('', options, this.#contextOf(rawHeaders, peer))
-    return span.isRecording() ? new OtlpSpan(span, this, epochMs) : span.spanContext().traceId
+    return span.isRecording()
+      ? new OtlpSpan(span, this, epochMs)
+      : span.spanContext().traceId
   }
 
   #contextOf(rawHeaders: readonly string[], peer: string | undefined): otel.Context {
@@ -78,7 +98,10 @@ export class OtlpTracing implements Tracing {
       .shutdown()
       .catch(() => {})
       .then(() => this.delivery.shutdown())
-    await Promise.race([sent, setTimeout(Math.min(leftMs, flushWithinMs), undefined, { ref: false })])
+    await Promise.race([
+      sent,
+      setTimeout(Math.min(leftMs, flushWithinMs), undefined, { ref: false }),
+    ])
     this.delivery.giveUp()
   }
 }
@@ -94,7 +117,9 @@ export class PeerSampler implements sdk.Sampler {
     const share = name.endsWith('always_on') ? 1 : name.endsWith('always_off') ? 0 : ratio
     this.#own = new sdk.TraceIdRatioBasedSampler(share)
     const followsParent = name.startsWith('parentbased_')
-    this.#trusting = followsParent ? new sdk.ParentBasedSampler({ root: this.#own }) : this.#own
+    this.#trusting = followsParent
+      ? new sdk.ParentBasedSampler({ root: this.#own })
+      : this.#own
   }
 
   shouldSample(...asked: Parameters<sdk.Sampler['shouldSample']>): sdk.SamplingResult {
@@ -135,11 +160,15 @@ class OtlpSpan implements Span {
 
   set(attribute: string, value: string | number | undefined): void {
     if (value === undefined) return
-    this.#span.setAttribute(attribute, typeof value === 'string' ? value.slice(0, maxTextLength) : value)
+    this.#span.setAttribute(
+      attribute,
+      typeof value === 'string' ? value.slice(0, maxTextLength) : value,
+    )
   }
 
   linkTo(other: Span): void {
-    if (other instanceof OtlpSpan) this.#span.addLink({ context: other.#span.spanContext() })
+    if (other instanceof OtlpSpan)
+      this.#span.addLink({ context: other.#span.spanContext() })
   }
 
   end(error?: string): void {
@@ -179,12 +208,18 @@ class Delivery implements sdk.SpanExporter {
     return this.takesMore && !isFull
   }
 
-  export(spans: sdk.ReadableSpan[], done: Parameters<sdk.SpanExporter['export']>[1]): void {
+  export(
+    spans: sdk.ReadableSpan[],
+    done: Parameters<sdk.SpanExporter['export']>[1],
+  ): void {
     this.#exporter.export(spans, (result) => {
       const isDropped = result.code !== ExportResultCode.SUCCESS && !this.#hasGivenUp
       // Not its message, which may be the collector's with anything in it. After 429, 502, 503 and 504 it has no code.
-      const { code = 'no success in time' } = (result.error ?? {}) as { code?: string | number }
-      if (isDropped) this.#dropped(spans.length, `the collector did not take them (${code})`)
+      const { code = 'no success in time' } = (result.error ?? {}) as {
+        code?: string | number
+      }
+      if (isDropped)
+        this.#dropped(spans.length, `the collector did not take them (${code})`)
       this.#waiting -= spans.length
       done(result)
     })

@@ -15,7 +15,9 @@ export const serverSpans: Listener = {
     const { method = '' } = request
     const isKnown = knownMethods.has(method)
     const read = 'target' in reading ? reading : undefined
-    span.rename(`${isKnown ? method : 'HTTP'}${read?.route === undefined ? '' : ` ${read.route}`}`)
+    span.rename(
+      `${isKnown ? method : 'HTTP'}${read?.route === undefined ? '' : ` ${read.route}`}`,
+    )
     span.set('http.request.method', isKnown ? method : '_OTHER')
     if (!isKnown) span.set('http.request.method_original', method)
     span.set('http.route', read?.route)

@@ -70,7 +70,12 @@ export class RequestBodies {
   readonly judged = new Set<Reading>()
 
   /** Default of `timers`: Node's. */
-  constructor(options: { maxHeldBytes: number; idleTimeoutMs: number; events: Events; timers?: Timers }) {
+  constructor(options: {
+    maxHeldBytes: number
+    idleTimeoutMs: number
+    events: Events
+    timers?: Timers
+  }) {
     this.#maxHeldBytes = options.maxHeldBytes
     this.idleTimeoutMs = options.idleTimeoutMs
     this.events = options.events
@@ -95,7 +100,8 @@ export class RequestBodies {
     // What came with the head may have been malformed.
     if (isAnsweredWithProblem(response)) return never
     refuseAlreadyRead(request)
-    if (isSurelyLong(request) && !isJudged) return { whole: undefined, body: new RequestBody(request, this) }
+    if (isSurelyLong(request) && !isJudged)
+      return { whole: undefined, body: new RequestBody(request, this) }
     return new Reading(request, response, { bodies: this, isJudged }).body
   }
 
@@ -130,7 +136,12 @@ export class RequestBodies {
  * body is text and has lost bytes.
  */
 function refuseAlreadyRead(request: IncomingMessage): void {
-  if (!request.readableDidRead && !request.readableEnded && request.readableEncoding === null) return
+  if (
+    !request.readableDidRead &&
+    !request.readableEnded &&
+    request.readableEncoding === null
+  )
+    return
   throw new Problem('body-already-read', {
     detail:
       'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +
@@ -214,7 +225,9 @@ class Reading {
     if (this.#length === 0 && this.#timer === undefined) this.#bytes = chunk
     else if (length > this.#bytes.length) {
       // One buffer: a piece of a few bytes takes hundreds as an object of its own.
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, Math.min(2 * this.#bytes.length, maxStartBytes)))
+      const larger = Buffer.allocUnsafeSlow(
+        Math.max(length, Math.min(2 * this.#bytes.length, maxStartBytes)),
+      )
       this.#bytes.copy(larger, 0, 0, this.#length)
       this.#bytes = larger
     }
@@ -230,7 +243,9 @@ class Reading {
     if (grownBy === 0 || !this.#bodies.isFull(this.#isJudged)) return
     // Not at once: its end may have come with this piece.
     clearImmediate(this.#nextTurn)
-    this.#nextTurn = setImmediate(() => (this.#isJudged ? this.#bodies.makeRoom() : this.#stream()))
+    this.#nextTurn = setImmediate(() =>
+      this.#isJudged ? this.#bodies.makeRoom() : this.#stream(),
+    )
   }
 
   get #received(): Buffer {
@@ -268,7 +283,10 @@ class Reading {
     const bodies = this.#bodies
     bodies.hold(heldBytes, false)
     const begun = { bytes, release: () => bodies.hold(-heldBytes, false) }
-    this.#resolve({ whole: undefined, body: new RequestBody(this.#request, bodies, begun) })
+    this.#resolve({
+      whole: undefined,
+      body: new RequestBody(this.#request, bodies, begun),
+    })
   }
 
   /** Nothing of it is held any longer. False: it has stopped already. */
@@ -280,7 +298,10 @@ class Reading {
     this.#timer?.clear()
     this.#bodies.hold(-this.#heldBytes, this.#isJudged)
     this.#bodies.judged.delete(this)
-    this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
+    this.#request
+      .off('data', this.#onData)
+      .off('end', this.#onEnd)
+      .off('close', this.#onGone)
     return true
   }
 }

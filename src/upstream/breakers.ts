@@ -75,13 +75,15 @@ export class Permit {
 
   succeeded(): void {
     this.#unanswered.delete(this)
-    if (this.#isCurrent && (this.#tries || this.#breaker.state === 'closed')) this.#breaker.close()
+    if (this.#isCurrent && (this.#tries || this.#breaker.state === 'closed'))
+      this.#breaker.close()
   }
 
   failed(): void {
     this.#unanswered.delete(this)
     if (this.#tries) this.#breaker.trialFailed(this)
-    else if (this.#isCurrent && this.#breaker.state === 'closed') this.#breaker.countFailure(this)
+    else if (this.#isCurrent && this.#breaker.state === 'closed')
+      this.#breaker.countFailure(this)
   }
 
   /** The client left or the request was never sent, so its end says nothing about the upstream. */
@@ -160,7 +162,11 @@ export class Breaker {
     const [oldest] = this.unanswered
     const mayYetSucceed = nowMs - (oldest?.sentAtMs ?? nowMs) > this.#slowestFailureMs
     const minMs = this.#options.minFailingMs * (mayYetSucceed ? patience : 1)
-    if (this.#failuresInARow >= this.#options.failures && nowMs - this.failingSinceMs >= minMs) this.#open()
+    if (
+      this.#failuresInARow >= this.#options.failures &&
+      nowMs - this.failingSinceMs >= minMs
+    )
+      this.#open()
   }
 
   trialFailed(trial: Permit): void {
@@ -225,7 +231,8 @@ export class Breakers {
   of(kind: RequestKind): Breaker | undefined {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
-    const name = pair.length > maxNameLength ? createHash('sha256').update(pair).digest('hex') : pair
+    const name =
+      pair.length > maxNameLength ? createHash('sha256').update(pair).digest('hex') : pair
     const known = this.#pairs.get(name)
     const breaker = known ?? new Breaker('pair', this.#options)
     if (known === undefined) this.#pairs.set(flatText(name), breaker)
@@ -240,9 +247,12 @@ export class Breakers {
   /** What has succeeded since then and is not stopped. */
   servedSince(sinceMs: number): readonly Traffic[] {
     const { states } = this
-    const isStopped = (breaker: Breaker | undefined) => breaker !== undefined && breaker.state !== 'closed'
+    const isStopped = (breaker: Breaker | undefined) =>
+      breaker !== undefined && breaker.state !== 'closed'
     if (isStopped(states.connections)) return []
-    return allTraffic.filter((traffic) => this.#hasSucceeded(traffic, sinceMs) && !isStopped(states[traffic]))
+    return allTraffic.filter(
+      (traffic) => this.#hasSucceeded(traffic, sinceMs) && !isStopped(states[traffic]),
+    )
   }
 
   /**
@@ -253,12 +263,16 @@ export class Breakers {
     const stopped = stoppedPairs(this)
     if (stopped.length === 0) return undefined
     // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
-    const sinceSuccess = stopped.filter(({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs))
+    const sinceSuccess = stopped.filter(
+      ({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs),
+    )
     const allFail = sinceSuccess.length > 0
     const failing = allFail ? sinceSuccess : stopped
     const sinceMs = Math.min(...failing.map(({ failingSinceMs }) => failingSinceMs))
     if (!allFail) return { stopped, sinceMs, askedFor: undefined }
-    const asked = this.pairs.filter(([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed')
+    const asked = this.pairs.filter(
+      ([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed',
+    )
     return { stopped, sinceMs, askedFor: asked.length }
   }
 
@@ -275,6 +289,8 @@ export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
 /** The pairs whose breakers have opened, and that had no quote since. */
 export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>) {
   return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
-    state === 'closed' || failingSinceMs === undefined ? [] : [{ pair, failingSinceMs, retryAfterMs }],
+    state === 'closed' || failingSinceMs === undefined
+      ? []
+      : [{ pair, failingSinceMs, retryAfterMs }],
   )
 }

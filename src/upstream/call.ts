@@ -27,8 +27,12 @@ export interface CalledUpstream {
   /** The path of its base URL, which goes before every target. */
   readonly basePath: string
   readonly timers: Timers
-  readonly connections: Pick<Connections, 'take' | 'giveBack'> & { lanes: Pick<Lanes<Caller>, 'leave'> }
-  readonly breakers: { readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> } }
+  readonly connections: Pick<Connections, 'take' | 'giveBack'> & {
+    lanes: Pick<Lanes<Caller>, 'leave'>
+  }
+  readonly breakers: {
+    readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> }
+  }
   readonly retries: number
   /** How long a request without `connectByMs` may wait for a connection to be free. */
   readonly maxWaitMs: number
@@ -91,7 +95,11 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   constructor(
     request: UpstreamRequest,
     receiver: Receiver,
-    { upstream, lane, permit }: { upstream: CalledUpstream; lane: Lane; permit: Permit | undefined },
+    {
+      upstream,
+      lane,
+      permit,
+    }: { upstream: CalledUpstream; lane: Lane; permit: Permit | undefined },
   ) {
     this.request = request
     this.lane = lane
@@ -144,12 +152,16 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     // A trial is not retried: an upstream that is just recovering gets one request.
     if (permit.isTrial) this.#retriesLeft = 0
     const { body, headers, method, target } = this.request
-    this.#traced?.starts(this.#upstream, { isOpen: connection.isOpen, resends: this.#resends })
+    this.#traced?.starts(this.#upstream, {
+      isOpen: connection.isOpen,
+      resends: this.#resends,
+    })
     const sent = {
       method: method as Dispatcher.HttpMethod,
       // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
       path: this.#upstream.basePath + target,
-      headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
+      headers:
+        this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
       // Its types leave out the lists that it sends in chunks.
       body: body as Buffer | RequestBody | null,
     }
@@ -212,15 +224,23 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.maybeSeen = true
   }
 
-  onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders, reason = ''): void {
+  onResponseStart(
+    controller: Controller,
+    status: number,
+    headers: IncomingHttpHeaders,
+    reason = '',
+  ): void {
     // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
-    const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) => part.toString('latin1'))
+    const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) =>
+      part.toString('latin1'),
+    )
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
-    if (mayMislead && headers['transfer-encoding'] !== undefined) this.#connection?.retire()
+    if (mayMislead && headers['transfer-encoding'] !== undefined)
+      this.#connection?.retire()
     this.status = status
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
     if (this.#isTold) return
@@ -228,7 +248,12 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (times !== undefined && status >= 200) times.beganAtMs = performance.now()
     this.#receiver.head(status, rawHeaders, reasonBytes(reason))
     if (status < 200 || !hasForeignCoding(headers)) return
-    this.giveUp(this.failure('http_protocol_error', new Error('a transfer coding that was not asked for')))
+    this.giveUp(
+      this.failure(
+        'http_protocol_error',
+        new Error('a transfer coding that was not asked for'),
+      ),
+    )
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
@@ -261,7 +286,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Also of the connections: it will have none. */
   failed(error: Error): void {
-    const answerBegan = this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
+    const answerBegan =
+      this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
@@ -270,7 +296,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       return
     }
     const isGivenUp =
-      isCausedByClient(error) || (error === this.#reason && !(error instanceof UpstreamFailure))
+      isCausedByClient(error) ||
+      (error === this.#reason && !(error instanceof UpstreamFailure))
     const outcome = isGivenUp ? 'given-up' : fault
     this.#traced?.ends(this.status, outcome.replace('-', '_'))
     this.#countHeldUp()
@@ -300,10 +327,20 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   #mayRepeat(fault: UpstreamFault): boolean {
     const { state } = this.#upstream.breakers.states.connections
-    if (this.status !== 0 || this.#isTold || this.#retriesLeft === 0 || state !== 'closed') return false
+    if (
+      this.status !== 0 ||
+      this.#isTold ||
+      this.#retriesLeft === 0 ||
+      state !== 'closed'
+    )
+      return false
     if (!this.#began) return retryableFaults.has(fault)
     const { method, body } = this.request
-    return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
+    return (
+      (method === 'GET' || method === 'HEAD') &&
+      body === null &&
+      fault === 'connection_terminated'
+    )
   }
 
   /**
@@ -312,21 +349,28 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
    */
   #verdict(): 'failed' | 'abandoned' {
     const { body } = this.request
-    const wasCut = (body instanceof RequestBody && !body.wasSent) || this.#heldUpMs > maxHeldUpMs
+    const wasCut =
+      (body instanceof RequestBody && !body.wasSent) || this.#heldUpMs > maxHeldUpMs
     return wasCut ? 'abandoned' : 'failed'
   }
 
   #countHeldUp(): void {
     const sinceMs = this.#heldUpSinceMs
-    if (sinceMs !== undefined) this.#heldUpMs += this.#upstream.timers.steadyMs() - sinceMs
+    if (sinceMs !== undefined)
+      this.#heldUpMs += this.#upstream.timers.steadyMs() - sinceMs
     this.#heldUpSinceMs = undefined
   }
 
   #giveBack(): void {
-    if (this.#connection !== undefined) this.#upstream.connections.giveBack(this.#connection, this)
+    if (this.#connection !== undefined)
+      this.#upstream.connections.giveBack(this.#connection, this)
   }
 
-  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned', error?: Error): void {
+  #end(
+    outcome: Outcome,
+    verdict: 'succeeded' | 'failed' | 'abandoned',
+    error?: Error,
+  ): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#permit?.[verdict]()

@@ -54,7 +54,10 @@ export class Connection {
     return this.#socket?.destroyed === false
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, caller: Dispatcher.DispatchHandler & ConnectionCaller): void {
+  dispatch(
+    request: Dispatcher.DispatchOptions,
+    caller: Dispatcher.DispatchHandler & ConnectionCaller,
+  ): void {
     this.#caller = caller
     this.#client.dispatch(request, caller)
   }
@@ -156,11 +159,15 @@ const minAddressMs = 250
 export function createConnector(options: ConnectionOptions): buildConnector.connector {
   const { origin, proxy, connectTimeoutMs } = options
   const network = {
-    autoSelectFamilyAttemptTimeout: Math.max(minAddressMs, connectTimeoutMs * addressTimeShare),
+    autoSelectFamilyAttemptTimeout: Math.max(
+      minAddressMs,
+      connectTimeoutMs * addressTimeShare,
+    ),
     lookup: sharedLookup(options.lookup),
   }
   // Made once: OpenSSL would parse the files again for each connection.
-  const secureContext = options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
+  const secureContext =
+    options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
   // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
   const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
   if (proxy === undefined || !origin.startsWith('https:')) {

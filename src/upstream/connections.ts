@@ -68,7 +68,9 @@ export class Connections {
         // A trial is under way. When it ends, the queue is served.
         if (breaker.state === 'half-open') return
         timers.clear(this.#breakerTimer)
-        this.#breakerTimer = timers.setTimeout(() => this.serve(), Math.ceil(breaker.retryAfterMs)).unref()
+        this.#breakerTimer = timers
+          .setTimeout(() => this.serve(), Math.ceil(breaker.retryAfterMs))
+          .unref()
         return
       }
       this.lanes.hold(next)
@@ -162,7 +164,8 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     const shared = connections - reserved
     const orders = this.#held['float-order'] + this.#orders.size
     const others = this.#held.stream + this.#held.other + this.#others.size
-    if (lane === 'float-order') return orders < connections - Math.min(others, shared) + queue
+    if (lane === 'float-order')
+      return orders < connections - Math.min(others, shared) + queue
     if (lane === 'stream') {
       const waiting = [...this.#others].filter((other) => other.lane === 'stream').length
       const most = connectionsForStreams(connections) + Math.ceil(queue / 4)
@@ -193,7 +196,8 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     if (order !== undefined) return order
     if (this.#held.stream + this.#held.other >= connections - reserved) return undefined
     const takesStreams = this.#held.stream < connectionsForStreams(connections)
-    for (const other of this.#others) if (takesStreams || other.lane !== 'stream') return other
+    for (const other of this.#others)
+      if (takesStreams || other.lane !== 'stream') return other
     return undefined
   }
 

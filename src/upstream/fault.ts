@@ -72,8 +72,10 @@ export function faultOf(
 ): UpstreamFault {
   const named = namedFault(error)
   // The kernel also reports ETIMEDOUT or EHOSTUNREACH for a connection that breaks after it was made.
-  const fault = requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
-  if (headReceived) return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
+  const fault =
+    requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
+  if (headReceived)
+    return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
   // undici calls an unreadable head incomplete once it has seen a length in it.
   return fault === 'http_response_incomplete' ? 'http_protocol_error' : fault
 }
@@ -94,23 +96,33 @@ export function isLocalError(error: Error): boolean {
 }
 
 function namedFault(error: unknown): UpstreamFault {
-  const { code, name, message } = (error ?? {}) as { code?: unknown; name?: string; message?: string }
+  const { code, name, message } = (error ?? {}) as {
+    code?: unknown
+    name?: string
+    message?: string
+  }
   if (typeof code === 'string') {
     const known = faultByCode[code]
     if (known !== undefined) return known
-    if (/CERT|^UNABLE_TO_/.test(code) || otherCertificateCodes.has(code)) return 'tls_certificate_error'
+    if (/CERT|^UNABLE_TO_/.test(code) || otherCertificateCodes.has(code))
+      return 'tls_certificate_error'
     if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'tls_protocol_error'
     if (code.startsWith('HPE_')) return 'http_protocol_error'
   }
   if (name === 'HTTPParserError') return 'http_protocol_error'
   // Only their text distinguishes these two errors of undici from a dead connection.
-  if (message === 'bad response' || message === 'bad upgrade') return 'http_protocol_error'
+  if (message === 'bad response' || message === 'bad upgrade')
+    return 'http_protocol_error'
   return 'connection_terminated'
 }
 
 /** The failure of an answer that Node cannot write, though undici read it: its reason phrase has a control character. */
 export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
-  return new UpstreamFailure(upstream, { fault: 'http_protocol_error', maybeSeen: true, cause })
+  return new UpstreamFailure(upstream, {
+    fault: 'http_protocol_error',
+    maybeSeen: true,
+    cause,
+  })
 }
 
 /** How a request to an upstream ended. */
@@ -120,7 +132,11 @@ export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 export type CountedFailure = UpstreamFault | number
 
 export function isForClient(error: Error): boolean {
-  return error instanceof UpstreamFailure || error instanceof Problem || error instanceof ClientGone
+  return (
+    error instanceof UpstreamFailure ||
+    error instanceof Problem ||
+    error instanceof ClientGone
+  )
 }
 
 export function isCausedByClient(error: Error): boolean {

@@ -54,7 +54,8 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
     const call = upstream.call({ ...request, connectByMs, times }, answer)
     const leftMs = Math.max(0, answer.deadlineAtMs - timers.steadyMs())
     deadline = new PatientTimer(leftMs, () => call.giveUp(answer.tooLate()), timers)
-    if (leaving !== undefined) leaving.onLeft = () => call.leave('no client waits any more')
+    if (leaving !== undefined)
+      leaving.onLeft = () => call.leave('no client waits any more')
     return await answer.whole
   } finally {
     deadline?.clear()
@@ -119,7 +120,9 @@ class Answer implements Receiver {
 
   ended(error?: Error): void {
     if (error !== undefined || this.#head === undefined) {
-      this.#reject(error ?? this.#failure('http_protocol_error', 'an answer without a head'))
+      this.#reject(
+        error ?? this.#failure('http_protocol_error', 'an answer without a head'),
+      )
       return
     }
     const [first = noBytes] = this.#chunks
@@ -129,12 +132,17 @@ class Answer implements Receiver {
 
   /** Its time is over. */
   tooLate(): UpstreamFailure {
-    const fault = this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'
+    const fault =
+      this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'
     return this.#failure(fault, `no whole answer in ${this.#options.totalTimeoutMs} ms`)
   }
 
   #failure(fault: UpstreamFault, what: string): UpstreamFailure {
     const maybeSeen = this.#sent !== undefined
-    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause: new Error(what) })
+    return new UpstreamFailure(this.#options.upstream.name, {
+      fault,
+      maybeSeen,
+      cause: new Error(what),
+    })
   }
 }

@@ -33,7 +33,8 @@ export function relay(options: RelayOptions): Promise<void> {
   const { response, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
-    if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
+    if (!answer.isAnswered)
+      answer.call?.leave('the client left before its answer was whole')
   }
   response.on('close', leave)
   // For example, the request's own body was malformed and the server answered with a problem.
@@ -103,7 +104,8 @@ class Answer implements Receiver {
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options
     const { socket } = response
-    if (status < lowestInterim || request.httpVersionMinor === 0 || hasBegun(response)) return
+    if (status < lowestInterim || request.httpVersionMinor === 0 || hasBegun(response))
+      return
     if (!socket?.writable || socket.writableNeedDrain) return
     const lines = headLines(answerHeaders(status, rawHeaders))
     if (lines === undefined) return
@@ -127,11 +129,16 @@ class Answer implements Receiver {
 
   #writeHead(): void {
     const { response } = this.#options
-    if (this.#head !== undefined && !response.headersSent) writeReceivedHead(response, this.#head)
+    if (this.#head !== undefined && !response.headersSent)
+      writeReceivedHead(response, this.#head)
   }
 
   data(chunk: Buffer): boolean {
-    if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= maxOneWriteBytes) {
+    if (
+      !this.#bodyBegan &&
+      chunk.length === this.#statedLength &&
+      chunk.length <= maxOneWriteBytes
+    ) {
       this.#bodyBegan = true
       this.#wholeBody = chunk
       return true
@@ -140,7 +147,8 @@ class Answer implements Receiver {
     this.#writeHead()
     const { response, upstream } = this.#options
     const taken = response.write(chunk)
-    if (!taken) upstream.slowReaders.heldUp(response, chunk.length, () => this.call?.resume())
+    if (!taken)
+      upstream.slowReaders.heldUp(response, chunk.length, () => this.call?.resume())
     return taken
   }
 
@@ -165,7 +173,8 @@ class Answer implements Receiver {
   #end(): void {
     const { request, response } = this.#options
     const [head, body] = [this.#head, this.#wholeBody]
-    const isWritten = head !== undefined && body !== undefined && answerInOneWrite(response, head, body)
+    const isWritten =
+      head !== undefined && body !== undefined && answerInOneWrite(response, head, body)
     if (!isWritten) this.#writeHead()
     this.#stop()
     if (!isWritten) endAnswer(request, response, body)

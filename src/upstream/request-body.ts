@@ -108,7 +108,10 @@ export class RequestBody extends Readable {
     this.#idleTimer.clear()
     this.#begun?.release()
     this.#begun = undefined
-    this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
+    this.#request
+      .off('data', this.#onData)
+      .off('end', this.#onEnd)
+      .off('close', this.#onGone)
     callback(error)
   }
 }

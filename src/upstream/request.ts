@@ -54,7 +54,9 @@ export class TryTrace {
 
   /** To send along with quotes and orders, once it has started. */
   get headers(): readonly string[] {
-    return this.#call && this.#request.kind !== 'other' ? ['traceparent', this.#call.traceparent] : []
+    return this.#call && this.#request.kind !== 'other'
+      ? ['traceparent', this.#call.traceparent]
+      : []
   }
 
   /** No connection is free. */
@@ -75,7 +77,10 @@ export class TryTrace {
     this.#call.set('http.request.method', method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
-    this.#call.set('url.full', origin + basePath + ((cause && shownTarget(cause.reading)) ?? ''))
+    this.#call.set(
+      'url.full',
+      origin + basePath + ((cause && shownTarget(cause.reading)) ?? ''),
+    )
     if (resends > 0) this.#call.set('http.request.resend_count', resends)
   }
 

@@ -33,7 +33,11 @@ export class SlowReaders {
   #timer: Timer | undefined
 
   /** `max`: how many connections they may hold while other requests wait for one. */
-  constructor(limits: { max: number; stallMs: number }, othersWait: () => boolean, timers: Timers) {
+  constructor(
+    limits: { max: number; stallMs: number },
+    othersWait: () => boolean,
+    timers: Timers,
+  ) {
     this.#max = limits.max
     this.#stallMs = limits.stallMs
     this.#othersWait = othersWait
@@ -61,7 +65,8 @@ export class SlowReaders {
     for (const [response, reader] of this.#readers) {
       const isHeldUp = response.writableNeedDrain
       // Any other answer than to a GET may say what became of a payment.
-      if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes) slow.push(response)
+      if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes)
+        slow.push(response)
       reader.idleMs = isHeldUp && reader.taken === 0 ? reader.idleMs + lookEveryMs : 0
       reader.taken = 0
       if (reader.idleMs >= this.#stallMs) cutOff(response)

@@ -12,12 +12,21 @@ export interface EgressProxy {
 }
 
 /** The proxy opened no tunnel: nothing was sent to the upstream. */
-function tunnelError(what: string, code: 'PROXY_REFUSED' | 'PROXY_TIMEOUT', cause?: Error): Error {
+function tunnelError(
+  what: string,
+  code: 'PROXY_REFUSED' | 'PROXY_TIMEOUT',
+  cause?: Error,
+): Error {
   return Object.assign(new Error(`UPSTREAM_PROXY ${what}`, { cause }), { code })
 }
 
 /** Errors of connecting to the proxy. Under their own codes, the upstream would be said to refuse or to have no name. */
-const unreachable: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL'])
+const unreachable: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+])
 /** Errors of connecting that say the same of either. */
 const ownErrors: ReadonlySet<unknown> = new Set([
   'ETIMEDOUT',
@@ -44,22 +53,35 @@ const maxHeaderSize = 16_384
  */
 export function createTunnelConnector(
   { host, port, authorization }: EgressProxy,
-  { origin, connectTimeoutMs, timers }: { origin: string; connectTimeoutMs: number; timers: Timers },
-  { toProxy, startTls }: Readonly<Record<'toProxy' | 'startTls', buildConnector.connector>>,
+  {
+    origin,
+    connectTimeoutMs,
+    timers,
+  }: { origin: string; connectTimeoutMs: number; timers: Timers },
+  {
+    toProxy,
+    startTls,
+  }: Readonly<Record<'toProxy' | 'startTls', buildConnector.connector>>,
 ): buildConnector.connector {
   const { hostname, port: upstreamPort } = new URL(origin)
   const path = `${hostname}:${upstreamPort || 443}`
-  const headers = { host: path, ...(authorization && { 'Proxy-Authorization': authorization }) }
+  const headers = {
+    host: path,
+    ...(authorization && { 'Proxy-Authorization': authorization }),
+  }
   // An IPv6 address has no brackets in the settings.
   const proxyUrl = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
   async function openTunnel(client: Client): Promise<Duplex> {
-    const { socket, statusCode } = await client.connect({ path, headers }).catch((error) => {
-      throw asOfTheProxy(error)
-    })
+    const { socket, statusCode } = await client
+      .connect({ path, headers })
+      .catch((error) => {
+        throw asOfTheProxy(error)
+      })
     // What fails under TLS is reported by the TLS socket.
     socket.on('error', () => {})
-    if (statusCode >= 200 && statusCode < 300 && socket.readableLength === 0) return socket
+    if (statusCode >= 200 && statusCode < 300 && socket.readableLength === 0)
+      return socket
     socket.destroy()
     throw refusal(statusCode)
   }
@@ -98,9 +120,14 @@ export function createTunnelConnector(
 
 function asOfTheProxy(error: NodeJS.ErrnoException): Error {
   const { code } = error
-  if (unreachable.has(code)) return tunnelError(`cannot be reached (${code})`, 'PROXY_REFUSED', error)
+  if (unreachable.has(code))
+    return tunnelError(`cannot be reached (${code})`, 'PROXY_REFUSED', error)
   if (!ownErrors.has(code))
-    return tunnelError(wrongAnswers[code ?? ''] ?? 'answered CONNECT with no HTTP', 'PROXY_REFUSED', error)
+    return tunnelError(
+      wrongAnswers[code ?? ''] ?? 'answered CONNECT with no HTTP',
+      'PROXY_REFUSED',
+      error,
+    )
   error.message = `UPSTREAM_PROXY: ${error.message}`
   return error
 }
@@ -108,7 +135,8 @@ function asOfTheProxy(error: NodeJS.ErrnoException): Error {
 function refusal(status: number): Error {
   if (status >= 200 && status < 300)
     return tunnelError('sent bytes that TLS does not begin with', 'PROXY_REFUSED')
-  const why = status === 407 ? ': it does not accept the credentials of UPSTREAM_PROXY' : ''
+  const why =
+    status === 407 ? ': it does not accept the credentials of UPSTREAM_PROXY' : ''
   const code = status === 504 ? 'PROXY_TIMEOUT' : 'PROXY_REFUSED'
   return tunnelError(`answered CONNECT with ${status}${why}`, code)
 }

@@ -2,10 +2,21 @@ import { systemTimers, type Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type Breaker, Breakers, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
+import {
+  type Breaker,
+  Breakers,
+  type RequestKind,
+  type Traffic,
+  trafficOf,
+} from './breakers.ts'
 import { Call, type CalledUpstream } from './call.ts'
 import type { ConnectionOptions } from './connection.ts'
-import { Connections, connectionsForStreams, type Lane, reservedForFloatOrders } from './connections.ts'
+import {
+  Connections,
+  connectionsForStreams,
+  type Lane,
+  reservedForFloatOrders,
+} from './connections.ts'
 import type { CountedFailure, Outcome } from './fault.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
@@ -65,7 +76,10 @@ export class Upstream implements CalledUpstream {
    * requests that had one.
    */
   readonly lastFailures: Partial<
-    Record<'connections' | Traffic, { readonly failure: CountedFailure; readonly afterMs: number }>
+    Record<
+      'connections' | Traffic,
+      { readonly failure: CountedFailure; readonly afterMs: number }
+    >
   > = {}
   /** How many requests have a connection or wait for one. */
   inFlight = 0
@@ -109,19 +123,34 @@ export class Upstream implements CalledUpstream {
         maxHeaderSize: maxAnswerHeadBytes,
       },
     })
-    const slow = { max: connectionsForStreams(limits.connections), stallMs: limits.bodyTimeoutMs }
-    this.slowReaders = new SlowReaders(slow, () => this.connections.lanes.waiting > 0, timers)
+    const slow = {
+      max: connectionsForStreams(limits.connections),
+      stallMs: limits.bodyTimeoutMs,
+    }
+    this.slowReaders = new SlowReaders(
+      slow,
+      () => this.connections.lanes.waiting > 0,
+      timers,
+    )
   }
 
   /** Throws why such a request would be refused now, which counts as a refusal; else gives the breaker of its kind. */
-  mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): Breaker | undefined {
+  mustTake(
+    kind: RequestKind,
+    { bodyStreams } = { bodyStreams: false },
+  ): Breaker | undefined {
     const breaker = this.breakers.of(kind)
-    const stopped = [this.breakers.states.connections, breaker].find((one) => one?.admits() === false)
+    const stopped = [this.breakers.states.connections, breaker].find(
+      (one) => one?.admits() === false,
+    )
     const isFull = !this.connections.lanes.takes(laneOf(kind, bodyStreams))
     if (!isFull && stopped === undefined) return breaker
     const failure =
       isFull || stopped === undefined
-        ? new UpstreamFailure(this.name, { fault: 'connection_limit_reached', maybeSeen: false })
+        ? new UpstreamFailure(this.name, {
+            fault: 'connection_limit_reached',
+            maybeSeen: false,
+          })
         : this.#stopped(stopped)
     this.failures += 1
     this.#events.callRefused(this.name, trafficOf(kind), failure.fault)
@@ -134,7 +163,11 @@ export class Upstream implements CalledUpstream {
     const bodyStreams = body instanceof RequestBody
     const permit = this.mustTake(kind, { bodyStreams })?.admit()
     this.inFlight += 1
-    return new Call(request, receiver, { upstream: this, lane: laneOf(kind, bodyStreams), permit })
+    return new Call(request, receiver, {
+      upstream: this,
+      lane: laneOf(kind, bodyStreams),
+      permit,
+    })
   }
 
   close(): Promise<void> {
@@ -145,7 +178,11 @@ export class Upstream implements CalledUpstream {
     this.#events.callRetried(this.name)
   }
 
-  callFailed(failure: CountedFailure, { startedAtMs, traffic }: Call, hadConnection: boolean): void {
+  callFailed(
+    failure: CountedFailure,
+    { startedAtMs, traffic }: Call,
+    hadConnection: boolean,
+  ): void {
     const afterMs = this.timers.steadyMs() - startedAtMs
     this.lastFailures[hadConnection ? traffic : 'connections'] = { failure, afterMs }
   }
@@ -153,7 +190,8 @@ export class Upstream implements CalledUpstream {
   callEnded(outcome: Outcome, call: Call): void {
     this.inFlight -= 1
     if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
-    if (outcome === 'answered' && call.status < 400) this.breakers.noteSuccess(call.traffic)
+    if (outcome === 'answered' && call.status < 400)
+      this.breakers.noteSuccess(call.traffic)
     this.#events.callEnded(call, outcome, this.timers.steadyMs() - call.startedAtMs)
   }
 
@@ -164,7 +202,8 @@ export class Upstream implements CalledUpstream {
     if (what !== 'connections') return
     if (state === 'closed') this.connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && before === 'half-open') this.connections.refuseWaiting(this.#stopped(breaker))
+    if (state === 'open' && before === 'half-open')
+      this.connections.refuseWaiting(this.#stopped(breaker))
   }
 
   #stopped(breaker: Breaker): UpstreamFailure {
@@ -192,12 +231,17 @@ function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): stri
   const what = allFail
     ? `All quotes that were asked for fail at the API (${pairsText(quotes.stopped.length, quotes.askedFor)}).`
     : failing[name]
-  const served = breakers.servedSince((allFail ? quotes.sinceMs : failingSinceMs) ?? Number.POSITIVE_INFINITY)
+  const served = breakers.servedSince(
+    (allFail ? quotes.sinceMs : failingSinceMs) ?? Number.POSITIVE_INFINITY,
+  )
   const names = served.map((traffic) => {
     if (traffic === 'quotes') return name === 'pair' ? 'quotes of other pairs' : 'quotes'
     return traffic === 'orders' ? 'orders' : 'the rest of the API'
   })
-  const listed = names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+  const listed =
+    names.length < 2
+      ? names.join('')
+      : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
   return listed === '' ? what : `${what} Still served: ${listed}.`
 }
 

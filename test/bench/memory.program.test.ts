@@ -8,8 +8,12 @@ const bench = fileURLToPath(new URL('../../bench/cost/memory.ts', import.meta.ur
 test('a cached quote, and an entry of a full ledger with ordinary terms, takes at most 700 bytes of memory', async () => {
   const program = ['--expose-gc', '--import', 'tsx', bench, '50000']
   const { stdout } = await promisify(execFile)(process.execPath, program)
-  const row = /^\| (cache|ledger, (?:one amount|5,000 amounts), (?:most over|all live)) +\| +(\d+) \|/gm
-  const rows = Array.from(stdout.matchAll(row), ([, what = '', measured]) => [what, Number(measured)])
+  const row =
+    /^\| (cache|ledger, (?:one amount|5,000 amounts), (?:most over|all live)) +\| +(\d+) \|/gm
+  const rows = Array.from(stdout.matchAll(row), ([, what = '', measured]) => [
+    what,
+    Number(measured),
+  ])
   const bytes = Object.fromEntries(rows) as Record<string, number>
   expect(Object.keys(bytes)).toEqual([
     'cache',

@@ -22,7 +22,11 @@ function behindProxy(...lines: string[]) {
 
 describe('without a trusted peer', () => {
   test('the client is the peer', () => {
-    expect(reader()(client, ['Host', 'x'])).toEqual({ address: client, peer: client, peerTrusted: false })
+    expect(reader()(client, ['Host', 'x'])).toEqual({
+      address: client,
+      peer: client,
+      peerTrusted: false,
+    })
   })
 
   test('a peer with no address stays unknown, whatever it sends', () => {
@@ -50,33 +54,61 @@ describe('without a trusted peer', () => {
     },
   )
 
-  test.each(['172.32.0.1', '2001:db8::1'])('a header from elsewhere (%s) is not noted', (peer) =>
-    expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined(),
+  test.each(['172.32.0.1', '2001:db8::1'])(
+    'a header from elsewhere (%s) is not noted',
+    (peer) =>
+      expect(
+        reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note,
+      ).toBeUndefined(),
   )
 })
 
 /** What the reader makes of a header that names this client, or no client. */
 const named = (address: string) => ({ address, peer: proxy, peerTrusted: true })
-const noClient = { address: undefined, peer: proxy, peerTrusted: true, note: expect.any(String) }
+const noClient = {
+  address: undefined,
+  peer: proxy,
+  peerTrusted: true,
+  note: expect.any(String),
+}
 
 describe('behind trusted peers', () => {
   test.each([
     [['X-Forwarded-For', client, 'X-Real-IP', client], 'X-Forwarded-For'],
     [['X-Real-IP', client, 'x-FORWARDED-for', client], 'x-FORWARDED-for'],
     [['X_Real_IP', client], 'X_Real_IP'],
-  ])('another header than its own changes nothing, and is noted: %j', (headers, noteHeader) => {
-    expect(reader()(proxy, headers)).toEqual({ ...named(proxy), note: 'other-header', noteHeader })
-    expect(reader()(proxy, [...headers, 'Forwarded', `for=${client}`])).toEqual(named(client))
-  })
+  ])(
+    'another header than its own changes nothing, and is noted: %j',
+    (headers, noteHeader) => {
+      expect(reader()(proxy, headers)).toEqual({
+        ...named(proxy),
+        note: 'other-header',
+        noteHeader,
+      })
+      expect(reader()(proxy, [...headers, 'Forwarded', `for=${client}`])).toEqual(
+        named(client),
+      )
+    },
+  )
 
   test('without the header, also with what says how a client asked and not from where, the client is the peer', () => {
-    const headers = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', client, 'X-Forwarded-Port', '443']
+    const headers = [
+      'X-Forwarded-Proto',
+      'https',
+      'X-Forwarded-Host',
+      client,
+      'X-Forwarded-Port',
+      '443',
+    ]
     expect(reader()(proxy, headers)).toEqual(named(proxy))
   })
 
   test('names no client, not the proxy, if no element does', () => {
     for (const lines of [['for=unknown'], [''], [' , ', ''], ['proto=https'], [';']])
-      expect(behindProxy(...lines), lines.join()).toMatchObject({ ...noClient, note: 'no-client-named' })
+      expect(behindProxy(...lines), lines.join()).toMatchObject({
+        ...noClient,
+        note: 'no-client-named',
+      })
   })
 
   test('a trusted hop is recognised in every spelling', () => {
@@ -95,22 +127,26 @@ describe('behind trusted peers', () => {
     ['an invalid node', ['for=localhost']],
     ['a last line that is broken', [`for=${client}`, 'for']],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
-  ])('a header whose right end is malformed names no client, never the proxy: %s', (_, lines) => {
-    expect(behindProxy(...lines)).toEqual({
-      address: undefined,
-      peer: proxy,
-      peerTrusted: true,
-      note: 'malformed-header',
-      noteHeader: 'Forwarded',
-    })
-  })
+  ])(
+    'a header whose right end is malformed names no client, never the proxy: %s',
+    (_, lines) => {
+      expect(behindProxy(...lines)).toEqual({
+        address: undefined,
+        peer: proxy,
+        peerTrusted: true,
+        note: 'malformed-header',
+        noteHeader: 'Forwarded',
+      })
+    },
+  )
 
   test('the cache of peers has a bounded size', () => {
     const read = reader()
     const twice = (peer: string) => [read(peer, []), read(peer, [])][1]
     const first = twice('192.0.2.1')
     expect(read('192.0.2.1', [])).toBe(first)
-    for (let index = 0; index < 50_000; index++) twice(`192.1.${index >> 8}.${index & 255}`)
+    for (let index = 0; index < 50_000; index++)
+      twice(`192.1.${index >> 8}.${index & 255}`)
     expect(read('192.0.2.1', [])).not.toBe(first)
   })
 })
@@ -129,13 +165,23 @@ test.each<[header: string, lines: string[], addressOrNote: string]>([
   ['cloudfront-viewer-address', ['2001:db8::1:46532'], '2001:db8::1'],
   ['cloudfront-viewer-address', [`${client}:46532`], client],
 ])('%s %j says %s, whatever Forwarded says', (header, lines, addressOrNote) => {
-  const sent = [...lines.flatMap((line) => [header.toUpperCase(), line]), 'Forwarded', 'for=192.0.2.66']
+  const sent = [
+    ...lines.flatMap((line) => [header.toUpperCase(), line]),
+    'Forwarded',
+    'for=192.0.2.66',
+  ]
   const { address, note } = reader(header)(proxy, sent)
   expect(address ?? note).toBe(addressOrNote)
 })
 
 test('every header that claims an address is known, and nothing else', () => {
-  for (const name of ['forwarded', 'x-real-ip', 'cf-connecting-ip', 'x-forwarded-for', 'x-forwarded-host'])
+  for (const name of [
+    'forwarded',
+    'x-real-ip',
+    'cf-connecting-ip',
+    'x-forwarded-for',
+    'x-forwarded-host',
+  ])
     expect(claimsClientAddress(name), name).toBe(true)
   for (const name of ['host', 'x-request-id', 'cf-ipcountry', 'via', 'x-forwardedly', ''])
     expect(claimsClientAddress(name), name).toBe(false)

@@ -11,14 +11,34 @@ afterEach(() => {
 describe('the rate limiter in memory', () => {
   it('allows perMinute requests, then refuses, and says how many are left and until when', async () => {
     const limiter = createMemoryRateLimiter(2)
-    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 1, resetMs: 60_000 })
+    expect(await limiter.take('a')).toMatchObject({
+      allowed: true,
+      remaining: 1,
+      resetMs: 60_000,
+    })
     vi.advanceTimersByTime(20_000)
-    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0, resetMs: 40_000 })
-    expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 40_000 })
+    expect(await limiter.take('a')).toMatchObject({
+      allowed: true,
+      remaining: 0,
+      resetMs: 40_000,
+    })
+    expect(await limiter.take('a')).toMatchObject({
+      allowed: false,
+      remaining: 0,
+      resetMs: 40_000,
+    })
     vi.advanceTimersByTime(39_999)
-    expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 1 })
+    expect(await limiter.take('a')).toMatchObject({
+      allowed: false,
+      remaining: 0,
+      resetMs: 1,
+    })
     vi.advanceTimersByTime(1)
-    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 1, resetMs: 60_000 })
+    expect(await limiter.take('a')).toMatchObject({
+      allowed: true,
+      remaining: 1,
+      resetMs: 60_000,
+    })
   })
 
   it('keeps each minute a minute long when the wall clock is set back or forward', async () => {
@@ -26,7 +46,11 @@ describe('the rate limiter in memory', () => {
     await limiter.take('a')
     for (const step of [-3_600_000, 7_200_000]) {
       vi.setSystemTime(Date.now() + step)
-      expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 60_000 })
+      expect(await limiter.take('a')).toMatchObject({
+        allowed: false,
+        remaining: 0,
+        resetMs: 60_000,
+      })
     }
     vi.advanceTimersByTime(60_000)
     expect((await limiter.take('a')).allowed).toBe(true)

@@ -5,7 +5,11 @@ describe('TRUST_PROXY', () => {
   test.each<[string, string[], string[]]>([
     // Blocks as ipaddr.js matches them: test/property/client-address.test.ts.
     ['10.1.2.3', ['10.1.2.3'], ['10.1.2.4', '::a01:203']],
-    ['10.1.2.3/8', ['10.0.0.0', '10.255.255.255'], ['11.0.0.0', '9.255.255.255', 'a00::']],
+    [
+      '10.1.2.3/8',
+      ['10.0.0.0', '10.255.255.255'],
+      ['11.0.0.0', '9.255.255.255', 'a00::'],
+    ],
     ['0.0.0.0/0', ['0.0.0.0', '255.255.255.255'], ['::', '2001:db8::1']],
     ['2001:DB8::1', ['2001:db8::1'], ['2001:db8::2']],
     ['::ffff:10.0.0.0/104', ['10.255.255.255'], ['11.0.0.0']],
@@ -25,7 +29,8 @@ describe('TRUST_PROXY', () => {
     for (const address of outside) expect(trusts(address), address).toBe(false)
   })
 
-  test('no peer is trusted by default', () => expect(parseTrustProxy([])('127.0.0.1')).toBe(false))
+  test('no peer is trusted by default', () =>
+    expect(parseTrustProxy([])('127.0.0.1')).toBe(false))
 
   test.each([
     ['', 'not an IP address'],

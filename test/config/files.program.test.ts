@@ -27,7 +27,8 @@ describe('a secret in a file', () => {
     const fromFiles = loadConfig({ ...given, ...Object.fromEntries(files) })
     expect(fromFiles.config).toEqual(loadConfig({ ...given, ...secrets }).config)
     const printed = printConfig(fromFiles)
-    for (const [name, path] of files) expect(printed).toContain(`  (read from ${name}=${path})`)
+    for (const [name, path] of files)
+      expect(printed).toContain(`  (read from ${name}=${path})`)
     expect(printed.match(/\*\*\*\*.* {2}\(read from /g)).toHaveLength(4)
     expect(printed).not.toMatch(/hunter2|a-token/)
   })
@@ -56,19 +57,27 @@ describe('a secret in a file', () => {
     ['has two lines', () => file(`${token}\n${token}\n`), /a file that holds /],
   ])('stops the startup if the file %s', (_case, path, expected) => {
     const error = errorOf({ ADMIN_TOKEN_FILE: path() })
-    const problem = { name: 'ADMIN_TOKEN_FILE', expected: expect.stringMatching(expected) }
+    const problem = {
+      name: 'ADMIN_TOKEN_FILE',
+      expected: expect.stringMatching(expected),
+    }
     expect(error?.problems).toEqual([expect.objectContaining(problem)])
     expect(error?.message).not.toContain(token)
   })
 
   test('stops the startup if both forms are set', () => {
-    const [problem, ...more] = errorOf({ ADMIN_TOKEN: token, ADMIN_TOKEN_FILE: file(token) })?.problems ?? []
+    const [problem, ...more] =
+      errorOf({ ADMIN_TOKEN: token, ADMIN_TOKEN_FILE: file(token) })?.problems ?? []
     expect([problem?.name, more]).toEqual(['ADMIN_TOKEN_FILE', []])
     expect(problem?.expected).toContain('not set, because ADMIN_TOKEN is set')
   })
 
   test('that cannot be read is listed with all other problems', () => {
-    const given = { PORT: 'x', SWAP_CA_FILE: '/nowhere', SWAP_AUTHORIZATION_FILE: file('') }
+    const given = {
+      PORT: 'x',
+      SWAP_CA_FILE: '/nowhere',
+      SWAP_AUTHORIZATION_FILE: file(''),
+    }
     expect(namesOf(given).sort()).toEqual(Object.keys(given).sort())
   })
 })
@@ -86,15 +95,19 @@ describe('a file', () => {
     expect(() => readText('/dev/zero')).toThrow(aDevice)
   })
 
-  test.skipIf(process.platform === 'win32')('cannot be a named pipe: no start waits for its writer', () => {
-    const path = join(newFolder(), 'pipe')
-    execFileSync('mkfifo', [path])
-    expect(() => readText(path)).toThrow(aDevice)
-  })
+  test.skipIf(process.platform === 'win32')(
+    'cannot be a named pipe: no start waits for its writer',
+    () => {
+      const path = join(newFolder(), 'pipe')
+      execFileSync('mkfifo', [path])
+      expect(() => readText(path)).toThrow(aDevice)
+    },
+  )
 })
 
 describe('STATE_DIRECTORY', () => {
-  const check = (directory: string) => () => loadConfig({ STATE_DIRECTORY: directory }, { by: 'check' })
+  const check = (directory: string) => () =>
+    loadConfig({ STATE_DIRECTORY: directory }, { by: 'check' })
 
   test('may be a folder that is there, which stays as it is, and one that can be made, which is not left behind', () => {
     const parent = newFolder()
@@ -113,7 +126,9 @@ describe('STATE_DIRECTORY', () => {
       /STATE_DIRECTORY=.* - expected: a folder that quotegate can create and write to \(E[A-Z]+\)/
     expect(check(inTheWay)).toThrow(expected)
     expect(check(join(inTheWay, 'below'))).toThrow(expected)
-    expect(check(join(parent, 'made', 'x'.repeat(300)))).toThrow('a path of at most 86 bytes')
+    expect(check(join(parent, 'made', 'x'.repeat(300)))).toThrow(
+      'a path of at most 86 bytes',
+    )
     expect(readdirSync(parent)).toEqual(['file'])
   })
 

@@ -4,16 +4,22 @@ import { loadConfig } from '../../src/config/load.ts'
 
 const mebibyte = 2 ** 20
 const load = (given: Record<string, string>, heapMiB: number, processMiB = 2 * heapMiB) =>
-  loadConfig(given, { memory: { heapBytes: heapMiB * mebibyte, processBytes: processMiB * mebibyte } })
+  loadConfig(given, {
+    memory: { heapBytes: heapMiB * mebibyte, processBytes: processMiB * mebibyte },
+  })
 
-function sizes(given: Record<string, string>, heapMiB: number): [cached: number, known: number] {
+function sizes(
+  given: Record<string, string>,
+  heapMiB: number,
+): [cached: number, known: number] {
   const { config } = load(given, heapMiB)
   return [config.quotes.cacheEntries, config.ledger.entries]
 }
 
 describe('how many quotes are kept', () => {
   test('is the same for all processes with enough memory', () => {
-    for (const heapMiB of [4_144, 820]) expect(sizes({}, heapMiB)).toEqual([100_000, 200_000])
+    for (const heapMiB of [4_144, 820])
+      expect(sizes({}, heapMiB)).toEqual([100_000, 200_000])
   })
 
   test.each([67, 131, 259, 560])(
@@ -35,7 +41,9 @@ describe('how many quotes are kept', () => {
 
   test('is shown with its reason by --print-config', () => {
     const shown = printConfig(load({ LEDGER_ENTRIES: '5000' }, 67))
-    expect(shown).toContain('QUOTE_CACHE_ENTRIES=3500  (default 100000, less for a heap limit of 67 MiB)')
+    expect(shown).toContain(
+      'QUOTE_CACHE_ENTRIES=3500  (default 100000, less for a heap limit of 67 MiB)',
+    )
     expect(shown).toContain('LEDGER_ENTRIES=5000  (environment)')
     expect(printConfig(load({}, 4_144))).toContain('LEDGER_ENTRIES=200000  (default)')
   })

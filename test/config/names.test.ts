@@ -21,13 +21,16 @@ describe('a name that is nearly right', () => {
     ['REDIS_URL', 'VALKEY_URL', 'check'],
     ['QUOTEGATE_REDIS_URL', 'VALKEY_URL', 'check'],
     ['PAYMENTS_URL', 'PAYMENTS_BASE_URL', 'check'],
-  ])('is a warning at startup, and an error in a library or of --check-config: %s, for %s %s', (...row) => {
-    const [written, meant, by = 'library'] = row
-    const message = `${written} is not a setting. Did you mean ${meant}?`
-    expect(warnings(written)).toEqual([message])
-    expect(errorOf({ [written]: 'x' }, by)?.message).toContain(`\n  ${message}`)
-    if (by === 'check') expect(errorOf({ [written]: 'x' })).toBeUndefined()
-  })
+  ])(
+    'is a warning at startup, and an error in a library or of --check-config: %s, for %s %s',
+    (...row) => {
+      const [written, meant, by = 'library'] = row
+      const message = `${written} is not a setting. Did you mean ${meant}?`
+      expect(warnings(written)).toEqual([message])
+      expect(errorOf({ [written]: 'x' }, by)?.message).toContain(`\n  ${message}`)
+      if (by === 'check') expect(errorOf({ [written]: 'x' })).toBeUndefined()
+    },
+  )
 
   test("does not say so of a REDIS_URL beside VALKEY_URL, or beside its file: it is another program's", () => {
     const others = { REDIS_URL: 'redis://cache' }
@@ -67,20 +70,33 @@ describe('a name that is not a setting and begins as settings do', () => {
     ['QUOTEGATE_STATE_DIR', 'Did you mean STATE_DIRECTORY?'],
     // All upstreams have these in common.
     ['PAYMENTS_PROXY', 'Did you mean UPSTREAM_PROXY?'],
-    ['SWAP_TIMEOUT_MS', `Did you mean ${timeouts.slice(0, -1).join(', ')} or ${timeouts.at(-1)}?`],
+    [
+      'SWAP_TIMEOUT_MS',
+      `Did you mean ${timeouts.slice(0, -1).join(', ')} or ${timeouts.at(-1)}?`,
+    ],
     // Without its beginning.
     ['EXPIRY_MARGIN_MS', 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
-    ['LEDGER_SIZE', 'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.'],
+    [
+      'LEDGER_SIZE',
+      'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.',
+    ],
     ['SWAP_BASE_URL_FILE', 'Only secrets may be in files: ADMIN_TOKEN_FILE, '],
     // The file of a TLS key is not what a key to the API belongs into.
     ['SWAP_KEY', 'The settings that begin with SWAP_ are SWAP_BASE_URL, '],
-  ])('is pointed out with the one that was meant, or with all that it may mean: %s, %s', (name, text) => {
-    expect(warnings(name)).toEqual([expect.stringContaining(`${name} is not a setting. ${text}`)])
-  })
+  ])(
+    'is pointed out with the one that was meant, or with all that it may mean: %s, %s',
+    (name, text) => {
+      expect(warnings(name)).toEqual([
+        expect.stringContaining(`${name} is not a setting. ${text}`),
+      ])
+    },
+  )
 
   test.each(ownBeginnings)('is found by %s', (beginning) => {
     const name = `${beginning}XYZZY`
-    expect(warnings(name)).toEqual([expect.stringContaining(`${name} is not a setting. `)])
+    expect(warnings(name)).toEqual([
+      expect.stringContaining(`${name} is not a setting. `),
+    ])
   })
 
   test('is a warning by default, an error where it is asked for, and its value is never shown', () => {
@@ -92,7 +108,9 @@ describe('a name that is not a setting and begins as settings do', () => {
 
   test('is pointed out beside the setting that it means, too', () => {
     const both = { SWAP_URL: 'https://a.example', SWAP_BASE_URL: 'https://swap.example' }
-    expect(warningsOf(both)).toEqual(['SWAP_URL is not a setting. Did you mean SWAP_BASE_URL?'])
+    expect(warningsOf(both)).toEqual([
+      'SWAP_URL is not a setting. Did you mean SWAP_BASE_URL?',
+    ])
   })
 
   test.each(['SWAP', 'ADMIN_UI', 'QUOTEGATE_ADMIN_UI'])(
@@ -110,10 +128,25 @@ describe('a name that is not a setting and begins as settings do', () => {
   )
 
   test('but a number in VALKEY_PORT is', () =>
-    expect(warnings('VALKEY_PORT', '6379').join()).toMatch(/^VALKEY_PORT is not a setting\. /))
+    expect(warnings('VALKEY_PORT', '6379').join()).toMatch(
+      /^VALKEY_PORT is not a setting\. /,
+    ))
 
   test.each([
-    ...['APP_NAME', 'APP_VERSION', 'BASE_URL', 'CACHE_ENTRIES', 'KEY_PREFIX', 'HEADERS_TIMEOUT_MS'],
-    ...['TRUSTSTORE_PASSWORD', 'SWAPPINESS', 'ORDERS_URL', 'LOG_FILE', 'CLIENT_ID', 'NODE_PATH', 'HOST_IP'],
-  ])('is not looked at if it is of another program: %s', (name) => expect(warnings(name)).toEqual([]))
+    'APP_NAME',
+    'APP_VERSION',
+    'BASE_URL',
+    'CACHE_ENTRIES',
+    'KEY_PREFIX',
+    'HEADERS_TIMEOUT_MS',
+    'TRUSTSTORE_PASSWORD',
+    'SWAPPINESS',
+    'ORDERS_URL',
+    'LOG_FILE',
+    'CLIENT_ID',
+    'NODE_PATH',
+    'HOST_IP',
+  ])('is not looked at if it is of another program: %s', (name) =>
+    expect(warnings(name)).toEqual([]),
+  )
 })

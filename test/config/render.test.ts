@@ -9,19 +9,27 @@ import { errorOf, type Given } from './support.ts'
 describe('texts about the settings', () => {
   test('docs/settings.md matches the settings (if not: npm run docs)', () => {
     const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')
-    expect(page, 'docs/settings.md is out of date: run `npm run docs`').toBe(settingsPage())
+    expect(page, 'docs/settings.md is out of date: run `npm run docs`').toBe(
+      settingsPage(),
+    )
   })
 
   test('help and page name every setting once, and help fits into 100 columns', () => {
     for (const name of settingNames) {
       expect(helpText('all').match(new RegExp(`^  ${name} `, 'gm'))).toHaveLength(1)
-      expect(settingsPage().match(new RegExp(`^\\| \`${name}\` \\|`, 'gm'))).toHaveLength(1)
+      expect(settingsPage().match(new RegExp(`^\\| \`${name}\` \\|`, 'gm'))).toHaveLength(
+        1,
+      )
     }
     expect(helpText('all')).not.toMatch(/.{101}/)
   })
 
   test('the printed config shows each value in effect and its source', () => {
-    const given = { HOST: '10.0.0.1', ACCESS_LOG: '0', SWAP_BASE_URL: 'https://x.example/' }
+    const given = {
+      HOST: '10.0.0.1',
+      ACCESS_LOG: '0',
+      SWAP_BASE_URL: 'https://x.example/',
+    }
     const lines = printConfig(loadConfig(given)).split('\n')
     for (const line of [
       'HOST=10.0.0.1  (environment)',
@@ -44,12 +52,22 @@ describe('a secret', () => {
       'rediss+sentinel://me:hunter2@a:1,b:2/quotes?sentinelPassword=hunter2',
       'rediss+sentinel://****@a:1,b:2/quotes?****',
     ],
-    ['UPSTREAM_PROXY', 'http://me:hunter2@proxy.example:3128', 'http://****@proxy.example:3128'],
+    [
+      'UPSTREAM_PROXY',
+      'http://me:hunter2@proxy.example:3128',
+      'http://****@proxy.example:3128',
+    ],
   ])('is masked wherever %s is shown', (name, value, shown) => {
-    const loaded = loadConfig({ SWAP_BASE_URL: 'https://a', HOST: '0.0.0.0', [name]: value })
+    const loaded = loadConfig({
+      SWAP_BASE_URL: 'https://a',
+      HOST: '0.0.0.0',
+      [name]: value,
+    })
     const printed = printConfig(loaded)
     expect(printed).toContain(`\n${name}=${shown}  (environment)\n`)
-    expect(printed + loaded.warnings.join() + JSON.stringify(loaded.sources)).not.toMatch(/hunter2|me:/)
+    expect(printed + loaded.warnings.join() + JSON.stringify(loaded.sources)).not.toMatch(
+      /hunter2|me:/,
+    )
   })
 
   test.each([
@@ -59,7 +77,9 @@ describe('a secret', () => {
     ['redis://store:6379/x', 'redis://store:6379/x'],
     ['redis://[::1]:6379/x', 'redis://[::1]:6379/x'],
   ])('is masked also in a URL without a host, and nothing else is: %s', (url, shown) => {
-    expect(errorOf({ VALKEY_URL: url })?.message).toContain(`VALKEY_URL=${shown} - expected`)
+    expect(errorOf({ VALKEY_URL: url })?.message).toContain(
+      `VALKEY_URL=${shown} - expected`,
+    )
   })
 
   test.each<Given>([

@@ -7,7 +7,10 @@ import { newFolder } from '../support/machine/new-folder.ts'
 export type Given = Record<string, SettingValue | undefined>
 
 /** What a call with these settings throws; undefined: it would go on. */
-export function errorOf(given: Given, by: LoadOptions['by'] = 'library'): SettingsError | undefined {
+export function errorOf(
+  given: Given,
+  by: LoadOptions['by'] = 'library',
+): SettingsError | undefined {
   try {
     loadConfig(given, { by })
   } catch (error) {

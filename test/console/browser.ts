@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { findBrowser } from '../support/machine/browser.ts'
 
@@ -41,10 +46,16 @@ export interface Watched {
 /** A page in a profile of its own. A test without `mayComplain` ends without any complaint. */
 export async function openPage(
   url: string,
-  { mayComplain = false, ...options }: BrowserContextOptions & { mayComplain?: boolean } = {},
+  {
+    mayComplain = false,
+    ...options
+  }: BrowserContextOptions & { mayComplain?: boolean } = {},
 ): Promise<Watched> {
   if (browser === undefined) throw new Error('the browser was not started')
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    ...options,
+  })
   const page = await context.newPage()
   const complaints: string[] = []
   onTestFinished(async () => {
@@ -56,14 +67,18 @@ export async function openPage(
   })
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('request', (request) => {
-    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`asked for ${request.url()}`)
+    if (new URL(request.url()).origin !== new URL(url).origin)
+      complaints.push(`asked for ${request.url()}`)
   })
   await page.goto(url)
   await page.locator('#connection[data-state="live"]').waitFor()
   return { page, complaints }
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const axe = readFileSync(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
+  'utf8',
+)
 
 /** At each of these widths, dark and light, axe-core finds nothing, and nothing is wider than the page. */
 export async function expectAccessible(
@@ -77,7 +92,8 @@ export async function expectAccessible(
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
-      const found = await page.evaluate(`axe.run(document, { resultTypes: ['violations'] })
+      const found =
+        await page.evaluate(`axe.run(document, { resultTypes: ['violations'] })
         .then(({ violations }) => violations.flatMap(({ id, nodes }) =>
           nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary)))`)
       expect(found, `${width} px, ${colorScheme}`).toEqual([])

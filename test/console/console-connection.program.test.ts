@@ -54,9 +54,15 @@ describeInBrowser('the console', () => {
 
   test('asks for the ADMIN_TOKEN before it shows requests, and reports a wrong token', async () => {
     const token = 'correct-horse-battery'
-    const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const gateway = await gatewayWith({
+      ...production,
+      ADMIN_TOKEN: token,
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     await floatOrder(gateway, { application: 'secret-app', pair: 'SECRET_PAIR' })
-    const { page, complaints } = await openPage(gateway.operationsUrl, { mayComplain: true })
+    const { page, complaints } = await openPage(gateway.operationsUrl, {
+      mayComplain: true,
+    })
     await page.locator('.notice', { hasText: 'Unlock with the ADMIN_TOKEN' }).waitFor()
     await expectHidden(page, ['#requests', '#orders .group', '#quotes thead td'])
     await page.locator('#orders tbody tr.opens').first().click()
@@ -73,8 +79,11 @@ describeInBrowser('the console', () => {
       await page.keyboard.press('Enter')
       if (expected) await page.locator('.notice', { hasText: expected }).waitFor()
     }
-    for (const shown of ['#try form', '#orders form', '#requests']) await page.locator(shown).waitFor()
-    await page.locator('#orders .group', { hasText: 'secret-app: 1 of 1 order match' }).waitFor()
+    for (const shown of ['#try form', '#orders form', '#requests'])
+      await page.locator(shown).waitFor()
+    await page
+      .locator('#orders .group', { hasText: 'secret-app: 1 of 1 order match' })
+      .waitFor()
     await quote(gateway)
     await page.locator('#requests tbody tr', { hasText: 'ETH_USDC' }).waitFor()
     // The browser itself reports the answer to the wrong one.
@@ -86,8 +95,14 @@ describeInBrowser('the console', () => {
     const { page } = await openPage(gateway.operationsUrl)
     await page.locator('.notice', { hasText: 'Read-only' }).waitFor()
     await quote(gateway)
-    await page.locator('[data-tile="requests"] .more', { hasText: /^1 in the last/ }).waitFor()
-    await expectHidden(page, ['#requests tbody tr', '#unlock', '#quotes [data-role="drop-all"]'])
+    await page
+      .locator('[data-tile="requests"] .more', { hasText: /^1 in the last/ })
+      .waitFor()
+    await expectHidden(page, [
+      '#requests tbody tr',
+      '#unlock',
+      '#quotes [data-role="drop-all"]',
+    ])
   })
 
   // A browser has few connections to one host: six tabs in the background kept the seventh from ever loading.

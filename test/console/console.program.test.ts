@@ -10,7 +10,9 @@ useBrowser()
 
 /** A gateway whose provider answers each request for a quote with this body. */
 async function gatewayGiving(body: () => string, headers?: readonly string[]) {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response, body(), headers))
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, body(), headers),
+  )
   return gatewayWith({ SWAP_BASE_URL: upstream.url })
 }
 
@@ -34,7 +36,8 @@ describeInBrowser('the console', () => {
     const drawn = await page.evaluate<[number, number][]>('drawn')
     expect(drawn.length).toBeGreaterThan(3)
     // What the gateway says next may be a tenth of a second more.
-    const isMore = ([left]: [number, number], at: number) => left > (drawn[at - 1]?.[0] ?? left) + 0.11
+    const isMore = ([left]: [number, number], at: number) =>
+      left > (drawn[at - 1]?.[0] ?? left) + 0.11
     expect(drawn.filter(isMore)).toEqual([])
     const [[first, wide] = [0, 0]] = drawn
     const [last, narrow] = drawn.at(-1) ?? [0, 0]
@@ -46,8 +49,11 @@ describeInBrowser('the console', () => {
     const { page } = await openPage(gateway.operationsUrl)
     await page.locator('[name="quoteLifetimeMs"]').fill('60000')
     await page.locator('[name="orderOutcome"]').selectOption('refunded')
-    const faults = async () => (await fetch(`${gateway.sandboxUrl}/sandbox/faults`)).json()
-    await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 60_000, orderOutcome: 'refunded' })
+    const faults = async () =>
+      (await fetch(`${gateway.sandboxUrl}/sandbox/faults`)).json()
+    await expect
+      .poll(faults)
+      .toMatchObject({ quoteLifetimeMs: 60_000, orderOutcome: 'refunded' })
     const steps = page.locator('#try .steps li')
     for (const [index, how] of ['miss', 'hit'].entries()) {
       await page.getByRole('button', { name: 'Ask for a quote' }).click()
@@ -58,7 +64,9 @@ describeInBrowser('the console', () => {
     )
     await page.getByRole('button', { name: 'Place the order' }).click()
     await page.locator('#try .status', { hasText: '409' }).waitFor()
-    expect(await page.locator('#try pre.body').textContent()).toContain('urn:quotegate:problem:quote-expired')
+    expect(await page.locator('#try pre.body').textContent()).toContain(
+      'urn:quotegate:problem:quote-expired',
+    )
     await page.locator('#orders tbody tr', { hasText: 'ETH_USDC' }).waitFor()
     await page.locator('#requests tbody tr', { hasText: '409' }).waitFor()
     await page.locator('#requests .chip', { hasText: 'hit' }).first().waitFor()
@@ -71,7 +79,10 @@ describeInBrowser('the console', () => {
       '{"toAmount":null,"fromAmount":null}',
     ]
     let answer = ''
-    const gateway = await gatewayGiving(() => answer, ['Content-Type', 'application/json', 'Vary', '*'])
+    const gateway = await gatewayGiving(
+      () => answer,
+      ['Content-Type', 'application/json', 'Vary', '*'],
+    )
     const { page } = await openPage(gateway.operationsUrl)
     for (const [index, body] of bodies.entries()) {
       answer = body
@@ -92,7 +103,9 @@ describeInBrowser('the console', () => {
 
   test('keeps every column visible next to a long name, and the page as narrow as a phone', async () => {
     const pair = 'A'.repeat(200)
-    const gateway = await gatewayGiving(() => quoteBody({ pairId: pair, expiry: Date.now() + 600_000 }))
+    const gateway = await gatewayGiving(() =>
+      quoteBody({ pairId: pair, expiry: Date.now() + 600_000 }),
+    )
     await quote(gateway, { pair, amount: `0.${'0'.repeat(70)}1` })
     const { page } = await openPage(gateway.operationsUrl)
     await page.locator('#quotes tbody tr').waitFor()
@@ -103,7 +116,9 @@ describeInBrowser('the console', () => {
     for (const width of [320, 1280]) {
       await page.setViewportSize({ width, height: 800 })
       for (const part of ['html', '#quotes .scroll']) {
-        const tooWide = page.locator(part).evaluate((node) => node.scrollWidth - node.clientWidth)
+        const tooWide = page
+          .locator(part)
+          .evaluate((node) => node.scrollWidth - node.clientWidth)
         expect(await tooWide, `${part} at ${width} px`).toBe(0)
       }
     }
@@ -114,7 +129,10 @@ describeInBrowser('the console', () => {
     await quote(gateway, { application: hostileName })
     await floatOrder(gateway, { application: hostileName })
     const { page } = await openPage(gateway.operationsUrl)
-    await quote(gateway, { application: hostileName, pair: `%3Cimg src=x onerror=document.title=1%3E` })
+    await quote(gateway, {
+      application: hostileName,
+      pair: `%3Cimg src=x onerror=document.title=1%3E`,
+    })
     await page.locator('#orders tbody', { hasText: hostileName }).waitFor()
     await page.locator('#requests .open').first().click()
     await page.locator('#requests .detail', { hasText: hostileName }).waitFor()
@@ -133,14 +151,17 @@ describeInBrowser('the console', () => {
     for (const amount of ['2', '10', '0.5']) await quote(gateway, { amount })
     await quote(gateway, { pair: 'BTC_USDC' })
     const { page } = await openPage(gateway.operationsUrl)
-    const amounts = () => page.locator('#quotes tbody tr:not([hidden]) td:nth-child(2)').allTextContents()
+    const amounts = () =>
+      page.locator('#quotes tbody tr:not([hidden]) td:nth-child(2)').allTextContents()
     await page.locator('#quotes [data-role="filter"]').focus()
     await page.keyboard.type('eth')
     await expect.poll(async () => (await amounts()).length).toBe(3)
     await page.locator('#quotes th[data-column="amount"] button').focus()
     await page.keyboard.press('Enter')
     expect(await amounts()).toEqual(['10', '2', '0.5'])
-    expect(await page.locator('#quotes th[aria-sort]').getAttribute('aria-sort')).toBe('descending')
+    expect(await page.locator('#quotes th[aria-sort]').getAttribute('aria-sort')).toBe(
+      'descending',
+    )
     await page.getByRole('button', { name: 'Drop ETH_USDC 10' }).focus()
     await page.keyboard.press('Enter')
     await expect.poll(amounts).toEqual(['2', '0.5'])
@@ -156,7 +177,8 @@ describeInBrowser('the console', () => {
     const count = () => page.locator('#quotes [data-role="count"]').textContent()
     for (const application of ['a', 'b', 'c']) await quote(gateway, { application })
     await expect.poll(count, { timeout: 20_000 }).toBe('3 live')
-    for (let number = 0; number < 100; number += 1) await quote(gateway, { application: `more-${number}` })
+    for (let number = 0; number < 100; number += 1)
+      await quote(gateway, { application: `more-${number}` })
     await expect.poll(count, { timeout: 20_000 }).toBe('the 100 most requested')
     expect(await page.locator('#quotes tbody tr').count()).toBe(100)
   })

@@ -57,16 +57,34 @@ function textOf(event: string, frame: Frame): string {
 }
 
 const outage = (rest: Frame): Frame => ({
-  ...{ id: 1, name: 'a part', says: 'in trouble', isSevere: true, until: null },
-  ...{ requests: 0, concerned: 'none', names: [] },
+  id: 1,
+  name: 'a part',
+  says: 'in trouble',
+  isSevere: true,
+  until: null,
+  requests: 0,
+  concerned: 'none',
+  names: [],
   ...rest,
 })
 
 /** An order that matches no quote. */
 const refusal = (rest: Frame): Frame => ({
-  ...{ reason: 'unknown', rule: 'none', why: '', pair: 'P', amount: '1', toAmount: null, quoteIds: [] },
-  ...{ application: 'web', client: '', quoteId: null, quoteAgeMs: null, expiredForMs: null },
-  ...{ quotes: [], quotesConsidered: 0, requestId: 'r' },
+  reason: 'unknown',
+  rule: 'none',
+  why: '',
+  pair: 'P',
+  amount: '1',
+  toAmount: null,
+  quoteIds: [],
+  application: 'web',
+  client: '',
+  quoteId: null,
+  quoteAgeMs: null,
+  expiredForMs: null,
+  quotes: [],
+  quotesConsidered: 0,
+  requestId: 'r',
   ...rest,
 })
 
@@ -80,12 +98,26 @@ describeInBrowser('what the console says', () => {
     restart({
       ...hello,
       health: { ...hello.health, slowest },
-      outages: [outage({ what: 'upstream', upstream: 'payments', traffic: 'connections', since: now })],
+      outages: [
+        outage({
+          what: 'upstream',
+          upstream: 'payments',
+          traffic: 'connections',
+          since: now,
+        }),
+      ],
     })
     const { page } = await openPage(url)
-    const parts = ['[data-item="slowest"]', '[data-item="upstream-payments"]', '[data-upstream="payments"]']
-    for (const part of ['[data-outage="upstream"]', ...parts]) await page.locator(part).waitFor()
-    expect(await page.locator('[data-item="slowest"] .mono').textContent()).toBe('…0e0e4736')
+    const parts = [
+      '[data-item="slowest"]',
+      '[data-item="upstream-payments"]',
+      '[data-upstream="payments"]',
+    ]
+    for (const part of ['[data-outage="upstream"]', ...parts])
+      await page.locator(part).waitFor()
+    expect(await page.locator('[data-item="slowest"] .mono').textContent()).toBe(
+      '…0e0e4736',
+    )
     await page.getByRole('button', { name: `Copy the trace id ${traceId}` }).waitFor()
     restart({
       ...hello,
@@ -93,7 +125,9 @@ describeInBrowser('what the console says', () => {
       outages: [outage({ what: 'clock', offsetMs: 5_000, since: now })],
     })
     await page.locator('[data-outage="clock"]').waitFor()
-    await page.locator('.notice', { hasText: 'The gateway is now version 99.0.0' }).waitFor()
+    await page
+      .locator('.notice', { hasText: 'The gateway is now version 99.0.0' })
+      .waitFor()
     expect(await page.locator('.outage').count()).toBe(1)
     for (const gone of parts) expect(await page.locator(gone).count(), gone).toBe(0)
   })
@@ -102,19 +136,29 @@ describeInBrowser('what the console says', () => {
     const { url, hello, restart } = await stageFrames()
     const { now } = hello.health
     const [before, today] = [now - 90_000_000, now - 80_000_000]
-    const event = (id: number, at: number) => ({ id, at, tone: 'note', text: `event ${id}` })
+    const event = (id: number, at: number) => ({
+      id,
+      at,
+      tone: 'note',
+      text: `event ${id}`,
+    })
     const dateOf = (at: number) => new Date(at).toLocaleDateString('en-GB')
     restart({
       ...hello,
       history: { ...hello.history, events: [event(1, before), event(2, today)] },
-      outages: [outage({ what: 'store', since: before }), outage({ id: 2, what: 'clock', since: now + 5 })],
+      outages: [
+        outage({ what: 'store', since: before }),
+        outage({ id: 2, what: 'clock', since: now + 5 }),
+      ],
     })
     const { page } = await openPage(url)
     await page.locator('[data-event="1"]').waitFor()
     const timeOf = (id: number) => page.locator(`[data-event="${id}"] time`).textContent()
     expect(await timeOf(1)).toContain(dateOf(before))
     expect(await timeOf(2)).toMatch(/^[\d:]{8}$/)
-    expect(await page.locator('[data-outage="store"]').textContent()).toContain(dateOf(before))
+    expect(await page.locator('[data-outage="store"]').textContent()).toContain(
+      dateOf(before),
+    )
     expect(await page.locator('[data-outage="clock"]').textContent()).toContain('(0.0 s)')
   })
 
@@ -139,10 +183,23 @@ describeInBrowser('what the console says', () => {
   test('lists a request once that failed in the second in which the page connected', async () => {
     const { url, hello, tick, restart, send } = await stageFrames()
     const request = (number: number): Frame => ({
-      ...{ number, at: hello.health.now, method: 'GET', route: 'none', path: `/number-${number}` },
-      ...{ status: 404, source: 'client', cacheStatus: null, durationMs: 1, requestId: String(number) },
-      ...{ queueMs: null, upstreamMs: null, transferMs: null, ownMs: null },
-      ...{ client: '', application: '', why: '' },
+      number,
+      at: hello.health.now,
+      method: 'GET',
+      route: 'none',
+      path: `/number-${number}`,
+      status: 404,
+      source: 'client',
+      cacheStatus: null,
+      durationMs: 1,
+      requestId: String(number),
+      queueMs: null,
+      upstreamMs: null,
+      transferMs: null,
+      ownMs: null,
+      client: '',
+      application: '',
+      why: '',
     })
     restart({ ...hello, requests: [request(1)], failures: [request(3), request(1)] })
     const { page } = await openPage(url)
@@ -157,14 +214,26 @@ describeInBrowser('what the console says', () => {
     const { url, hello, restart } = await stageFrames()
     const { now } = hello.health
     const seconds = { ...hello.history.seconds, slotMs: 1_000, last: 3 }
-    seconds.values = Object.fromEntries(Object.keys(seconds.values).map((name) => [name, [0, 0, 0]]))
+    seconds.values = Object.fromEntries(
+      Object.keys(seconds.values).map((name) => [name, [0, 0, 0]]),
+    )
     // Slots end at 1, 2 and 3 s; it is 3.9 s.
-    const ended = (what: string) => ({ id: 1, what, since: now - 3_800, until: now - 3_300, isSevere: true })
+    const ended = (what: string) => ({
+      id: 1,
+      what,
+      since: now - 3_800,
+      until: now - 3_300,
+      isSevere: true,
+    })
     const greetWith = (what: string) =>
-      restart({ ...hello, history: { ...hello.history, seconds, outages: [ended(what)] } })
+      restart({
+        ...hello,
+        history: { ...hello.history, seconds, outages: [ended(what)] },
+      })
     greetWith('upstream')
     const { page } = await openPage(url)
-    const marks = () => page.locator('[data-tile="requests"] .outage-mark').getAttribute('d')
+    const marks = () =>
+      page.locator('[data-tile="requests"] .outage-mark').getAttribute('d')
     await expect.poll(marks).toMatch(/^M[\d.]+ 0H/)
     greetWith('clock')
     await expect.poll(marks).toBe('')
@@ -174,11 +243,16 @@ describeInBrowser('what the console says', () => {
     const { url, hello, restart } = await stageFrames()
     const of = (slots: number, { values, ...range }: Frame) => {
       const column = Array.from({ length: slots }, () => 1)
-      const columns = Object.fromEntries(Object.keys(values).map((name) => [name, column]))
+      const columns = Object.fromEntries(
+        Object.keys(values).map((name) => [name, column]),
+      )
       return { ...range, last: slots - 1, values: columns }
     }
     const { seconds, minutes } = hello.history
-    restart({ ...hello, history: { ...hello.history, seconds: of(9, seconds), minutes: of(2, minutes) } })
+    restart({
+      ...hello,
+      history: { ...hello.history, seconds: of(9, seconds), minutes: of(2, minutes) },
+    })
     const { page } = await openPage(url)
     const line = page.locator('[data-tile="requests"] .spark .line')
     const points = async () => (await line.getAttribute('d'))?.match(/[ML]/g)?.length
@@ -194,28 +268,59 @@ describeInBrowser('what the console says', () => {
   test('is one sentence for each thing that is wrong, in which many pairs and peers are not all named', async () => {
     const { url, hello, restart } = await stageFrames()
     const since = hello.health.now
-    const many = { names: Array.from({ length: 7 }, (_, index) => `${index}${'x'.repeat(200)}`), howMany: 7 }
+    const many = {
+      names: Array.from({ length: 7 }, (_, index) => `${index}${'x'.repeat(200)}`),
+      howMany: 7,
+    }
     const five = many.names.slice(0, 5).map((name) => `${name.slice(0, 40)}…`)
     const refused = { concerned: 'refused', upstream: 'swap', lastFailure: '503' }
-    const pairs = { ...refused, what: 'pairs', name: 'swap quotes', says: '7 pairs stopped', ...many }
-    const peer = { what: 'trust-proxy', concerned: 'misplaced', names: ['127.0.0.1'], howMany: 1 }
-    const store = { what: 'store', concerned: 'forwarded', lastFailure: 'refused', requests: 2 }
+    const pairs = {
+      ...refused,
+      what: 'pairs',
+      name: 'swap quotes',
+      says: '7 pairs stopped',
+      ...many,
+    }
+    const peer = {
+      what: 'trust-proxy',
+      concerned: 'misplaced',
+      names: ['127.0.0.1'],
+      howMany: 1,
+    }
+    const store = {
+      what: 'store',
+      concerned: 'forwarded',
+      lastFailure: 'refused',
+      requests: 2,
+    }
     const sentences: [Frame, RegExp][] = [
       [
         { ...pairs, isSevere: false, retryInMs: 0 },
         /, since .+ \(0\.0 s\); the last failure was 503; 0 requests refused meanwhile, the next request tries again\. What/,
       ],
       [
-        { ...refused, what: 'upstream', retryInMs: 90_000, requests: 4, stillServed: ['orders', 'payments'] },
+        {
+          ...refused,
+          what: 'upstream',
+          retryInMs: 90_000,
+          requests: 4,
+          stillServed: ['orders', 'payments'],
+        },
         /^a part: in trouble, since .+; 4 requests refused meanwhile, the next try is in 90 s\. Still served: orders and payments\. What to do$/,
       ],
       [
         { ...refused, what: 'upstream', requests: 1 },
         /; 1 request refused meanwhile, a request is trying now\./,
       ],
-      [{ what: 'clock' }, /^a part: in trouble, since \d\d:\d\d:\d\d \(0\.0 s\)\. What to do$/],
+      [
+        { what: 'clock' },
+        /^a part: in trouble, since \d\d:\d\d:\d\d \(0\.0 s\)\. What to do$/,
+      ],
       [store, /; the last failure was refused; 2 orders forwarded meanwhile\. What/],
-      [{ ...peer, requests: 1 }, /^a part: in trouble \(127\.0\.0\.1\), since .+; 1 request so far\. What/],
+      [
+        { ...peer, requests: 1 },
+        /^a part: in trouble \(127\.0\.0\.1\), since .+; 1 request so far\. What/,
+      ],
       [{ ...peer, ...many }, /^a part: in trouble \(.+, and more\), since/],
       // Without full rights.
       [{ ...peer, names: [] }, /^a part: in trouble, since/],
@@ -224,11 +329,23 @@ describeInBrowser('what the console says', () => {
     restart({ ...hello, outages: all })
     const { page } = await openPage(url)
     const said = () => page.locator('.outage').allTextContents()
-    await expect.poll(said).toEqual(sentences.map(([, pattern]) => expect.stringMatching(pattern)))
-    expect((await said())[0]).toContain(`swap quotes: 7 pairs stopped (${five.join(', ')}, and more), since`)
+    await expect
+      .poll(said)
+      .toEqual(sentences.map(([, pattern]) => expect.stringMatching(pattern)))
+    expect((await said())[0]).toContain(
+      `swap quotes: 7 pairs stopped (${five.join(', ')}, and more), since`,
+    )
 
-    const noConnection = { what: 'upstream', upstream: 'swap', traffic: 'connections', id: 99 }
-    restart({ ...hello, outages: [outage({ since, ...noConnection }), outage({ since, ...pairs })] })
+    const noConnection = {
+      what: 'upstream',
+      upstream: 'swap',
+      traffic: 'connections',
+      id: 99,
+    }
+    restart({
+      ...hello,
+      outages: [outage({ since, ...noConnection }), outage({ since, ...pairs })],
+    })
     await expect.poll(said).toEqual([expect.stringMatching(/^a part: in trouble, since/)])
   })
 
@@ -239,24 +356,62 @@ describeInBrowser('what the console says', () => {
     const { page } = await openPage(url)
     const open = { name: 'rest', state: 'open', retryAfterMs: 3_000 }
     const halfOpen = { name: 'orders', state: 'half-open', retryAfterMs: 0 }
-    const stopped = { what: 'pairs', upstream: 'swap', says: '1 pair stopped', isSevere: false }
+    const stopped = {
+      what: 'pairs',
+      upstream: 'swap',
+      says: '1 pair stopped',
+      isSevere: false,
+    }
     const pair = outage({ ...stopped, since: health.now })
     const valkey = { kind: 'valkey', up: false }
-    const withBreakers = (...breakers: Frame[]) => ({ upstreams: [{ ...swap, breakers }] })
-    const chips: { of: string; health?: Frame; outages?: Frame[]; tone: string; text: string }[] = [
-      { of: 'upstream-swap', outages: [pair], tone: 'warn', text: 'quotes: 1 pair stopped' },
-      { of: 'upstream-swap', health: withBreakers(halfOpen), tone: 'warn', text: 'orders: trying again' },
+    const withBreakers = (...breakers: Frame[]) => ({
+      upstreams: [{ ...swap, breakers }],
+    })
+    const chips: {
+      of: string
+      health?: Frame
+      outages?: Frame[]
+      tone: string
+      text: string
+    }[] = [
       {
-        ...{ of: 'upstream-swap', health: withBreakers(open), outages: [pair] },
-        ...{ tone: 'bad', text: 'rest stopped, next try in 3.0 s; quotes: 1 pair stopped' },
+        of: 'upstream-swap',
+        outages: [pair],
+        tone: 'warn',
+        text: 'quotes: 1 pair stopped',
       },
       {
-        ...{ of: 'upstream-swap', health: { coolDowns: { clients: 2, longestLeftMs: 30_000 } } },
-        ...{ tone: 'warn', text: '429: quotes of 2 clients not requested for 30 s at most' },
+        of: 'upstream-swap',
+        health: withBreakers(halfOpen),
+        tone: 'warn',
+        text: 'orders: trying again',
+      },
+      {
+        of: 'upstream-swap',
+        health: withBreakers(open),
+        outages: [pair],
+        tone: 'bad',
+        text: 'rest stopped, next try in 3.0 s; quotes: 1 pair stopped',
+      },
+      {
+        of: 'upstream-swap',
+        health: { coolDowns: { clients: 2, longestLeftMs: 30_000 } },
+        tone: 'warn',
+        text: '429: quotes of 2 clients not requested for 30 s at most',
       },
       { of: 'upstream-swap', tone: 'good', text: 'breakers closed' },
-      { of: 'store', health: { store: valkey }, tone: 'bad', text: 'store: valkey, down' },
-      { of: 'store', health: { store: { ...valkey, up: true } }, tone: 'good', text: 'store: valkey' },
+      {
+        of: 'store',
+        health: { store: valkey },
+        tone: 'bad',
+        text: 'store: valkey, down',
+      },
+      {
+        of: 'store',
+        health: { store: { ...valkey, up: true } },
+        tone: 'good',
+        text: 'store: valkey',
+      },
     ]
     for (const { of, health: changes, outages = [], tone, text } of chips) {
       send('tick', { ...tick, outages, health: { ...health, ...changes } })
@@ -274,22 +429,35 @@ describeInBrowser('what the console says', () => {
     const at = hello.health.now
     const failing = (says: string) =>
       outage({
-        ...{ what: 'pairs', upstream: 'swap', traffic: 'quotes', name: 'swap quotes', says, since: at },
-        ...{ retryInMs: 0, concerned: 'refused', runbook: 'https://example.org/runbook#pairs' },
+        what: 'pairs',
+        upstream: 'swap',
+        traffic: 'quotes',
+        name: 'swap quotes',
+        says,
+        since: at,
+        retryInMs: 0,
+        concerned: 'refused',
+        runbook: 'https://example.org/runbook#pairs',
       })
     const event = { at, tone: 'bad' }
     const events = [
       { ...event, id: 1, text: 'began' },
       { ...event, id: 2, text: '2 of 3 fail' },
     ]
-    restart({ ...hello, outages: [failing('2 of 3 fail')], history: { ...hello.history, events } })
+    restart({
+      ...hello,
+      outages: [failing('2 of 3 fail')],
+      history: { ...hello.history, events },
+    })
     const { page } = await openPage(url)
     const sentence = page.locator('[data-outage="pairs"]')
     const chip = page.locator('[data-item="upstream-swap"]')
     await sentence.filter({ hasText: /^swap quotes: 2 of 3 fail, since / }).waitFor()
     expect(await chip.textContent()).toContain('quotes: 2 of 3 fail')
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
-    expect(await sentence.getByRole('link').getAttribute('href')).toBe('https://example.org/runbook#pairs')
+    expect(await sentence.getByRole('link').getAttribute('href')).toBe(
+      'https://example.org/runbook#pairs',
+    )
     const next = { ...event, id: 3, text: '4 of 4 fail', replaces: 2 }
     send('tick', { ...tick, outages: [failing('4 of 4 fail')], events: [next] })
     await sentence.filter({ hasText: ': 4 of 4 fail, since' }).waitFor()
@@ -301,25 +469,40 @@ describeInBrowser('what the console says', () => {
   test('shows by its number each character that would turn round or hide what follows', async () => {
     const { url, hello, restart } = await stageFrames()
     const pair = 'ETH\u202e_CDSU\u200b'
-    const order = refusal({ at: hello.health.now, pair, quoteIds: [`id-${pair}`], application: pair })
+    const order = refusal({
+      at: hello.health.now,
+      pair,
+      quoteIds: [`id-${pair}`],
+      application: pair,
+    })
     restart({ ...hello, refusals: [order], refusedTotal: 1, refusedByApplication: [] })
     const { page } = await openPage(url)
     await page.locator('#orders .open').click()
-    await page.locator('#orders .detail', { hasText: 'id-ETH\\u202e_CDSU\\u200b' }).waitFor()
+    await page
+      .locator('#orders .detail', { hasText: 'id-ETH\\u202e_CDSU\\u200b' })
+      .waitFor()
     expect(await page.locator('body').innerHTML()).not.toMatch(/\u202e|\u200b/)
   })
 
   test('does not say of an application among many others that none of its orders was refused', async () => {
     const { url, hello, restart } = await stageFrames()
     const others = {
-      ...{ application: null, orders: 9, expired: 0, unknown: 9, reported: 0 },
-      ...{ leastLateMs: null, mostLateMs: null },
+      application: null,
+      orders: 9,
+      expired: 0,
+      unknown: 9,
+      reported: 0,
+      leastLateMs: null,
+      mostLateMs: null,
     }
     const refusals = [refusal({ at: hello.health.now })]
     restart({ ...hello, refusals, refusedTotal: 9, refusedByApplication: [others] })
     const { page } = await openPage(url)
     await expect
       .poll(() => page.locator('#orders .group').allTextContents())
-      .toEqual(['other applications: 9 of 9 orders match no quote', 'web: counted among other applications'])
+      .toEqual([
+        'other applications: 9 of 9 orders match no quote',
+        'web: counted among other applications',
+      ])
   })
 })

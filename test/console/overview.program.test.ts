@@ -13,12 +13,17 @@ async function gatewayInAnOutage() {
     if (isDown) response.writeHead(503, { 'Content-Type': 'application/json' }).end('{}')
     else giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
   })
-  const settings = { SWAP_BASE_URL: upstream.url, breakerFailures: 2, breakerOpenMs: 600_000 }
+  const settings = {
+    SWAP_BASE_URL: upstream.url,
+    breakerFailures: 2,
+    breakerOpenMs: 600_000,
+  }
   const gateway = await gatewayInHaste(settings)
   await quote(gateway)
   isDown = true
   const askForAll = async () => {
-    for (const pair of ['BTC_USDC', 'SOL_USDC', 'SOL_ETH', 'BTC_ETH']) await quote(gateway, { pair })
+    for (const pair of ['BTC_USDC', 'SOL_USDC', 'SOL_ETH', 'BTC_ETH'])
+      await quote(gateway, { pair })
   }
   await askForAll()
   gateway.pass(aSecond)
@@ -44,18 +49,25 @@ describeInBrowser('the console in an outage', () => {
       )
     expect(await banner.getAttribute('class')).toBe('outage bad')
     const chip = page.locator('[data-item="upstream-swap"]')
-    expect(await chip.textContent()).toContain('quotes: all that were asked for fail (4 of 4 pairs)')
+    expect(await chip.textContent()).toContain(
+      'quotes: all that were asked for fail (4 of 4 pairs)',
+    )
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
-    const event = 'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
+    const event =
+      'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
     await page.locator('#events li', { hasText: event }).waitFor()
     await page.locator('[data-traffic="quotes"]', { hasText: /503, \d+ s ago/ }).waitFor()
-    for (let refused = 1; refused <= 8; refused += 1) await quote(gateway, { pair: 'SOL_ETH' })
+    for (let refused = 1; refused <= 8; refused += 1)
+      await quote(gateway, { pair: 'SOL_ETH' })
     await banner.filter({ hasText: '12 requests refused' }).waitFor()
     await expectAccessible(page)
 
     await recover()
     await page.locator('#outages').waitFor({ state: 'hidden' })
-    await page.locator('#events li', { hasText: 'swap quotes: over after' }).first().waitFor()
+    await page
+      .locator('#events li', { hasText: 'swap quotes: over after' })
+      .first()
+      .waitFor()
     await page.reload()
     await page.locator('#events li', { hasText: event }).waitFor()
   })
@@ -71,7 +83,9 @@ describeInBrowser('the overview', () => {
     await expect.poll(() => saved('calls')).toBe('4 calls saved (80% of 5 quotes)')
     expect(await saved('expired')).toBe('1 expired order stopped')
     expect(await saved('matched')).toBe('100% of 1 order matched')
-    expect(await saved('provider')).toMatch(/^[\d.]+ ms provider's p95 for quotes \(last \d+ s\)$/)
+    expect(await saved('provider')).toMatch(
+      /^[\d.]+ ms provider's p95 for quotes \(last \d+ s\)$/,
+    )
     const tiles = page.locator('.tile .more')
     expect(await tiles.count()).toBe(6)
     for (const text of await tiles.allTextContents()) expect(text).toMatch(/last \d+ s\b/)
@@ -86,6 +100,8 @@ describeInBrowser('the overview', () => {
     await page.keyboard.press('Enter')
     expect(await page.evaluate('document.activeElement.id')).toBe('requests')
     await page.locator('#events .scroll').focus()
-    expect(await page.evaluate('document.activeElement.closest(".panel").id')).toBe('events')
+    expect(await page.evaluate('document.activeElement.closest(".panel").id')).toBe(
+      'events',
+    )
   })
 })

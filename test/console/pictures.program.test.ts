@@ -11,14 +11,22 @@ import { describeInBrowser, expectAccessible, openPage, useBrowser } from './bro
 const isRenewing = environment().CONSOLE_PICTURES === 'renew'
 const folder = '../../docs/images/'
 /** How long each part of the scene lasts. */
-const times = isRenewing ? { trafficMs: 20_000, outageMs: 8_000 } : { trafficMs: 1_500, outageMs: 1_500 }
+const times = isRenewing
+  ? { trafficMs: 20_000, outageMs: 8_000 }
+  : { trafficMs: 1_500, outageMs: 1_500 }
 
 const pictures = [
   { name: 'dark', colorScheme: 'dark', width: 1440, height: 900, isInOutage: false },
   { name: 'light', colorScheme: 'light', width: 1440, height: 900, isInOutage: false },
   { name: 'narrow', colorScheme: 'dark', width: 360, height: 760, isInOutage: false },
   { name: 'outage', colorScheme: 'dark', width: 1440, height: 900, isInOutage: true },
-  { name: 'outage-narrow', colorScheme: 'dark', width: 360, height: 760, isInOutage: true },
+  {
+    name: 'outage-narrow',
+    colorScheme: 'dark',
+    width: 360,
+    height: 760,
+    isInOutage: true,
+  },
 ] as const
 
 function pathOf(name: string): { path?: string } {
@@ -30,7 +38,11 @@ function pathOf(name: string): { path?: string } {
 
 /** The sandbox answers all requests to the swap API with 503, or none. */
 async function setOutage(gateway: RunningGateway, isDown: boolean): Promise<void> {
-  await act(gateway, 'faults', isDown ? { errorRate: 1, scope: 'swap' } : { errorRate: 0, scope: 'all' })
+  await act(
+    gateway,
+    'faults',
+    isDown ? { errorRate: 1, scope: 'swap' } : { errorRate: 0, scope: 'all' },
+  )
 }
 
 /** A gateway with traffic, refused orders, and an outage of the swap API that is over. */
@@ -77,7 +89,8 @@ function sendTraffic(gateway: RunningGateway): () => void {
   const send = async () => {
     number += 1
     const pair = pairs[((number * 7) % 13) % pairs.length] ?? ''
-    const amount = number % 41 === 0 ? '0' : (amounts[((number * 5) % 11) % amounts.length] ?? '')
+    const amount =
+      number % 41 === 0 ? '0' : (amounts[((number * 5) % 11) % amounts.length] ?? '')
     const headers = { Authorization: 'Bearer k' }
     if (number % 17 === 0) await fetch(`${gateway.url}/checkouts?limit=1`, { headers })
     const asked = { pair, amount, application: 'wallet-ios' }
@@ -97,7 +110,10 @@ describeInBrowser('the console at work', () => {
     { timeout: 300_000 },
     async ({ name, colorScheme, width, height, isInOutage }) => {
       const gateway = await createScene()
-      const { page } = await openPage(gateway.operationsUrl, { viewport: { width, height }, colorScheme })
+      const { page } = await openPage(gateway.operationsUrl, {
+        viewport: { width, height },
+        colorScheme,
+      })
       if (isInOutage) {
         await setOutage(gateway, true)
         await pause(times.outageMs)

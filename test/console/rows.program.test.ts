@@ -3,17 +3,28 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { aSecond, floatOrder, gatewayInHaste, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { gatewayWith, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  recordedGateway,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
 
-const rowsOf = (page: Page, panel: string) => page.locator(`${panel} tbody tr.opens:not([hidden])`)
+const rowsOf = (page: Page, panel: string) =>
+  page.locator(`${panel} tbody tr.opens:not([hidden])`)
 
 /** With an id of the client's own. */
-async function askAs(gateway: RunningGateway, requestId: string, path = '/v3/assets'): Promise<void> {
-  await (await fetch(gateway.url + path, { headers: { 'X-Request-Id': requestId } })).arrayBuffer()
+async function askAs(
+  gateway: RunningGateway,
+  requestId: string,
+  path = '/v3/assets',
+): Promise<void> {
+  await (
+    await fetch(gateway.url + path, { headers: { 'X-Request-Id': requestId } })
+  ).arrayBuffer()
 }
 
 /** One order is refused for a quote of this long an id. */
@@ -33,7 +44,9 @@ describeInBrowser('the console', () => {
     const { gateway } = await recordedGateway({}, (_request, response) => {
       setTimeout(() => response.writeHead(500).end(), 30)
     })
-    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, { headers: { 'App-Name': 'web' } })
+    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+      headers: { 'App-Name': 'web' },
+    })
     const { page } = await openPage(gateway.operationsUrl)
     const row = rowsOf(page, '#requests')
     await expect.poll(() => row.count()).toBe(1)
@@ -43,7 +56,8 @@ describeInBrowser('the console', () => {
     const shown = await detail.textContent()
     for (const told of ['Waited for a connection', 'Upstream', 'The gateway itself'])
       expect(shown).toContain(told)
-    for (const told of ['web', '127.0.0.x', "the provider's"]) expect(shown).toContain(told)
+    for (const told of ['web', '127.0.0.x', "the provider's"])
+      expect(shown).toContain(told)
     await row.locator('.status').first().click()
     expect(await detail.count()).toBe(0)
 
@@ -55,7 +69,9 @@ describeInBrowser('the console', () => {
     await page.keyboard.press('Tab')
     await page.keyboard.press('Escape')
     expect(await detail.count()).toBe(0)
-    expect(await button.evaluate((node) => node === node.ownerDocument.activeElement)).toBe(true)
+    expect(
+      await button.evaluate((node) => node === node.ownerDocument.activeElement),
+    ).toBe(true)
   })
 
   test('says of a 503 whether the provider answered it or it was not sent, and why', async () => {
@@ -65,8 +81,12 @@ describeInBrowser('the console', () => {
       else response.writeHead(503).end('{}')
     })
     const gateway = await gatewayInHaste({
-      ...{ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url },
-      ...{ breakerFailures: 2, breakerOpenMs: 600_000, UPSTREAM_CONNECTIONS: 1, queue: 0 },
+      SWAP_BASE_URL: upstream.url,
+      PAYMENTS_BASE_URL: upstream.url,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
+      UPSTREAM_CONNECTIONS: 1,
+      queue: 0,
     })
     await quote(gateway)
     gateway.pass(aSecond)
@@ -80,20 +100,27 @@ describeInBrowser('the console', () => {
     await first
     const { page } = await openPage(gateway.operationsUrl)
     const chips = async () => {
-      const texts = await page.locator('#requests tbody tr td:nth-child(4)').allTextContents()
+      const texts = await page
+        .locator('#requests tbody tr td:nth-child(4)')
+        .allTextContents()
       return new Set(texts)
     }
-    await expect.poll(chips).toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
+    await expect
+      .poll(chips)
+      .toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
     await page.locator('#requests [data-role="filter"]').fill('not sent: breaker')
     expect(await rowsOf(page, '#requests').count()).toBe(1)
     await rowsOf(page, '#requests').first().locator('button.open').click()
-    expect(await page.locator('#requests .detail').textContent()).toContain('the breaker was open')
+    expect(await page.locator('#requests .detail').textContent()).toContain(
+      'the breaker was open',
+    )
   })
 
   test('keeps an open row in its place while new rows arrive', async () => {
     const gateway = await gatewayWith()
     // As many as the panel has to scroll for.
-    for (let number = 0; number < 40; number += 1) await askAs(gateway, `before-${number}`, '/nothing')
+    for (let number = 0; number < 40; number += 1)
+      await askAs(gateway, `before-${number}`, '/nothing')
     const { page } = await openPage(gateway.operationsUrl)
     await askAs(gateway, 'read-that', '/nothing')
     const row = page.locator('[data-request="read-that"]')
@@ -103,7 +130,9 @@ describeInBrowser('the console', () => {
     for (let number = 0; number < 30; number += 1) await askAs(gateway, `later-${number}`)
     await page.locator('[data-request="later-29"]').waitFor()
     // A busy browser draws a new row a frame before it scrolls back by it, and rounds by a pixel or two. A row is 30 high.
-    await expect.poll(async () => Math.abs(((await top()) ?? 0) - (before ?? 0))).toBeLessThan(5)
+    await expect
+      .poll(async () => Math.abs(((await top()) ?? 0) - (before ?? 0)))
+      .toBeLessThan(5)
     expect(await page.locator('#requests .detail').textContent()).toContain('read-that')
   })
 
@@ -112,7 +141,10 @@ describeInBrowser('the console', () => {
     const { page } = await openPage(gateway.operationsUrl, {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
-    const ids = ['0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1']
+    const ids = [
+      '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0',
+      '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1',
+    ]
     for (const id of ids) await askAs(gateway, id)
     await expect.poll(() => rowsOf(page, '#requests').count()).toBe(2)
     const texts = await page.locator('#requests tbody td.mono').allTextContents()
@@ -132,10 +164,13 @@ describeInBrowser('the console', () => {
     const { page } = await openPage(gateway.operationsUrl)
     await quote(gateway)
     await quote(gateway, { amount: '0' })
-    for (const path of ['/v3/assets', '/checkouts']) await (await fetch(gateway.url + path)).arrayBuffer()
+    for (const path of ['/v3/assets', '/checkouts'])
+      await (await fetch(gateway.url + path)).arrayBuffer()
     await fetch(`${gateway.url}/v3/assets`, { headers: { Via: '1.1 quotegate' } })
     const statuses = async () => {
-      const texts = await page.locator('#requests tbody tr:not([hidden]) td:nth-child(3)').allTextContents()
+      const texts = await page
+        .locator('#requests tbody tr:not([hidden]) td:nth-child(3)')
+        .allTextContents()
       return texts.sort()
     }
     const choose = (role: string, value: string) =>
@@ -151,14 +186,18 @@ describeInBrowser('the console', () => {
       await choose(role, value)
       expect(await statuses(), value).toEqual(left)
     }
-    expect(await page.locator('#requests [data-role="empty"]').textContent()).toContain('matches the filters')
+    expect(await page.locator('#requests [data-role="empty"]').textContent()).toContain(
+      'matches the filters',
+    )
     await choose('source', '')
     await choose('area', 'payments')
     expect(await statuses()).toEqual(['204'])
     await choose('area', '')
     await choose('status', '4')
     expect(await statuses()).toEqual(['400'])
-    expect(await page.locator('#requests [data-role="count"]').textContent()).toBe('1 of the last 5')
+    expect(await page.locator('#requests [data-role="count"]').textContent()).toBe(
+      '1 of the last 5',
+    )
   })
 
   test('groups refused orders by application, and opens one with the quotes that were considered', async () => {
@@ -174,12 +213,20 @@ describeInBrowser('the console', () => {
     await page.keyboard.press('Enter')
     const detail = page.locator('#orders .detail')
     const shown = await detail.textContent()
-    for (const told of ['0.1 ETH_USDC', 'ORDER_EXPIRY_MARGIN_MS', 'none', '…-the-end', 'it decided'])
+    for (const told of [
+      '0.1 ETH_USDC',
+      'ORDER_EXPIRY_MARGIN_MS',
+      'none',
+      '…-the-end',
+      'it decided',
+    ])
       expect(shown).toContain(told)
     const copy = detail.getByRole('button', { name: `Copy the quote id ${longId}` })
     expect(await copy.count()).toBe(1)
     // As where the page comes by HTTP from another machine.
-    await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
+    await page.evaluate(
+      `Object.defineProperty(navigator, 'clipboard', { value: undefined })`,
+    )
     await copy.click()
     expect(await page.evaluate('String(getSelection())')).toBe(longId)
   })
@@ -196,7 +243,9 @@ describeInBrowser('the console', () => {
     expect(await row.locator('td').last().textContent()).toBe('0.0 s, sent')
     await row.locator('button.open').click()
     await page
-      .locator('#orders .detail', { hasText: 'reported only: ORDER_EXPIRED_QUOTE is report' })
+      .locator('#orders .detail', {
+        hasText: 'reported only: ORDER_EXPIRED_QUOTE is report',
+      })
       .waitFor()
     await expectAccessible(page, [1280])
   })
@@ -204,7 +253,11 @@ describeInBrowser('the console', () => {
   test('has no accessibility violation with rows open', async () => {
     const longId = `quote-${'0123456789abcdef'.repeat(8)}`
     const gateway = await refuseOne(longId)
-    await askAs(gateway, `request-${'0123456789abcdef'.repeat(6)}`, `/nothing/${'long'.repeat(40)}`)
+    await askAs(
+      gateway,
+      `request-${'0123456789abcdef'.repeat(6)}`,
+      `/nothing/${'long'.repeat(40)}`,
+    )
     const { page } = await openPage(gateway.operationsUrl)
     for (const panel of ['#requests', '#orders']) {
       await rowsOf(page, panel).first().locator('button.open').focus()
@@ -215,7 +268,9 @@ describeInBrowser('the console', () => {
     for (const width of [360, 1440]) {
       await page.setViewportSize({ width, height: 900 })
       for (const panel of ['#requests .scroll', '#orders .scroll']) {
-        const tooWide = await page.locator(panel).evaluate((node) => node.scrollWidth - node.clientWidth)
+        const tooWide = await page
+          .locator(panel)
+          .evaluate((node) => node.scrollWidth - node.clientWidth)
         expect(tooWide, `${panel} at ${width} px`).toBe(0)
       }
     }

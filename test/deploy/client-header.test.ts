@@ -20,7 +20,10 @@ test.each([
       .map(({ text }) => text)
       .filter((text) => text.includes('TRUST_PROXY='))
     expect(more).toEqual([])
-    const pairs = [...command.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value])
+    const pairs = [...command.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [
+      name,
+      value,
+    ])
     const { config, warnings } = loadConfig({ ...beside, ...Object.fromEntries(pairs) })
     expect([config.client.ipHeader, warnings]).toEqual(['x-forwarded-for', []])
     expect(config.traffic.host).toBe('0.0.0.0')
@@ -32,5 +35,7 @@ test.each([
 test('compose.yaml names the header that its own comment sends', () => {
   const { TRUST_PROXY, CLIENT_IP_HEADER } = environmentOf('quotegate')
   expect([TRUST_PROXY, CLIENT_IP_HEADER]).toEqual(['uniquelocal', 'forwarded'])
-  expect(read('compose.yaml')).toContain('for=203.0.113.7 is a client in a restricted place')
+  expect(read('compose.yaml')).toContain(
+    'for=203.0.113.7 is a client in a restricted place',
+  )
 })

@@ -18,15 +18,21 @@ const mountsOf = (name: string) =>
   })
 
 /** Mounts of the repository's files, and not of volumes that have a name. */
-const filesOf = (name: string) => mountsOf(name).filter(({ source }) => source.startsWith('.'))
+const filesOf = (name: string) =>
+  mountsOf(name).filter(({ source }) => source.startsWith('.'))
 
 /** Where a file of the repository is seen inside a container. */
 function insideOf(name: string, path: string): string | undefined {
-  const mount = mountsOf(name).find(({ source }) => join('.', path).startsWith(join('.', source)))
-  return mount && join(mount.target, join('.', path).slice(join('.', mount.source).length))
+  const mount = mountsOf(name).find(({ source }) =>
+    join('.', path).startsWith(join('.', source)),
+  )
+  return (
+    mount && join(mount.target, join('.', path).slice(join('.', mount.source).length))
+  )
 }
 
-const configOf = (name: string) => loadConfig({ ...imageEnv(), ...environmentOf(name) }).config
+const configOf = (name: string) =>
+  loadConfig({ ...imageEnv(), ...environmentOf(name) }).config
 const { traffic, admin, drain } = configOf('quotegate')
 
 /** Ports that a service listens on inside its container. */
@@ -41,7 +47,11 @@ const listening: Record<string, number[]> = {
 describe.each(named)('%s', (name, service) => {
   it('can write nowhere but to its ledger, has no capability and gains none', () => {
     const { read_only, cap_drop, security_opt } = service
-    expect([read_only, cap_drop, security_opt]).toEqual([true, ['ALL'], ['no-new-privileges:true']])
+    expect([read_only, cap_drop, security_opt]).toEqual([
+      true,
+      ['ALL'],
+      ['no-new-privileges:true'],
+    ])
     for (const { mode } of filesOf(name)) expect(mode).toBe('ro')
   })
 
@@ -56,14 +66,18 @@ describe.each(named)('%s', (name, service) => {
   })
 
   it('names files that exist, other services by their real names and ports, and waits for those that can be', () => {
-    expect(filesOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
+    expect(
+      filesOf(name).filter(({ source }) => !existsSync(join(repository, source))),
+    ).toEqual([])
     for (const value of Object.values(environmentOf(name))) {
       const [, host = '', port] = /^\w+:\/\/([\w.-]+):(\d+)/.exec(value) ?? []
       if (port !== undefined) expect(listening[host], value).toContain(Number(port))
     }
     for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
       expect(condition).toBe('service_healthy')
-      const hasCheck = services[other]?.healthcheck !== undefined || services[other]?.image === 'quotegate'
+      const hasCheck =
+        services[other]?.healthcheck !== undefined ||
+        services[other]?.image === 'quotegate'
       expect(hasCheck, other).toBe(true)
     }
   })
@@ -71,7 +85,9 @@ describe.each(named)('%s', (name, service) => {
 
 describe('the containers of the gateway', () => {
   it.each(ours)('%s has settings that exist and are valid', (name) => {
-    expect(Object.keys(environmentOf(name)).filter((setting) => !isKnownName(setting))).toEqual([])
+    expect(
+      Object.keys(environmentOf(name)).filter((setting) => !isKnownName(setting)),
+    ).toEqual([])
     expect(() => configOf(name)).not.toThrow()
   })
 
@@ -83,19 +99,28 @@ describe('the containers of the gateway', () => {
   it('have the sandbox for both upstreams, and the shared store', () => {
     const { SWAP_BASE_URL, PAYMENTS_BASE_URL, VALKEY_URL } = environmentOf('quotegate')
     expect(services.sandbox?.command).toEqual(['--sandbox'])
-    expect([SWAP_BASE_URL, PAYMENTS_BASE_URL]).toEqual(['http://sandbox:8080', 'http://sandbox:8080'])
+    expect([SWAP_BASE_URL, PAYMENTS_BASE_URL]).toEqual([
+      'http://sandbox:8080',
+      'http://sandbox:8080',
+    ])
     expect(VALKEY_URL).toBe('redis://valkey:6379')
   })
 
   it('keep the ledger in a volume, over a folder that the image made for its user', () => {
     const { STATE_DIRECTORY } = environmentOf('quotegate')
-    expect(mountsOf('quotegate')).toEqual([{ source: 'ledger', target: STATE_DIRECTORY, mode: '' }])
-    expect(instructionOf('RUN')).toBe(`install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`)
+    expect(mountsOf('quotegate')).toEqual([
+      { source: 'ledger', target: STATE_DIRECTORY, mode: '' },
+    ])
+    expect(instructionOf('RUN')).toBe(
+      `install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`,
+    )
   })
 
   it('have a stop timeout as long as a drain may take', () => {
     const [, graceS] = /^(\d+)s$/.exec(services.quotegate?.stop_grace_period ?? '') ?? []
-    expect(Number(graceS) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
+    expect(Number(graceS) * 1_000).toBeGreaterThan(
+      drain.delayMs + drain.timeoutMs + 2_000,
+    )
   })
 })
 
@@ -109,8 +134,12 @@ describe('Prometheus and Grafana', () => {
     const inside = insideOf('prometheus', 'grafana/prometheus.yml')
     expect(command).toContain(`--config.file=${inside}`)
     for (const file of rule_files)
-      expect(insideOf('prometheus', `grafana/${file}`)).toBe(join(inside ?? '', '..', file))
-    expect(scrape_configs).toMatchObject([{ static_configs: [{ targets: [`quotegate:${admin.port}`] }] }])
+      expect(insideOf('prometheus', `grafana/${file}`)).toBe(
+        join(inside ?? '', '..', file),
+      )
+    expect(scrape_configs).toMatchObject([
+      { static_configs: [{ targets: [`quotegate:${admin.port}`] }] },
+    ])
     const [, data] = /--storage\.tsdb\.path=(\S+)/.exec(command.join(' ')) ?? []
     // A tmpfs over a folder of the image takes that folder's mode and not its owner: without a uid it is root's.
     expect(tmpfs).toEqual([`${data}:uid=65534,gid=65534,mode=0700`])

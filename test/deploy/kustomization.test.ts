@@ -14,7 +14,11 @@ import {
 } from '../support/deploy/kubernetes.ts'
 import { readGrafana } from '../support/observing/grafana.ts'
 
-type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } }
+type Manifest = {
+  apiVersion: string
+  kind: string
+  metadata: { name: string; namespace?: string }
+}
 
 const kustomization = readManifest<Kustomization>('kustomization.yaml')
 
@@ -22,18 +26,31 @@ it('kustomization.yaml lists every file that exists, and no other', () => {
   const { resources, configMapGenerator } = kustomization
   const listed = [...resources, ...configMapGenerator.flatMap(({ envs }) => envs)]
   const ofTheOperator = ['pod-monitor.yaml', 'prometheus-rule.yaml']
-  const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml', ...ofTheOperator]
+  const others = [
+    'README.md',
+    'kustomization.yaml',
+    'secret.example.yaml',
+    ...ofTheOperator,
+  ]
   expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
 })
 
 it('has the image of the Deployment, and the current version there, in the labels and in the README', () => {
   const [image] = kustomization.images
   const { spec } = readManifest<IDeployment>('deployment.yaml')
-  expect(image).toMatchObject({ name: spec?.template.spec?.containers[0]?.image, newTag: version })
-  const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
+  expect(image).toMatchObject({
+    name: spec?.template.spec?.containers[0]?.image,
+    newTag: version,
+  })
+  const tags = [
+    ...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g),
+  ]
   expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
   const [labels] = kustomization.labels
-  const pairs = { 'app.kubernetes.io/name': 'quotegate', 'app.kubernetes.io/version': version }
+  const pairs = {
+    'app.kubernetes.io/name': 'quotegate',
+    'app.kubernetes.io/version': version,
+  }
   expect(labels).toMatchObject({ pairs, includeTemplates: true })
   expect(labels?.includeSelectors).toBeUndefined()
 })
@@ -46,7 +63,9 @@ it('has only objects and fields that Kubernetes defines', () => {
 }, 120_000)
 
 it('has one namespace, that of the Secret and of the rules too', () => {
-  expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
+  expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(
+    kustomization.namespace,
+  )
   for (const name of ['secret.example.yaml', 'prometheus-rule.yaml'])
     expect(readManifest<Manifest>(name).metadata.namespace).toBe(kustomization.namespace)
 })

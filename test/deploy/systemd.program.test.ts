@@ -13,18 +13,30 @@ const pairs = inUnit('Environment').split(' ')
 const environment = Object.fromEntries(pairs.map((pair) => pair.split('=')))
 
 test('systemd accepts the unit without a warning', { tags: ['systemd-analyze'] }, () => {
-  const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
+  const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], {
+    encoding: 'utf8',
+  })
   expect(`${verified.status} ${verified.stderr}`).toBe('0 ')
 })
 
 test('the settings of the unit exist, and it waits for a drain', () => {
-  expect(Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isKnownName(name))).toEqual([])
-  const { drain } = loadConfig({ ...environment, SWAP_BASE_URL: 'https://swap.example' }).config
-  expect(Number(inUnit('TimeoutStopSec')) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
+  expect(
+    Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isKnownName(name)),
+  ).toEqual([])
+  const { drain } = loadConfig({
+    ...environment,
+    SWAP_BASE_URL: 'https://swap.example',
+  }).config
+  expect(Number(inUnit('TimeoutStopSec')) * 1_000).toBeGreaterThan(
+    drain.delayMs + drain.timeoutMs + 2_000,
+  )
 })
 
 test('a loop of failed startups ends', () => {
-  const [restartS, starts] = [Number(inUnit('RestartSec')), Number(inUnit('StartLimitBurst'))]
+  const [restartS, starts] = [
+    Number(inUnit('RestartSec')),
+    Number(inUnit('StartLimitBurst')),
+  ]
   // A start that is refused takes a second at most.
   expect((restartS + 1) * starts).toBeLessThan(Number(inUnit('StartLimitIntervalSec')))
   expect(inUnit('Restart')).toBe('on-failure')

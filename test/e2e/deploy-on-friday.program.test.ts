@@ -10,7 +10,11 @@ import { valkey } from '../support/stores/valkey.ts'
 const quoteFor = (amount: string) => ({ path: `${quotePath}?amount=${amount}` })
 const orderFor = (quoted: string, reference: string) => {
   const { pairId, fromAmount, toAmount } = JSON.parse(quoted)
-  const terms = { pairId, fromAmount: Number(fromAmount.value), toAmount: Number(toAmount.value) }
+  const terms = {
+    pairId,
+    fromAmount: Number(fromAmount.value),
+    toAmount: Number(toAmount.value),
+  }
   return { path: '/v3/orders/float', body: JSON.stringify({ ...terms, reference }) }
 }
 
@@ -29,7 +33,11 @@ it('three replicas are replaced under load and then the store is restarted: no r
   const store = await valkey()
   const upstream = await provider()
   // Six programs share the machine of the test: none may take a slow answer for none.
-  const settings = { VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: '2000', DRAIN_DELAY_MS: '1000' }
+  const settings = {
+    VALKEY_URL: store.url,
+    VALKEY_TIMEOUT_MS: '2000',
+    DRAIN_DELAY_MS: '1000',
+  }
   const start = () => startInstance(upstream.url, settings)
   const old = await Promise.all([start(), start(), start()])
   const balancer = await startBalancer(new Set(old))
@@ -39,7 +47,8 @@ it('three replicas are replaced under load and then the store is restarted: no r
   let running = true
   const clients = Array.from({ length: 9 }, async (_, client) => {
     // Two in three keep their connection, as pools do; the others open a new one each time.
-    const agent = client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
+    const agent =
+      client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
     const count = ({ outcome }: { outcome: string }) =>
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
     for (let turn = 0; running; turn += 1) {
@@ -67,11 +76,16 @@ it('three replicas are replaced under load and then the store is restarted: no r
   }
 
   const latest = replaced.at(-1) as ListeningProgram
-  expect((await send(latest.url, undefined, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
+  expect((await send(latest.url, undefined, orderFor(live.body, 'live'))).outcome).toBe(
+    'POST 201',
+  )
   // For two seconds after its start a replica lets late orders pass, because others may know more.
   await pause(3_000)
   const refused = await send(latest.url, undefined, orderFor(short.body, 'late'))
-  expect(refused).toEqual({ outcome: 'POST 409', body: expect.stringContaining('problem:quote-expired') })
+  expect(refused).toEqual({
+    outcome: 'POST 409',
+    body: expect.stringContaining('problem:quote-expired'),
+  })
 
   await store.restartEmpty()
   await pause(2_000)
@@ -83,5 +97,6 @@ it('three replicas are replaced under load and then the store is restarted: no r
     method === 'POST' ? [JSON.parse(body.toString()).reference] : [],
   )
   expect(arrived.sort()).toEqual([...ordered, 'live'].sort())
-  for (const instance of [...old, ...replaced]) expect(balancer.given.get(instance)).toBeGreaterThan(0)
+  for (const instance of [...old, ...replaced])
+    expect(balancer.given.get(instance)).toBeGreaterThan(0)
 })

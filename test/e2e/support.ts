@@ -22,6 +22,12 @@ type Ask = (method: Method, target: string) => Test
 /** The ways in which the service can be had: each story plays on all of them. */
 export const everyWay: [way: string, open: (gateway: RunningGateway) => Ask][] = [
   ['the app', (gateway) => (method, target) => request(gateway.app)[method](target)],
-  ['the listener', (gateway) => (method, target) => request(gateway.listener)[method](target)],
-  ['the listening service', (gateway) => (method, target) => request(gateway.url)[method](target)],
+  [
+    'the listener',
+    (gateway) => (method, target) => request(gateway.listener)[method](target),
+  ],
+  [
+    'the listening service',
+    (gateway) => (method, target) => request(gateway.url)[method](target),
+  ],
 ]

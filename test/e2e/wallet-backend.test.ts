@@ -12,7 +12,9 @@ describe.each(everyWay)('the wallet backend, through %s,', (_way, open) => {
     const { sandbox, gateway } = await setStage({ TRUST_PROXY: 'loopback,10.0.0.0/8' })
     const ask = open(gateway)
     const quoteFor = (forwarded: string) =>
-      ask('get', '/v3/pairs/ETH_USDC/quotes?amount=0.1').set('App-Name', 'wallet').set('Forwarded', forwarded)
+      ask('get', '/v3/pairs/ETH_USDC/quotes?amount=0.1')
+        .set('App-Name', 'wallet')
+        .set('Forwarded', forwarded)
     const [quoted, refused, other] = await Promise.all([
       quoteFor('for=203.0.113.9, for="198.51.100.7:4711";proto=https, for=10.1.2.3'),
       quoteFor('for=203.0.113.7'),
@@ -20,9 +22,18 @@ describe.each(everyWay)('the wallet backend, through %s,', (_way, open) => {
     ])
     expect([quoted.status, other.status]).toEqual([200, 200])
     // In the provider's own words.
-    expect([refused.status, refused.text]).toEqual([403, '{"code":"RESTRICTED_GEOLOCATION"}'])
-    const users = sandbox.requests.flatMap(({ rawHeaders }) => valuesOf(rawHeaders, 'forwarded'))
-    expect(users.sort()).toEqual(['for="[2001:db8::17]"', 'for=198.51.100.7', 'for=203.0.113.7'])
+    expect([refused.status, refused.text]).toEqual([
+      403,
+      '{"code":"RESTRICTED_GEOLOCATION"}',
+    ])
+    const users = sandbox.requests.flatMap(({ rawHeaders }) =>
+      valuesOf(rawHeaders, 'forwarded'),
+    )
+    expect(users.sort()).toEqual([
+      'for="[2001:db8::17]"',
+      'for=198.51.100.7',
+      'for=203.0.113.7',
+    ])
 
     // Numbers, and no quote id: this is what a public client was seen to send.
     const { id, toAmount } = quoted.body

@@ -13,7 +13,11 @@ test.each(everyWay)(
     const { sandbox, gateway } = await setStage({}, { sandbox: { quoteLifetimeMs } })
     const ask = open(gateway)
     const quoteAt = (target: string) => ask('get', target).set('App-Name', 'wallet')
-    const orderFor = ({ pairId, fromAmount, toAmount }: Record<string, Record<string, string>>) =>
+    const orderFor = ({
+      pairId,
+      fromAmount,
+      toAmount,
+    }: Record<string, Record<string, string>>) =>
       ask('post', '/v3/orders/float')
         .set({ 'App-Name': 'wallet', 'Content-Type': 'application/json' })
         .send(

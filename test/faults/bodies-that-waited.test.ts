@@ -2,7 +2,12 @@ import { createServer } from 'node:http'
 import express, { type RequestHandler } from 'express'
 import { expect, test } from 'vitest'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -33,7 +38,10 @@ test.each(paths)(
       const { upstream, went, url } = await behindSlowMiddleware()
       const piece = isChunked ? chunk : (text: string) => text
       const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 70000'
-      const client = new RawConnection(url, head(`POST ${path}`, framing) + piece(parts[0]))
+      const client = new RawConnection(
+        url,
+        head(`POST ${path}`, framing) + piece(parts[0]),
+      )
       await pause(100)
       client.write(piece(parts[1]) + (isChunked ? '0\r\n\r\n' : ''))
       await pause(100)
@@ -46,12 +54,23 @@ test.each(paths)(
   },
 )
 
-test.each([...paths, '/v3/orders/float'])('a body to %s that middleware has paused is read', async (path) => {
-  const { upstream, went, url } = await behindSlowMiddleware({ pauses: true })
-  const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'x' })
-  const client = new RawConnection(url, head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
-  await until(() => went.length === 1, 'the middleware')
-  went[0]?.()
-  expect((await client.answer()).status).toBe(200)
-  expect(upstream.requests.map(({ body }) => body.toString())).toEqual([order])
-})
+test.each([...paths, '/v3/orders/float'])(
+  'a body to %s that middleware has paused is read',
+  async (path) => {
+    const { upstream, went, url } = await behindSlowMiddleware({ pauses: true })
+    const order = JSON.stringify({
+      pairId: 'A_B',
+      fromAmount: 1,
+      toAmount: 2,
+      toAddress: 'x',
+    })
+    const client = new RawConnection(
+      url,
+      head(`POST ${path}`, `Content-Length: ${order.length}`) + order,
+    )
+    await until(() => went.length === 1, 'the middleware')
+    went[0]?.()
+    expect((await client.answer()).status).toBe(200)
+    expect(upstream.requests.map(({ body }) => body.toString())).toEqual([order])
+  },
+)

@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest'
 import type { UpstreamOptions } from '../../src/upstream/upstream.ts'
 import { post } from '../support/clients/orders.ts'
 import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  pause,
+  rawUpstream,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { faultyUpstream, timesSeen } from '../support/upstreams/faulty-upstream.ts'
@@ -27,7 +32,8 @@ describe('on the swap side three failures in a row open the breaker, two do not;
     for (const fault of faults) {
       const upstream = await faultyUpstream()
       const edge = await edgeTo(upstream.url, limits, { name })
-      for (const path of [fault, fault, '/ok', fault, fault]) await rawExchange(edge.url, get(path))
+      for (const path of [fault, fault, '/ok', fault, fault])
+        await rawExchange(edge.url, get(path))
       expect([fault, edge.states]).toEqual([fault, []])
       await rawExchange(edge.url, get(fault))
       expect([fault, edge.states]).toEqual([fault, states])
@@ -57,7 +63,8 @@ describe('failures to connect', () => {
     const names = { work: true, asked: 0 }
     const lookup: LookupFunction = (_name, options, callback) => {
       names.asked += 1
-      if (!names.work) callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), [])
+      if (!names.work)
+        callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), [])
       else if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
       else callback(null, '127.0.0.1', 4)
     }
@@ -76,7 +83,8 @@ describe('failures to connect', () => {
       const { inFlight } = edge.upstream
       const client = new RawConnection(edge.url, get(path))
       await until(() => edge.upstream.inFlight === inFlight + 1, `${path} to be taken on`)
-      if (path.includes('held')) await until(() => timesSeen(upstream, path) === 1, `${path} to arrive`)
+      if (path.includes('held'))
+        await until(() => timesSeen(upstream, path) === 1, `${path} to arrive`)
       return client
     }
     const ask = (path: string) => rawExchange(edge.url, get(path))
@@ -87,7 +95,8 @@ describe('failures to connect', () => {
   test('stop every kind of request, and one connection allows all of them again', async () => {
     const { ask, edge, names, timers, upstream } = await stage({ breakerFailures: 3 })
     names.work = false
-    for (const path of ['/a', order, '/quote-of/A']) expect((await ask(path)).status).toBe(502)
+    for (const path of ['/a', order, '/quote-of/A'])
+      expect((await ask(path)).status).toBe(502)
     expect(edge.states).toEqual(['connections open'])
     const { asked } = names
     for (const path of kinds) {
@@ -100,7 +109,11 @@ describe('failures to connect', () => {
     // A connection is all that it needs: the upstream may answer what it will.
     upstream.answer((_request, response) => response.writeHead(503).end())
     await ask('/a')
-    expect(edge.states).toEqual(['connections open', 'connections half-open', 'connections closed'])
+    expect(edge.states).toEqual([
+      'connections open',
+      'connections half-open',
+      'connections closed',
+    ])
     upstream.answer((_request, response) => response.end('ok'))
     for (const path of kinds) expect((await ask(path)).status).toBe(200)
     expect(edge.states).toHaveLength(3)
@@ -120,7 +133,11 @@ describe('failures to connect', () => {
     await timers.pass(1)
     for (const client of clients) expect((await client.answer()).status).toBe(200)
     expect(targets()).toEqual(['/held', '/waits-1', '/waits-2'])
-    expect(edge.states).toEqual(['connections open', 'connections half-open', 'connections closed'])
+    expect(edge.states).toEqual([
+      'connections open',
+      'connections half-open',
+      'connections closed',
+    ])
   })
 
   test('requests that wait are refused if the first to try fails as well', async () => {
@@ -133,8 +150,15 @@ describe('failures to connect', () => {
     await timers.pass(openMs)
     const [tried, waited] = await Promise.all(clients.map((client) => client.answer()))
     expect(tried?.status).toBe(502)
-    expect([waited?.status, JSON.parse(String(waited?.body)).breaker]).toEqual([503, 'connections'])
-    expect(edge.states).toEqual(['connections open', 'connections half-open', 'connections open'])
+    expect([waited?.status, JSON.parse(String(waited?.body)).breaker]).toEqual([
+      503,
+      'connections',
+    ])
+    expect(edge.states).toEqual([
+      'connections open',
+      'connections half-open',
+      'connections open',
+    ])
     expect([targets(), edge.upstream.inFlight]).toEqual([['/held'], 0])
   })
 })
@@ -146,7 +170,12 @@ describe('an upload that the provider cuts opens no breaker', () => {
     { sent, length = sent }: { sent: number; length?: number },
   ): RawConnection {
     const client = new RawConnection(url)
-    client.write(post('x'.repeat(sent), { path: '/anything', headers: [`Content-Length: ${length}`] }))
+    client.write(
+      post('x'.repeat(sent), {
+        path: '/anything',
+        headers: [`Content-Length: ${length}`],
+      }),
+    )
     return client
   }
 
@@ -155,7 +184,9 @@ describe('an upload that the provider cuts opens no breaker', () => {
     [
       'answers 503 and closes',
       (socket) => {
-        socket.end('HTTP/1.1 503 Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+        socket.end(
+          'HTTP/1.1 503 Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+        )
         socket.destroySoon()
       },
     ],
@@ -164,13 +195,18 @@ describe('an upload that the provider cuts opens no breaker', () => {
     const edge = await edgeTo(upstream.url, { breakerFailures: 3, retries: 0 })
     for (let count = 0; count < 4; count += 1)
       await sendUpload(edge.url, { sent: 100_000, length: 500_000 }).answer()
-    for (const sent of [70_000, 300_000, 3_000_000, 10_000_000]) await sendUpload(edge.url, { sent }).answer()
+    for (const sent of [70_000, 300_000, 3_000_000, 10_000_000])
+      await sendUpload(edge.url, { sent }).answer()
     expect(edge.states).toEqual([])
   })
 
   test('when it reads nothing more and lets it time out', async () => {
     const upstream = await rawUpstream((socket) => void socket.pause())
-    const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 1, headersTimeoutMs: 300 })
+    const edge = await edgeTo(upstream.url, {
+      ...limits,
+      breakerFailures: 1,
+      headersTimeoutMs: 300,
+    })
     expect((await sendUpload(edge.url, { sent: 20_000_000 }).answer()).status).toBe(504)
     expect(edge.states).toEqual([])
   })
@@ -182,7 +218,11 @@ describe('an upload that the provider cuts opens no breaker', () => {
         if (how === 'resets') response.socket?.resetAndDestroy()
         else response.writeHead(503).end()
       })
-      const edge = await edgeTo(upstream.url, { ...limits, headersTimeoutMs: 10_000, breakerFailures: 1 })
+      const edge = await edgeTo(upstream.url, {
+        ...limits,
+        headersTimeoutMs: 10_000,
+        breakerFailures: 1,
+      })
       const client = new RawConnection(edge.url)
       client.write('POST /a HTTP/1.1\r\nHost: g\r\nContent-Length: 8\r\n\r\nhalf')
       await until(() => upstream.requests.length === 1, 'the half to arrive')

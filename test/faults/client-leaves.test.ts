@@ -2,12 +2,19 @@ import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { counted } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  recordedGateway,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
 // One that leaves while it waits for a connection is in queue-stress.test.ts and waiting-orders.test.ts.
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
-const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n'
+const post =
+  'POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n'
 
 test.each<[string, string, (response: ServerResponse) => void]>([
   ['while the upstream thinks', get, () => {}],
@@ -21,7 +28,9 @@ test.each<[string, string, (response: ServerResponse) => void]>([
 ])(
   'a client that leaves %s: the connection to the upstream is closed soon',
   async (_when, request, answer) => {
-    const { upstream, gateway } = await recordedGateway({}, (_request, response) => answer(response))
+    const { upstream, gateway } = await recordedGateway({}, (_request, response) =>
+      answer(response),
+    )
     const client = new RawConnection(gateway.url, request)
     client.socket.pause()
     await until(() => upstream.requests.length === 1, 'the request to arrive')
@@ -46,7 +55,9 @@ test.each(['/checkouts', '/v3/orders/float', '/v3/anything'])(
     const gateway = await gatewayTo((await recordingUpstream()).url)
     const inFlight = () => counted(gateway, 'quotegate_http_requests_in_flight')
     const client = new RawConnection(gateway.url)
-    client.write(`POST ${path} HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
+    client.write(
+      `POST ${path} HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
+    )
     await expect.poll(inFlight).toBe(1)
     client.socket.end()
     await until(() => client.ended, 'the end of the connection')
@@ -66,5 +77,7 @@ test('a client that has its answer and closes its side in the middle of its body
   client.socket.end()
   await client.closed()
   expect(client.received.toString()).toBe('')
-  expect(await counted(gateway, 'quotegate_problems_total{type="malformed-request"}')).toBe(0)
+  expect(
+    await counted(gateway, 'quotegate_problems_total{type="malformed-request"}'),
+  ).toBe(0)
 })

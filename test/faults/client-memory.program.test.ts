@@ -5,7 +5,8 @@ import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
 const mib = 2 ** 20
-const head = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: g\r\n${headers}\r\n`
+const head = (path: string, headers = '') =>
+  `GET ${path} HTTP/1.1\r\nHost: g\r\n${headers}\r\n`
 /** Never answered, so that whatever is sent behind it waits. */
 const unansweredTargets = new Set(['/checkouts/unanswered', '/v3/orders/float'])
 const unanswered = head('/checkouts/unanswered')
@@ -41,7 +42,9 @@ async function attacked(connections: number, bytes: string) {
   }
   // What is not read stays in the sockets, so the test has no write to wait for.
   await pause(1_000)
-  await expect.poll(async () => (await rawExchange(gateway.url, head('/checkouts/well'))).status).toBe(200)
+  await expect
+    .poll(async () => (await rawExchange(gateway.url, head('/checkouts/well'))).status)
+    .toBe(200)
   const grownBytes = gateway.peakBytes() - before
   return { sockets, grownBytes }
 }
@@ -56,7 +59,8 @@ test('unfinished heads of 7,900 tiny headers take little memory', async () => {
 
 // 64 heads of 15 KB were read behind an unanswered request: 200 clients made the gateway hold 192 MB.
 test('of large requests behind one that has no answer, few are read', async () => {
-  const bytes = unanswered + head('/checkouts/1', `X-A: ${'a'.repeat(15_000)}\r\n`).repeat(64)
+  const bytes =
+    unanswered + head('/checkouts/1', `X-A: ${'a'.repeat(15_000)}\r\n`).repeat(64)
   const { grownBytes } = await attacked(200, bytes)
   expect(grownBytes).toBeLessThan(110 * mib)
 }, 120_000)
@@ -66,7 +70,11 @@ test('of large requests behind one that has no answer, few are read', async () =
 test('connections with thousands of tiny requests behind one that has no answer are cut if they are many', async () => {
   const bytes = unanswered + 'GET / HTTP/1.1\r\nHost:\r\n\r\n'.repeat(2_400)
   const { sockets, grownBytes } = await attacked(40, bytes)
-  await until(() => sockets.filter(({ destroyed }) => destroyed).length > 20, 'most to be cut', 60_000)
+  await until(
+    () => sockets.filter(({ destroyed }) => destroyed).length > 20,
+    'most to be cut',
+    60_000,
+  )
   expect(grownBytes).toBeLessThan(200 * mib)
 }, 120_000)
 
@@ -74,7 +82,13 @@ test('connections with thousands of tiny requests behind one that has no answer 
 // character. With a provider that did not answer, 600 orders of 60 KB ended a process with 512 MiB of heap.
 test('orders with a long text take little memory while the provider is slow', async () => {
   const [toAddress, id] = ['x'.repeat(30_000), 'y'.repeat(30_000)]
-  const body = JSON.stringify({ pairId: 'A_B', fromAmount: '1', toAmount: '2', toAddress, id })
+  const body = JSON.stringify({
+    pairId: 'A_B',
+    fromAmount: '1',
+    toAmount: '2',
+    toAddress,
+    id,
+  })
   const line = 'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n'
   const order = `${line}Content-Length: ${body.length}\r\n\r\n${body}`
   const { grownBytes } = await attacked(120, order)

@@ -4,23 +4,33 @@ import { post } from '../support/clients/orders.ts'
 import { giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { type GatewayProcess, startGatewayProcess } from '../support/gateways/gateway-process.ts'
+import {
+  type GatewayProcess,
+  startGatewayProcess,
+} from '../support/gateways/gateway-process.ts'
 
 const quote = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 const payment = get('/checkouts')
 
 async function stage({ answerAfterMs = 0 } = {}) {
   const upstream = await recordingUpstream(({ target }, response) => {
-    setTimeout(() => (target.includes('/quotes') ? giveQuote(response) : response.end('{}')), answerAfterMs)
+    setTimeout(
+      () => (target.includes('/quotes') ? giveQuote(response) : response.end('{}')),
+      answerAfterMs,
+    )
   })
   const urls = { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url }
   const gateway = await startGatewayProcess({ ...urls, LOG_LEVEL: 'info' })
-  const asked = (part: string) => upstream.requests.filter(({ target }) => target.includes(part)).length
+  const asked = (part: string) =>
+    upstream.requests.filter(({ target }) => target.includes(part)).length
   return { gateway, asked }
 }
 
 /** The kernel takes connections and bytes for a process that stands still. */
-async function whileStopped({ child }: GatewayProcess, act: () => Promise<unknown>): Promise<void> {
+async function whileStopped(
+  { child }: GatewayProcess,
+  act: () => Promise<unknown>,
+): Promise<void> {
   child.kill('SIGSTOP')
   await act()
   child.kill('SIGCONT')
@@ -66,7 +76,11 @@ test.each([true, false])(
     const { gateway } = await stage({ answerAfterMs: 100 })
     const clients: RawConnection[] = []
     const send = async () => {
-      for (const bytes of [quote, payment, post('{"pairId":"ETH_USDC","fromAmount":"0.1"}')]) {
+      for (const bytes of [
+        quote,
+        payment,
+        post('{"pairId":"ETH_USDC","fromAmount":"0.1"}'),
+      ]) {
         const client = new RawConnection(gateway.url)
         client.socket.end(bytes)
         clients.push(client)

@@ -2,17 +2,28 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { maxClientConnections } from '../../src/server/listen.ts'
-import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import {
+  get,
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
 
-async function startGatewayProgram(settings: Record<string, string> = {}, descriptors?: number) {
+async function startGatewayProgram(
+  settings: Record<string, string> = {},
+  descriptors?: number,
+) {
   const upstream = await recordingUpstream(({ target }, response) => {
     response.setHeader('Connection', 'close')
     response.end(target)
   })
   const limits = descriptors === undefined ? {} : { descriptors }
-  const program = await startListening({ SWAP_BASE_URL: upstream.url, ...settings }, limits)
+  const program = await startListening(
+    { SWAP_BASE_URL: upstream.url, ...settings },
+    limits,
+  )
   return { ...program, program, pid: program.child.pid, upstream }
 }
 
@@ -22,23 +33,34 @@ const connectMany = (url: string, count: number) =>
 const openDescriptors = (pid: number | undefined) => readdirSync(`/proc/${pid}/fd`).length
 
 function allowDescriptors(pid: number | undefined, most: number): void {
-  const { status, stderr } = spawnSync('prlimit', ['--pid', String(pid), `--nofile=${most}:4096`])
+  const { status, stderr } = spawnSync('prlimit', [
+    '--pid',
+    String(pid),
+    `--nofile=${most}:4096`,
+  ])
   if (status !== 0) throw new Error(`prlimit: ${stderr}`)
 }
 
 /** Time on a processor, in ticks of 10 ms. */
 function ticks(pid: number | undefined): number {
-  const fields = (readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1] ?? '').split(' ')
+  const fields = (readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1] ?? '').split(
+    ' ',
+  )
   return Number(fields[11]) + Number(fields[12])
 }
 
 test('a process with few file descriptors accepts fewer clients, logs that, and answers the others 503', async () => {
   const { program, url, operationsUrl } = await startGatewayProgram({}, 128)
-  expect(program.stdout()).toContain('CLIENT_CONNECTIONS=10000 needs more file descriptors')
+  expect(program.stdout()).toContain(
+    'CLIENT_CONNECTIONS=10000 needs more file descriptors',
+  )
   connectMany(url, 64)
   await pause(200)
   const refused = await rawExchange(url, get('/v3/pairs'))
-  expect([refused.status, valuesOf(refused.rawHeaders, 'retry-after')]).toEqual([503, ['1']])
+  expect([refused.status, valuesOf(refused.rawHeaders, 'retry-after')]).toEqual([
+    503,
+    ['1'],
+  ])
   expect((await rawExchange(operationsUrl, get('/readyz'))).status).toBe(200)
   program.child.kill('SIGTERM')
   expect((await program.exit).code).toBe(0)
@@ -98,13 +120,19 @@ test('a flood of refused connections holds at most a thousand descriptors, and e
   // No more at once than the backlog of a listener holds: past it the kernel itself drops connections.
   for (let batch = 0; batch < 8; batch += 1) {
     const flood = connectMany(url, 200)
-    await Promise.all(flood.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))
+    await Promise.all(
+      flood.map(
+        ({ socket }) => new Promise((resolve) => socket.once('connect', resolve)),
+      ),
+    )
     refused.push(...flood)
   }
   await Promise.all(refused.map((connection) => connection.closed()))
   clearInterval(watching)
   expect(served.ended).toBe(false)
-  expect(refused.filter(({ received }) => !received.includes('too-many-connections'))).toEqual([])
+  expect(
+    refused.filter(({ received }) => !received.includes('too-many-connections')),
+  ).toEqual([])
   expect(most).toBeLessThan(1_100)
 })
 
@@ -113,7 +141,10 @@ test.each([
   ['Max open files            1024                 524288               files', 768],
   ['Max open files            128                  128                  files', 64],
   ['Max open files            20                   20                   files', 1],
-  ['Max open files            unlimited            unlimited            files', undefined],
+  [
+    'Max open files            unlimited            unlimited            files',
+    undefined,
+  ],
   ['', undefined],
 ])('with a limit of %j clients may hold %s connections', (limits, connections) =>
   expect(maxClientConnections(limits)).toBe(connections),

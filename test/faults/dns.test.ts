@@ -22,7 +22,11 @@ function naming(...addresses: string[]) {
 test('a name with several addresses: those that refuse are skipped, for a POST too', async () => {
   const upstream = await recordingUpstream()
   const { lookup } = naming('127.0.0.2', '127.0.0.3', '127.0.0.1')
-  const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { retries: 0 }, { lookup })
+  const edge = await edgeTo(
+    `http://upstream.test:${upstream.port}`,
+    { retries: 0 },
+    { lookup },
+  )
   expect((await rawExchange(edge.url, post)).status).toBe(200)
   expect(edge.outcomes).toEqual(['answered'])
 })
@@ -30,7 +34,8 @@ test('a name with several addresses: those that refuse are skipped, for a POST t
 // As far away as that, or a process that stood still meanwhile: Node would give it up after 250 ms.
 test('a name with several addresses: one that is slow to connect is waited for', async () => {
   const upstream = await recordingUpstream()
-  const standStill = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+  const standStill = () =>
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
   const lookup: LookupFunction = (...asked) => {
     naming('127.0.0.1', '127.0.0.2').lookup(...asked)
     // Behind the first try, which Node makes in a tick of its own.
@@ -61,7 +66,9 @@ test('a burst of requests asks for the name once, and all of them get the answer
     { retries: 0 },
     { name: 'payments', lookup },
   )
-  async function burst(told: (answer: Parameters<LookupFunction>[2]) => void): Promise<number[]> {
+  async function burst(
+    told: (answer: Parameters<LookupFunction>[2]) => void,
+  ): Promise<number[]> {
     asked.length = 0
     const answers = Array.from({ length: 4 }, () => rawExchange(edge.url, get()))
     await until(() => edge.upstream.inFlight === 4, 'all of them to wait')
@@ -82,13 +89,18 @@ test('a change in DNS is followed under constant load once the connections have 
   for (const address of ['127.0.0.1', '127.0.0.2']) {
     const server = createServer((socket) => {
       socket.on('error', () => {})
-      socket.on('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n${address}`))
+      socket.on('data', () =>
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n${address}`),
+      )
     })
     port = (await listening(server, port, address)).port
   }
   const { lookup, names } = naming('127.0.0.1')
   const limits = { connections: 4, retries: 0 }
-  const edge = await edgeTo(`http://upstream.test:${port}`, limits, { lookup, connectionLifeMs: 400 })
+  const edge = await edgeTo(`http://upstream.test:${port}`, limits, {
+    lookup,
+    connectionLifeMs: 400,
+  })
   let running = true
   onTestFinished(() => {
     running = false
@@ -108,7 +120,10 @@ test('a change in DNS is followed under constant load once the connections have 
   expect(new Set(answers)).toEqual(new Set(['127.0.0.1']))
   names.addresses = ['127.0.0.2']
   // At most twice its age; here it is enough that it comes, and comes for all.
-  await until(() => answers.slice(-40).every((by) => by === '127.0.0.2'), 'every connection to be renewed')
+  await until(
+    () => answers.slice(-40).every((by) => by === '127.0.0.2'),
+    'every connection to be renewed',
+  )
   running = false
   await Promise.all(load)
   expect([...statuses]).toEqual([200])

@@ -8,11 +8,15 @@ import { racingUpstream } from '../support/upstreams/racing-upstream.ts'
 function clientsOf(gatewayUrl: string, atOnce: number) {
   const clients = Array.from({ length: atOnce }, () => new RawConnection(gatewayUrl))
   let bursts = 0
-  return async (statuses: Record<number, number> = {}): Promise<Record<number, number>> => {
+  return async (
+    statuses: Record<number, number> = {},
+  ): Promise<Record<number, number>> => {
     bursts += 1
     await Promise.all(
       clients.map(async (client, index) => {
-        client.write(`POST /checkouts/${bursts}-${index} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
+        client.write(
+          `POST /checkouts/${bursts}-${index} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`,
+        )
         const { status } = await client.answer()
         statuses[status] = (statuses[status] ?? 0) + 1
       }),
@@ -35,10 +39,13 @@ async function postInBursts(
   return statuses
 }
 
-const between = (least: number, most: number) => () => least + Math.random() * (most - least)
+const between = (least: number, most: number) => () =>
+  least + Math.random() * (most - least)
 
 describe('an upstream that closes idle connections just as the next POST goes out', () => {
-  test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async ({ skip }) => {
+  test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async ({
+    skip,
+  }) => {
     const atOnce = 250
     const pausesMs = [0, 960, 1_960, 1_000, 1_985, 980]
     /** After which of the pauses no burst has been judged. */
@@ -64,9 +71,13 @@ describe('an upstream that closes idle connections just as the next POST goes ou
         const report = await upstream.report()
         expect(Object.values(report.seen).filter((count) => count > 1)).toEqual([])
         // Of this burst and the two before, since which a connection may be idle.
-        stoodStillMs = [...stoodStillMs.slice(-2), { here: delays.max / 1e6, there: report.stoodStillMs }]
+        stoodStillMs = [
+          ...stoodStillMs.slice(-2),
+          { here: delays.max / 1e6, there: report.stoodStillMs },
+        ]
         delays.reset()
-        const longestMs = (where: 'here' | 'there') => Math.max(...stoodStillMs.map((ms) => ms[where]))
+        const longestMs = (where: 'here' | 'there') =>
+          Math.max(...stoodStillMs.map((ms) => ms[where]))
         // If the two stand still for most of that second, they are too late by that alone, which shows nothing.
         if (longestMs('here') + longestMs('there') > 700) continue
         expect(statuses).toEqual({ 200: atOnce })
@@ -74,16 +85,28 @@ describe('an upstream that closes idle connections just as the next POST goes ou
       }
     }
     for (let attempt = 1; attempt <= 5 && unjudged.size > 0; attempt += 1) await race()
-    skip(unjudged.size > 0, `one of the two stood still in each race, after ${[...unjudged]} ms`)
+    skip(
+      unjudged.size > 0,
+      `one of the two stood still in each race, after ${[...unjudged]} ms`,
+    )
   })
 
   test('sees no POST twice if it closes unannounced: a request that met the close is a 502', async () => {
     const [bursts, atOnce] = [100, 20]
     const upstream = await racingUpstream({ idleMs: [0, 12], announce: '' })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, retries: 1 })
-    const statuses = await postInBursts(gateway.url, { bursts, atOnce, pauseMs: between(0, 12) })
+    const gateway = await gatewayTo(upstream.url, {
+      UPSTREAM_CONNECTIONS: atOnce,
+      retries: 1,
+    })
+    const statuses = await postInBursts(gateway.url, {
+      bursts,
+      atOnce,
+      pauseMs: between(0, 12),
+    })
     const { 200: answered = 0, 502: lost = 0 } = statuses
-    process.stdout.write(`closed unannounced: ${lost} of ${bursts * atOnce} POSTs were a 502\n`)
+    process.stdout.write(
+      `closed unannounced: ${lost} of ${bursts * atOnce} POSTs were a 502\n`,
+    )
     expect(answered + lost).toBe(bursts * atOnce)
     const seen = Object.values((await upstream.report()).seen)
     expect(seen.filter((times) => times > 1)).toEqual([])
@@ -95,7 +118,11 @@ describe('an upstream that closes idle connections just as the next POST goes ou
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
     )
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, queue: 100 })
-    const statuses = await postInBursts(gateway.url, { bursts: 4, atOnce: 50, pauseMs: () => 0 })
+    const statuses = await postInBursts(gateway.url, {
+      bursts: 4,
+      atOnce: 50,
+      pauseMs: () => 0,
+    })
     // Every second one, if the connection is used again in the same turn of the event loop.
     expect(statuses[200]).toBeGreaterThan(180)
   })
@@ -110,7 +137,11 @@ test.each([['204 No Content'], ['304 Not Modified']])(
       socket.write(bodiless)
     })
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1 })
-    const statuses = await postInBursts(gateway.url, { bursts: 2, atOnce: 3, pauseMs: () => 0 })
+    const statuses = await postInBursts(gateway.url, {
+      bursts: 2,
+      atOnce: 3,
+      pauseMs: () => 0,
+    })
     expect(statuses).toEqual({ [parseInt(status, 10)]: 6 })
   },
 )

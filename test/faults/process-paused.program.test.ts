@@ -13,9 +13,11 @@ test('an answer that arrived while the process was paused is not too late', asyn
   const answers: { toOrder?(): void; toPayment?(): void } = {}
   const upstream = await rawUpstream((socket, bytes) => {
     const name = String(bytes).startsWith('POST /v3/') ? 'toOrder' : 'toPayment'
-    answers[name] = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
+    answers[name] = () =>
+      socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
   })
-  const hasCome = (end: string) => upstream.received.some((bytes) => String(bytes).endsWith(end))
+  const hasCome = (end: string) =>
+    upstream.received.some((bytes) => String(bytes).endsWith(end))
   const { url, child } = await startGatewayProcess({
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
@@ -24,7 +26,10 @@ test('an answer that arrived while the process was paused is not too late', asyn
     LOG_LEVEL: 'info',
   })
   const orderer = new RawConnection(url, order)
-  const payer = new RawConnection(url, 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{')
+  const payer = new RawConnection(
+    url,
+    'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{',
+  )
   await until(() => hasCome(body) && hasCome('\r\n\r\n{'), 'both to be on their way')
   child.kill('SIGSTOP')
   answers.toOrder?.()
@@ -32,7 +37,10 @@ test('an answer that arrived while the process was paused is not too late', asyn
   await pause(timeoutMs + 500)
   child.kill('SIGCONT')
   expect(await orderer.answer()).toMatchObject({ status: 201 })
-  await until(() => hasCome('{  }') || payer.received.length > 0, 'the rest of the payment')
+  await until(
+    () => hasCome('{  }') || payer.received.length > 0,
+    'the rest of the payment',
+  )
   answers.toPayment?.()
   expect(await payer.answer()).toMatchObject({ status: 201 })
 })
@@ -41,7 +49,8 @@ test('requests that arrived while the process was paused in a drain are answered
   let answerFirst = () => {}
   const upstream = await rawUpstream((socket, bytes) => {
     if (String(bytes).startsWith('POST /checkouts/first '))
-      answerFirst = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
+      answerFirst = () =>
+        socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
   })
   const { url, child } = await startGatewayProcess({
     SWAP_BASE_URL: upstream.url,
@@ -55,10 +64,15 @@ test('requests that arrived while the process was paused in a drain are answered
   })
   const [first, second] = ['first', 'second'].map((name) => {
     const client = new RawConnection(url)
-    client.write(`POST /checkouts/${name} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
+    client.write(
+      `POST /checkouts/${name} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`,
+    )
     return client
   }) as [RawConnection, RawConnection]
-  await until(() => String(upstream.received).split('{}').length === 3, 'both to be on their way')
+  await until(
+    () => String(upstream.received).split('{}').length === 3,
+    'both to be on their way',
+  )
   child.kill('SIGTERM')
   await until(() => log.includes('"stopping'), 'the drain to begin')
   child.kill('SIGSTOP')
@@ -75,7 +89,9 @@ test('requests that arrived while the process was paused in a drain are answered
 test('a refusal reaches a client that sent its body while the process was paused', async () => {
   const { url, child } = await startGatewayProcess({})
   const client = new RawConnection(url)
-  client.write('POST /nowhere HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n')
+  client.write(
+    'POST /nowhere HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n',
+  )
   client.write('x'.repeat(1_000))
   // It sends all before it reads, and a reset takes what it has not read.
   client.socket.pause()

@@ -8,7 +8,8 @@ import { escapedErrors } from '../support/machine/escaped-errors.ts'
 const forMs = 4_000
 /** 40 connections, of which five are for float orders alone, and 100 that wait. */
 const places = 135
-const any = <Value>(...values: Value[]): Value => values[Math.floor(Math.random() * values.length)] as Value
+const any = <Value>(...values: Value[]): Value =>
+  values[Math.floor(Math.random() * values.length)] as Value
 
 /** Answers, fails, stalls and hangs as chance will have it, now and then before it has the body; until it is well. */
 async function misbehaving() {
@@ -42,7 +43,10 @@ async function misbehaving() {
 
 /** Some requests are still without a connection when their clients leave. */
 const lookup: LookupFunction = (_name, _options, callback) =>
-  void setTimeout(() => callback(null, [{ address: '127.0.0.1', family: 4 }]), any(0, 1, 5))
+  void setTimeout(
+    () => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+    any(0, 1, 5),
+  )
 
 function request(id: number): string {
   const method = any('GET', 'GET', 'HEAD', 'POST', 'POST')
@@ -68,7 +72,11 @@ const expected = [
 test('200 clients at an upstream that fails at random: nothing hangs, nothing leaks, no POST twice', async () => {
   const seen = new Set<string>()
   // A loaded machine answers little within a fifth of a second, and is late for what is open for 20 ms.
-  for (let slower = 1; slower <= 64 && !expected.every((what) => seen.has(what)); slower *= 2)
+  for (
+    let slower = 1;
+    slower <= 64 && !expected.every((what) => seen.has(what));
+    slower *= 2
+  )
     for (const what of await storm(slower)) seen.add(what)
   expect([...seen]).toEqual(expect.arrayContaining(expected))
 })
@@ -109,14 +117,20 @@ async function storm(slower: number): Promise<string[]> {
   // The breaker may still be open or half-open; one request settles it.
   await rawExchange(edge.url, 'GET /settle HTTP/1.1\r\nHost: g\r\n\r\n')
   const last = await Promise.all(
-    Array.from({ length: places }, () => rawExchange(edge.url, 'GET /last HTTP/1.1\r\nHost: g\r\n\r\n')),
+    Array.from({ length: places }, () =>
+      rawExchange(edge.url, 'GET /last HTTP/1.1\r\nHost: g\r\n\r\n'),
+    ),
   )
   expect(last.map(({ status }) => status)).toEqual(Array(places).fill(200))
   expect(edge.upstream.inFlight).toBe(0)
-  const posts = upstream.requests.map(({ target }) => target).filter((target) => target.includes('/post-'))
+  const posts = upstream.requests
+    .map(({ target }) => target)
+    .filter((target) => target.includes('/post-'))
   expect(new Set(posts).size).toBe(posts.length)
   expect(escaped).toEqual([])
-  process.stdout.write(`stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`)
+  process.stdout.write(
+    `stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`,
+  )
   return [
     ...edge.outcomes,
     ...edge.states.filter((state) => state.endsWith('closed')).map(() => 'closed again'),

@@ -4,8 +4,18 @@ import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { untilCounted } from '../support/clients/quotes.ts'
-import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  get,
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayTo,
+  rawUpstream,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 
 // Who gets a connection, and who waits, in any order: test/upstream/lanes.test.ts. That no place stays taken, however
@@ -20,7 +30,11 @@ test('past UPSTREAM_CONNECTIONS and the queue, a 503 comes at once; earlier requ
   const accepted: RawConnection[] = []
   for (let count = 1; count <= 5; count += 1) {
     accepted.push(new RawConnection(gateway.url, get(`/checkouts/${count}`)))
-    await untilCounted(gateway, 'quotegate_upstream_requests_in_flight{upstream="payments"}', count)
+    await untilCounted(
+      gateway,
+      'quotegate_upstream_requests_in_flight{upstream="payments"}',
+      count,
+    )
   }
   await until(() => waiting.length === 2, 'the connections to be busy')
   // The upstream has answered no request yet.
@@ -33,7 +47,8 @@ test('past UPSTREAM_CONNECTIONS and the queue, a 503 comes at once; earlier requ
     await until(() => waiting.length > count, 'the next one to arrive')
     waiting[count]?.()
   }
-  for (const connection of accepted) expect((await connection.answer()).body.toString()).toBe('late')
+  for (const connection of accepted)
+    expect((await connection.answer()).body.toString()).toBe('late')
   const inTheirOrder = accepted.map((_one, index) => `/checkouts/${index + 1}`)
   expect(upstream.requests.map(({ target }) => target)).toEqual(inTheirOrder)
 })
@@ -61,8 +76,12 @@ test('connections are used again, and never more than UPSTREAM_CONNECTIONS, afte
   )
   for (let round = 0; round < 20; round += 1) {
     failing = round < 3
-    const answers = await Promise.all(Array.from({ length: 20 }, () => rawExchange(edge.url, get('/'))))
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(failing ? 502 : 200))
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => rawExchange(edge.url, get('/'))),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(
+      Array(20).fill(failing ? 502 : 200),
+    )
   }
   expect([most, edge.upstream.inFlight]).toEqual([3, 0])
   // Of 340 requests. A machine that stands still for seconds has its idle connections closed.
@@ -73,23 +92,46 @@ test('connections are used again, and never more than UPSTREAM_CONNECTIONS, afte
 test('a request whose own time is up before it has a connection is counted as a connection timeout', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(upstream.url, { breakerFailures: 1 })
-  const request = { kind: 'other' as const, method: 'GET', target: '/', headers: [], body: null }
-  const answer = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 0 })
-  await expect(answer).rejects.toMatchObject({ fault: 'connection_timeout', maybeSeen: false })
+  const request = {
+    kind: 'other' as const,
+    method: 'GET',
+    target: '/',
+    headers: [],
+    body: null,
+  }
+  const answer = fetchWhole({
+    upstream: edge.upstream,
+    request,
+    clock: systemClock,
+    totalTimeoutMs: 0,
+  })
+  await expect(answer).rejects.toMatchObject({
+    fault: 'connection_timeout',
+    maybeSeen: false,
+  })
   await until(() => edge.outcomes.length > 0, 'it to be counted')
   expect(edge.outcomes).toEqual(['connection_timeout'])
-  expect([edge.states, edge.upstream.inFlight, Buffer.concat(upstream.received).length]).toEqual([[], 0, 0])
+  expect([
+    edge.states,
+    edge.upstream.inFlight,
+    Buffer.concat(upstream.received).length,
+  ]).toEqual([[], 0, 0])
 })
 
 test('a shutdown ends requests that wait and requests in flight; later ones are refused, too', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(upstream.url, { connections: 2 }, { name: 'payments' })
   const clients = ['/a', '/b', '/c'].map((path) => new RawConnection(edge.url, get(path)))
-  await until(() => upstream.received.length === 2 && edge.upstream.inFlight === 3, 'all to be taken on')
+  await until(
+    () => upstream.received.length === 2 && edge.upstream.inFlight === 3,
+    'all to be taken on',
+  )
   await edge.upstream.close()
   for (const connection of clients) expect((await connection.answer()).status).toBe(502)
   expect((await rawExchange(edge.url, get('/d'))).status).toBe(502)
-  expect([edge.upstream.inFlight, edge.retries, upstream.received.length]).toEqual([0, 0, 2])
+  expect([edge.upstream.inFlight, edge.retries, upstream.received.length]).toEqual([
+    0, 0, 2,
+  ])
 })
 
 // What it has of the first try, which died, takes it out of no queue.
@@ -101,7 +143,11 @@ test('a client that leaves on its second try leaves the queue', async () => {
     else if (target === '/held') held.push(response)
     else response.end('ok')
   })
-  const edge = await edgeTo(upstream.url, { connections: 1, queue: 1 }, { name: 'payments' })
+  const edge = await edgeTo(
+    upstream.url,
+    { connections: 1, queue: 1 },
+    { name: 'payments' },
+  )
   const client = new RawConnection(edge.url, get('/dies'))
   await until(() => dying.length === 1, 'its first try to arrive')
   const other = new RawConnection(edge.url, get('/held'))

@@ -1,6 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { ask, giveQuote, lookups, quoteBody, untilCounted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 
 // One that expires each time before it can be written: test/regression/quote-in-turn.test.ts.

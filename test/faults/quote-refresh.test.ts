@@ -12,7 +12,8 @@ import { gatewayWith, recordingUpstream, until } from '../support/gateways/betwe
 
 const lifeMs = 30_000
 const aheadMs = 10_000
-const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
+const refreshes = (outcome: string) =>
+  `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 
 /** A gateway with one quote in its cache, whose later upstream calls are answered by the test. */
 async function withOneQuote(settings: Record<string, string> = {}) {
@@ -20,13 +21,21 @@ async function withOneQuote(settings: Record<string, string> = {}) {
   const bodyNow = () => quoteBody({ expiry: clock.nowMs() + lifeMs })
   const undated = ['Date', 'none']
   const waiting: ServerResponse[] = []
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response, bodyNow(), undated))
-  const all = { SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: aheadMs, retries: 0, ...settings }
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, bodyNow(), undated),
+  )
+  const all = {
+    SWAP_BASE_URL: upstream.url,
+    QUOTE_REFRESH_AHEAD_MS: aheadMs,
+    retries: 0,
+    ...settings,
+  }
   const gateway = await gatewayWith(all, { clock })
   const startMs = clock.nowMs()
   const first = await ask(gateway.url)
   upstream.answer((_request, response) => waiting.push(response))
-  const give = (index: number) => giveQuote(waiting[index] as ServerResponse, bodyNow(), undated)
+  const give = (index: number) =>
+    giveQuote(waiting[index] as ServerResponse, bodyNow(), undated)
   return { clock, startMs, upstream, gateway, waiting, first, give }
 }
 
@@ -34,13 +43,16 @@ const how = ({ headers }: Answered) => headers['cache-status']?.toString().split
 
 describe('refresh-ahead', () => {
   it('is started by a hit that close to expiry, not by an earlier one, once, and no hit waits for it', async () => {
-    const { clock, startMs, upstream, gateway, first, waiting, give } = await withOneQuote()
+    const { clock, startMs, upstream, gateway, first, waiting, give } =
+      await withOneQuote()
     clock.set(startMs + lifeMs - aheadMs)
     expect(how(await ask(gateway.url))).toBe('hit')
     expect(upstream.requests).toHaveLength(1)
     clock.set(startMs + lifeMs - aheadMs + 1)
     const hits = await Promise.all(Array.from({ length: 50 }, () => ask(gateway.url)))
-    expect(hits.map((hit) => [how(hit), hit.body])).toEqual(Array(50).fill(['hit', first.body]))
+    expect(hits.map((hit) => [how(hit), hit.body])).toEqual(
+      Array(50).fill(['hit', first.body]),
+    )
     await until(() => waiting.length === 1, 'the background fetch')
     give(0)
     await untilCounted(gateway, refreshes('stored'), 1)
@@ -51,7 +63,9 @@ describe('refresh-ahead', () => {
   })
 
   it('is off by default', async () => {
-    const { clock, startMs, upstream, gateway } = await withOneQuote({ QUOTE_REFRESH_AHEAD_MS: '0' })
+    const { clock, startMs, upstream, gateway } = await withOneQuote({
+      QUOTE_REFRESH_AHEAD_MS: '0',
+    })
     clock.set(startMs + lifeMs - 1)
     expect(how(await ask(gateway.url))).toBe('hit')
     expect(upstream.requests).toHaveLength(1)

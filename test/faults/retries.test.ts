@@ -42,18 +42,26 @@ test.each(deaths)(
 )
 
 test.each<[string, (socket: Socket) => void, status: number, retries: number]>([
-  ['not sent again after a single byte of its answer', (socket) => socket.end('H'), 502, 0],
+  [
+    'not sent again after a single byte of its answer',
+    (socket) => socket.end('H'),
+    502,
+    0,
+  ],
   ['sent again after no byte of its answer', (socket) => socket.destroy(), 200, 1],
-])('a GET whose connection was used before and ends is %s', async (_what, end, status, retries) => {
-  const upstream = await rawUpstream((socket) => {
-    socket.write(good)
-    if (upstream.received.length === 1) socket.on('data', () => end(socket))
-  })
-  const edge = await edgeTo(upstream.url, { connections: 1 })
-  expect((await rawExchange(edge.url, get)).status).toBe(200)
-  expect((await rawExchange(edge.url, get)).status).toBe(status)
-  expect([edge.retries, upstream.received.length]).toEqual([retries, 1 + retries])
-})
+])(
+  'a GET whose connection was used before and ends is %s',
+  async (_what, end, status, retries) => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write(good)
+      if (upstream.received.length === 1) socket.on('data', () => end(socket))
+    })
+    const edge = await edgeTo(upstream.url, { connections: 1 })
+    expect((await rawExchange(edge.url, get)).status).toBe(200)
+    expect((await rawExchange(edge.url, get)).status).toBe(status)
+    expect([edge.retries, upstream.received.length]).toEqual([retries, 1 + retries])
+  },
+)
 
 const body = Buffer.alloc(300_000, 'abcdefghij')
 const chunked = `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
@@ -61,16 +69,24 @@ const chunked = `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r
 test.each([
   ['with a length', `Content-Length: ${body.length}\r\n\r\n${body}`],
   ['in chunks', chunked],
-])('a POST that no connection was made for is sent again, its body whole (%s)', async (_how, rest) => {
-  let lookups = 0
-  const lookup: LookupFunction = (_name, _options, callback) => {
-    lookups += 1
-    // No server listens on the first address.
-    callback(null, [{ address: lookups === 1 ? '127.0.0.9' : '127.0.0.1', family: 4 }])
-  }
-  const upstream = await recordingUpstream()
-  const edge = await edgeTo(`http://upstream.test:${upstream.port}`, {}, { lookup })
-  const { status } = await rawExchange(edge.url, `POST /checkouts HTTP/1.1\r\nHost: g\r\n${rest}`)
-  expect([status, lookups, edge.retries, upstream.requests.length]).toEqual([200, 2, 1, 1])
-  expect(upstream.requests[0]?.body.equals(body)).toBe(true)
-})
+])(
+  'a POST that no connection was made for is sent again, its body whole (%s)',
+  async (_how, rest) => {
+    let lookups = 0
+    const lookup: LookupFunction = (_name, _options, callback) => {
+      lookups += 1
+      // No server listens on the first address.
+      callback(null, [{ address: lookups === 1 ? '127.0.0.9' : '127.0.0.1', family: 4 }])
+    }
+    const upstream = await recordingUpstream()
+    const edge = await edgeTo(`http://upstream.test:${upstream.port}`, {}, { lookup })
+    const { status } = await rawExchange(
+      edge.url,
+      `POST /checkouts HTTP/1.1\r\nHost: g\r\n${rest}`,
+    )
+    expect([status, lookups, edge.retries, upstream.requests.length]).toEqual([
+      200, 2, 1, 1,
+    ])
+    expect(upstream.requests[0]?.body.equals(body)).toBe(true)
+  },
+)

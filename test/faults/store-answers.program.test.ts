@@ -9,7 +9,9 @@ import { valkey } from '../support/stores/valkey.ts'
 
 /** The address of a server that does this with each connection. */
 async function storeThat(serves: (socket: Socket) => void): Promise<string> {
-  const server = createServer((socket) => serves(socket.on('error', () => socket.destroy())))
+  const server = createServer((socket) =>
+    serves(socket.on('error', () => socket.destroy())),
+  )
   return `redis://127.0.0.1:${(await listening(server)).port}`
 }
 
@@ -47,9 +49,13 @@ async function quoteUpstream(): Promise<string> {
   return url
 }
 
-async function upWithStore(urls: { SWAP_BASE_URL: string; VALKEY_URL: string }, settings = {}) {
+async function upWithStore(
+  urls: { SWAP_BASE_URL: string; VALKEY_URL: string },
+  settings = {},
+) {
   const gateway = await gatewayWith({ ...urls, VALKEY_TIMEOUT_MS: '5000', ...settings })
-  const isUp = () => expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+  const isUp = () =>
+    expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
   await isUp()
   return { ...gateway, isUp }
 }
@@ -67,12 +73,19 @@ describe.each(['0', '1000'])(
       ['numbers', '*3\r\n:1\r\n:2\r\n:3\r\n'],
       ['lists within a list', '*2\r\n*0\r\n$-1\r\n'],
     ])('%s', async (_what, scriptAnswer) => {
-      const urls = { SWAP_BASE_URL: await quoteUpstream(), VALKEY_URL: await storeThatSays(scriptAnswer) }
+      const urls = {
+        SWAP_BASE_URL: await quoteUpstream(),
+        VALKEY_URL: await storeThatSays(scriptAnswer),
+      }
       const { isUp, url } = await upWithStore(urls, { RATE_LIMIT_PER_MINUTE })
       for (const amount of ['1', '2']) {
         expect((await asking(url, amount)).status).toBe(200)
         await isUp()
-        const order = { quoteId: 'of-another-replica', pairId: 'ETH_USDC', fromAmount: Number(amount) }
+        const order = {
+          quoteId: 'of-another-replica',
+          pairId: 'ETH_USDC',
+          fromAmount: Number(amount),
+        }
         expect((await rawExchange(url, post(JSON.stringify(order)))).status).toBe(201)
         await isUp()
       }

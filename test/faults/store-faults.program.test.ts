@@ -11,7 +11,10 @@ import { everyKindOfRequest, quoteAt } from '../support/stores/store-users.ts'
 const timeoutMs = 2_000
 
 const untilUp = (gateway: RunningGateway, up: 0 | 1) =>
-  eventually(`the store to be ${up}`, async () => (await counted(gateway, 'quotegate_store_up')) === up)
+  eventually(
+    `the store to be ${up}`,
+    async () => (await counted(gateway, 'quotegate_store_up')) === up,
+  )
 
 async function statusOf({ operationsUrl }: RunningGateway) {
   const status = await fetch(`${operationsUrl}/status`)
@@ -29,7 +32,8 @@ describe('no request fails for a store that is', { tags: ['redis-server'] }, () 
       const sandbox = await startSandbox({ quoteLifetimeMs: 120_000 })
       onTestFinished(() => sandbox.close())
       if (fault.fromTheStart) await store.break()
-      const replica = () => gatewayTo(sandbox.url, { VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: timeoutMs })
+      const replica = () =>
+        gatewayTo(sandbox.url, { VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: timeoutMs })
       const [here, there] = [await replica(), await replica()]
       if (!fault.fromTheStart) {
         await untilUp(here, 1)

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  rawUpstream,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 
 // What is too slow is in upstream-fails.test.ts; these take long and are not.
 
@@ -15,12 +20,17 @@ test('an upstream that is never silent for too long is not cut, however long the
   })
   const settings = { bodyTimeoutMs: 2_500, UPSTREAM_HEADERS_TIMEOUT_MS: 2_500 }
   const gateway = await gatewayTo(upstream.url, settings)
-  const answer = await rawExchange(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+  const answer = await rawExchange(
+    gateway.url,
+    'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n',
+  )
   expect(answer.body.toString()).toBe('........')
 })
 
 test('a client that is slow to send its body does not use up the time for the head of the answer', async () => {
-  const upstream = await recordingUpstream((request, response) => response.end(request.body))
+  const upstream = await recordingUpstream((request, response) =>
+    response.end(request.body),
+  )
   const gateway = await gatewayTo(upstream.url, { UPSTREAM_HEADERS_TIMEOUT_MS: 1_000 })
   const client = new RawConnection(gateway.url)
   client.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 8\r\n\r\n')

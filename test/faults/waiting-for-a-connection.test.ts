@@ -4,13 +4,24 @@ import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { counted, untilCounted } from '../support/clients/quotes.ts'
-import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayInVirtualTime, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  type ParsedAnswer,
+  RawConnection,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayInVirtualTime,
+  rawUpstream,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 import { VirtualTime } from '../support/machine/virtual-time.ts'
 
-const ended = (outcome: string) => `quotegate_upstream_requests_total{upstream="swap",outcome="${outcome}"}`
-const inFlight = (upstream: string) => `quotegate_upstream_requests_in_flight{upstream="${upstream}"}`
+const ended = (outcome: string) =>
+  `quotegate_upstream_requests_total{upstream="swap",outcome="${outcome}"}`
+const inFlight = (upstream: string) =>
+  `quotegate_upstream_requests_in_flight{upstream="${upstream}"}`
 
 /** One connection, held by a request that no deadline of a test ends. */
 async function taken(settings: Record<string, number>, holder = '/v3/assets') {
@@ -34,24 +45,41 @@ async function taken(settings: Record<string, number>, holder = '/v3/assets') {
 }
 
 function expectRefused(answer: ParsedAnswer, upstream: string): void {
-  expect(expectProblem(answer, 503, 'saturated')).toMatchObject({ retryable: true, upstream })
+  expect(expectProblem(answer, 503, 'saturated')).toMatchObject({
+    retryable: true,
+    upstream,
+  })
   expect(valuesOf(answer.rawHeaders, 'retry-after')).toEqual(['1'])
   expect(proxyStatus(answer)).toBe('quotegate; error=connection_limit_reached')
 }
 
-const requestOf = (line: string, rest: string) => `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n${rest}`
+const requestOf = (line: string, rest: string) =>
+  `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n${rest}`
 const body = 'Content-Length: 2\r\n\r\n{}'
-const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'late' })
+const order = JSON.stringify({
+  pairId: 'A_B',
+  fromAmount: 1,
+  toAmount: 2,
+  toAddress: 'late',
+})
 
 // 128 bodies that trickled a byte every 29 s held all connections, and those that queued for one waited for 70 s and more.
 test.each([
   ['a payment', '/checkouts', 'POST /checkouts/late', body],
   ['an order', '/v3/assets', 'POST /v3/orders?late', body],
-  ['a swap request whose body streams', '/v3/assets', 'PUT /v3/late', 'Content-Length: 90000\r\n\r\n{'],
+  [
+    'a swap request whose body streams',
+    '/v3/assets',
+    'PUT /v3/late',
+    'Content-Length: 90000\r\n\r\n{',
+  ],
 ])(
   '%s that waits for a connection is answered 503 within UPSTREAM_HEADERS_TIMEOUT_MS, and was never sent',
   async (_name, holder, line, rest) => {
-    const limits = { UPSTREAM_HEADERS_TIMEOUT_MS: 3_000, UPSTREAM_TOTAL_TIMEOUT_MS: 600_000 }
+    const limits = {
+      UPSTREAM_HEADERS_TIMEOUT_MS: 3_000,
+      UPSTREAM_TOTAL_TIMEOUT_MS: 600_000,
+    }
     const { received, timers, waiting } = await taken(limits, holder)
     const client = await waiting(requestOf(line, rest))
     await timers.pass(3_000)
@@ -66,7 +94,11 @@ const half = { UPSTREAM_HEADERS_TIMEOUT_MS: 600_000, UPSTREAM_TOTAL_TIMEOUT_MS: 
 // through, and 29 of 143 orders were sent and had no answer.
 const early = [
   ['a quote', 'GET /v3/pairs/LATE_B/quotes?amount=1', '\r\n'],
-  ['a float order', 'POST /v3/orders/float', `Content-Length: ${order.length}\r\n\r\n${order}`],
+  [
+    'a float order',
+    'POST /v3/orders/float',
+    `Content-Length: ${order.length}\r\n\r\n${order}`,
+  ],
   ['an order', 'POST /v3/orders?late', body],
 ] as const
 test.each(early)(
@@ -113,16 +145,28 @@ test('what has a connection too late is sent only if it never waited for a free 
     resolve.push(() => callback(null, [{ address: '127.0.0.1', family: 4 }]))
   }
   const timers = new VirtualTime()
-  const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { connections: 1 }, { lookup, timers })
+  const edge = await edgeTo(
+    `http://upstream.test:${upstream.port}`,
+    { connections: 1 },
+    { lookup, timers },
+  )
   const clock = { ...systemClock, timers }
   const fetched = (target: string) => {
-    const request = { kind: { quoteOf: 'A' }, method: 'GET', target, headers: [], body: null }
+    const request = {
+      kind: { quoteOf: 'A' },
+      method: 'GET',
+      target,
+      headers: [],
+      body: null,
+    }
     return fetchWhole({ upstream: edge.upstream, request, clock, totalTimeoutMs: 2_000 })
   }
   const first = fetched('/first')
   await until(() => resolve.length === 1, 'the first one to connect')
   await timers.pass(1_100)
-  const waited = expect(fetched('/waited')).rejects.toMatchObject({ fault: 'connection_limit_reached' })
+  const waited = expect(fetched('/waited')).rejects.toMatchObject({
+    fault: 'connection_limit_reached',
+  })
   resolve[0]?.()
   await until(() => held.length === 1, 'the first one to arrive')
   held[0]?.()
@@ -131,6 +175,9 @@ test('what has a connection too late is sent only if it never waited for a free 
   await timers.pass(1_100)
   resolve[1]?.()
   await waited
-  expect([edge.outcomes, edge.states]).toEqual([['answered', 'connection_limit_reached'], []])
+  expect([edge.outcomes, edge.states]).toEqual([
+    ['answered', 'connection_limit_reached'],
+    [],
+  ])
   expect(upstream.requests.map(({ target }) => target)).toEqual(['/first'])
 })

@@ -47,19 +47,27 @@ async function busyStage(settings: Record<string, string | number> = {}) {
 
 describe('an order that waits for a connection', () => {
   it('is refused at the instant at which its quote expires, even if none becomes free, and never sent', async () => {
-    const { arrived, clock, decided, gateway, given, order, release, waiting } = await busyStage()
+    const { arrived, clock, decided, gateway, given, order, release, waiting } =
+      await busyStage()
     const { answer } = await waiting(30_000)
     clock.set(given.expiry)
     // Nothing else ends it: the connection is held, and the deadline is ten minutes away.
     expect(expectProblem(await answer, 409, 'quote-expired').expiredForMs).toBe(0)
     expect(await counted(gateway, inFlight)).toBe(1)
-    expect([await decided('refused', 'expired'), await decided('forwarded', 'live')]).toEqual([1, 0])
-    const givenUp = 'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"}'
+    expect([
+      await decided('refused', 'expired'),
+      await decided('forwarded', 'live'),
+    ]).toEqual([1, 0])
+    const givenUp =
+      'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"}'
     expect(await counted(gateway, givenUp)).toBe(1)
     await release()
     // The connection and the place in the queue are free again.
     expect((await order('{"next":true}')).status).toBe(201)
-    expect(arrived().map(({ body }) => body.toString())).toEqual(['{"first":true}', '{"next":true}'])
+    expect(arrived().map(({ body }) => body.toString())).toEqual([
+      '{"first":true}',
+      '{"next":true}',
+    ])
   })
 
   it('is judged when its turn comes', async () => {
@@ -119,17 +127,20 @@ describe('an order', () => {
   it.each([
     ['/v3/orders/float', [], 413, 'order-too-large'],
     ['/v3/orders', ['Via: 1.1 quotegate'], 508, 'loop-detected'],
-  ])('whose endless body is refused lets no error escape later (%s)', async (path, via, ...refusal) => {
-    const escaped = escapedErrors()
-    const { gateway } = await orderStage({ bodyIdleTimeoutMs: 200 })
-    const client = new RawConnection(gateway.url)
-    client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
-    client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
-    expectProblem(await client.answer(), ...refusal)
-    await client.closed()
-    await pause(400)
-    expect(escaped).toEqual([])
-  })
+  ])(
+    'whose endless body is refused lets no error escape later (%s)',
+    async (path, via, ...refusal) => {
+      const escaped = escapedErrors()
+      const { gateway } = await orderStage({ bodyIdleTimeoutMs: 200 })
+      const client = new RawConnection(gateway.url)
+      client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
+      client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
+      expectProblem(await client.answer(), ...refusal)
+      await client.closed()
+      await pause(400)
+      expect(escaped).toEqual([])
+    },
+  )
 })
 
 describe('a request that decides not to be sent', () => {
@@ -144,7 +155,11 @@ describe('a request that decides not to be sent', () => {
       resolve = () => callback(null, [{ address: '127.0.0.1', family: 4 }])
       if (!isHeld) resolve()
     }
-    const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { breakerFailures: 1 }, { lookup })
+    const edge = await edgeTo(
+      `http://upstream.test:${upstream.port}`,
+      { breakerFailures: 1 },
+      { lookup },
+    )
     const order = {
       kind: 'float-order' as const,
       method: 'POST',
@@ -164,7 +179,11 @@ describe('a request that decides not to be sent', () => {
     for (const connection of upstream.connections) connection.destroy()
     const expectUnsent = async () => {
       await until(() => edge.upstream.inFlight === 0, 'its connection')
-      expect([edge.outcomes, edge.states, upstream.requests]).toEqual([['given-up'], [], []])
+      expect([edge.outcomes, edge.states, upstream.requests]).toEqual([
+        ['given-up'],
+        [],
+        [],
+      ])
     }
     return { answer, connect: () => resolve(), expectUnsent, upstream }
   }
@@ -172,17 +191,20 @@ describe('a request that decides not to be sent', () => {
   it.each([
     ['made', false],
     ['replaced, because it was closed just before', true],
-  ])('while its connection is %s is refused at once, and nothing is sent', async (_how, isReplaced) => {
-    let isExpired = false
-    const { answer, connect, expectUnsent } = await slowlyConnected(() => {
-      if (isExpired) throw expired()
-      return 1
-    }, isReplaced)
-    isExpired = true
-    await expect(answer).rejects.toMatchObject({ slug: 'quote-expired' })
-    connect()
-    await expectUnsent()
-  })
+  ])(
+    'while its connection is %s is refused at once, and nothing is sent',
+    async (_how, isReplaced) => {
+      let isExpired = false
+      const { answer, connect, expectUnsent } = await slowlyConnected(() => {
+        if (isExpired) throw expired()
+        return 1
+      }, isReplaced)
+      isExpired = true
+      await expect(answer).rejects.toMatchObject({ slug: 'quote-expired' })
+      connect()
+      await expectUnsent()
+    },
+  )
 
   // A machine that stood still: the timer is late, and a connection has come free meanwhile.
   it('is asked again when it would be sent', async () => {

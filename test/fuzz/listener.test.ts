@@ -30,7 +30,8 @@ let gateway: Gateway
 let server: Server
 
 const portOf = (listening: Server) => (listening.address() as AddressInfo).port
-const listen = (next: Server) => new Promise<void>((resolve) => next.listen(0, '127.0.0.1', resolve))
+const listen = (next: Server) =>
+  new Promise<void>((resolve) => next.listen(0, '127.0.0.1', resolve))
 const onUncaught = (error: unknown) => uncaught.push(error)
 
 beforeAll(async () => {
@@ -43,8 +44,12 @@ beforeAll(async () => {
       upstreamOpen -= 1
     })
     const { method = '', url = '', rawHeaders, headers } = request
-    const names = rawHeaders.filter((_part, index) => index % 2 === 0).map((name) => name.toLowerCase())
-    const framings = names.filter((name) => name === 'content-length' || name === 'transfer-encoding')
+    const names = rawHeaders
+      .filter((_part, index) => index % 2 === 0)
+      .map((name) => name.toLowerCase())
+    const framings = names.filter(
+      (name) => name === 'content-length' || name === 'transfer-encoding',
+    )
     const wrong =
       !METHODS.includes(method) ||
       method === 'CONNECT' ||
@@ -57,12 +62,15 @@ beforeAll(async () => {
     if (wrong) misfits.push(`${method} ${url} ${rawHeaders.join('|')}`)
     request.on('error', () => {})
     const answer = () => response.end(`${method} ${url}`)
-    request.resume().on('end', () => (url.endsWith('/leader') ? setTimeout(answer, 4) : answer()))
+    request
+      .resume()
+      .on('end', () => (url.endsWith('/leader') ? setTimeout(answer, 4) : answer()))
   })
   upstream.maxHeadersCount = 0
   upstream.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // A request that its client broke off breaks off here too; everything else would be bytes of ours.
-    if (error.code !== 'ECONNRESET' && error.code !== 'HPE_INVALID_EOF_STATE') misfits.push(String(error))
+    if (error.code !== 'ECONNRESET' && error.code !== 'HPE_INVALID_EOF_STATE')
+      misfits.push(String(error))
     socket.destroy()
   })
   await listen(upstream)
@@ -117,21 +125,30 @@ async function play(stream: HostileStream): Promise<{ text: string; ended: boole
   if (stream.ending === 'wait') await over
   else {
     lastAtMs = performance.now()
-    while (!ended && !socket.destroyed && performance.now() - lastAtMs < quietMs) await pause(5)
+    while (!ended && !socket.destroyed && performance.now() - lastAtMs < quietMs)
+      await pause(5)
     if (stream.ending === 'reset') socket.resetAndDestroy()
     else socket.end()
     await over
   }
   socket.destroy()
-  return { text: Buffer.concat(chunks).toString('latin1'), ended: ended && stream.ending === 'wait' }
+  return {
+    text: Buffer.concat(chunks).toString('latin1'),
+    ended: ended && stream.ending === 'wait',
+  }
 }
 
-function check(stream: HostileStream, { text, ended }: { text: string; ended: boolean }): void {
+function check(
+  stream: HostileStream,
+  { text, ended }: { text: string; ended: boolean },
+): void {
   const sent = Buffer.concat(stream.pieces).toString('latin1')
   const { answers, rest } = readAnswers(text, sent.includes('HEAD') ? 'unknown' : [])
   if (ended) expect(rest).toBe('')
   // No request ends without an empty line, and whatever is malformed is answered once, at the end.
-  expect(answers.length).toBeLessThanOrEqual([...sent.matchAll(/\n\r?(?=\n)/g)].length + 1)
+  expect(answers.length).toBeLessThanOrEqual(
+    [...sent.matchAll(/\n\r?(?=\n)/g)].length + 1,
+  )
   for (const [index, answer] of answers.entries()) {
     expect(answer.body).not.toContain('internal-error')
     expect(answer.status).not.toBe(500)
@@ -162,18 +179,27 @@ it('withstands twenty thousand hostile requests', async () => {
       try {
         check(stream, outcome)
       } catch (error) {
-        const sent = stream.pieces.map((piece) => piece.toString('latin1').slice(0, 2_000))
-        throw new Error(`FUZZ_SEED=${seed}, stream ${index}: ${JSON.stringify(sent)}\n${outcome.text}`, {
-          cause: error,
-        })
+        const sent = stream.pieces.map((piece) =>
+          piece.toString('latin1').slice(0, 2_000),
+        )
+        throw new Error(
+          `FUZZ_SEED=${seed}, stream ${index}: ${JSON.stringify(sent)}\n${outcome.text}`,
+          {
+            cause: error,
+          },
+        )
       }
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
 
-  process.stdout.write(`fuzz: ${requests} hostile requests, ${upstreamSeen} went upstream, seed ${seed}\n`)
+  process.stdout.write(
+    `fuzz: ${requests} hostile requests, ${upstreamSeen} went upstream, seed ${seed}\n`,
+  )
   expect(requests).toBeGreaterThanOrEqual(20_000)
-  expect(upstreamSeen, 'too few of them are good enough to go on').toBeGreaterThan(requests / 20)
+  expect(upstreamSeen, 'too few of them are good enough to go on').toBeGreaterThan(
+    requests / 20,
+  )
   expect(misfits, `FUZZ_SEED=${seed}`).toEqual([])
   expect(uncaught, `FUZZ_SEED=${seed}`).toEqual([])
 
@@ -182,7 +208,9 @@ it('withstands twenty thousand hostile requests', async () => {
   expect(answers.map((answer) => answer.body)).toEqual(['GET /checkouts/after'])
 
   const connections = () =>
-    new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
+    new Promise<number>((resolve) =>
+      server.getConnections((_error, count) => resolve(count)),
+    )
   await expect.poll(connections, { timeout: 60_000 }).toBe(0)
   await expect.poll(() => upstreamOpen, { timeout: 60_000 }).toBe(0)
 })

@@ -3,10 +3,16 @@ import { expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { counted, giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  pause,
+  recordedGateway,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
+const get = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 
 const startBuiltGateway = (url: string) =>
   startListening({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, DRAIN_DELAY_MS: '0' })
@@ -16,7 +22,10 @@ const startBuiltGateway = (url: string) =>
 test('requests that have arrived at the shutdown are answered, in kept connections and in those not accepted yet', async () => {
   const upstream = await recordingUpstream(({ target }, response) => {
     // The last requests are answered well after the signal, which may reach a busy program after what has arrived.
-    setTimeout(() => response.writeHead(201).end('done'), target === '/checkouts' ? 500 : 1)
+    setTimeout(
+      () => response.writeHead(201).end('done'),
+      target === '/checkouts' ? 500 : 1,
+    )
   })
   const { url, ...program } = await startBuiltGateway(upstream.url)
   const kept = Array.from({ length: 25 }, () => new RawConnection(url))
@@ -34,11 +43,16 @@ test('requests that have arrived at the shutdown are answered, in kept connectio
   program.child.kill('SIGCONT')
   for (const client of [...kept, ...fresh]) {
     const answer = await client.answer()
-    expect([answer.status, valuesOf(answer.rawHeaders, 'connection')]).toEqual([201, ['close']])
+    expect([answer.status, valuesOf(answer.rawHeaders, 'connection')]).toEqual([
+      201,
+      ['close'],
+    ])
     await client.closed()
   }
   expect((await program.exit).code).toBe(0)
-  expect(upstream.requests.filter(({ target }) => target === '/checkouts')).toHaveLength(50)
+  expect(upstream.requests.filter(({ target }) => target === '/checkouts')).toHaveLength(
+    50,
+  )
 }, 60_000)
 
 test('connections that keep coming do not keep the listener open', async () => {
@@ -80,5 +94,7 @@ test('an order whose client has left is waited for, and its quote is used', asyn
   expect([isClosed, connection?.destroyed]).toEqual([false, false])
   answerOrder()
   await closed
-  expect(await counted(gateway, 'quotegate_cache_evictions_total{reason="order"}')).toBe(1)
+  expect(await counted(gateway, 'quotegate_cache_evictions_total{reason="order"}')).toBe(
+    1,
+  )
 }, 60_000)

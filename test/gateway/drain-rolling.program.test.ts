@@ -2,7 +2,12 @@ import { expect, test } from 'vitest'
 import { startBalancer } from '../support/gateways/balancer.ts'
 import { pause } from '../support/gateways/between.ts'
 import { startNginx } from '../support/gateways/nginx.ts'
-import { restarts, rollingUpstream, startInstance, startLoad } from '../support/gateways/rolling.ts'
+import {
+  restarts,
+  rollingUpstream,
+  startInstance,
+  startLoad,
+} from '../support/gateways/rolling.ts'
 import { freePort } from '../support/machine/free-port.ts'
 
 const testMs = 30_000 + restarts * 20_000
@@ -51,7 +56,8 @@ test(`behind nginx without health checks, ${restarts} restarts fail no GET, and 
 }, async () => {
   const upstream = await rollingUpstream()
   const ports = [await freePort(), await freePort()]
-  const start = (port: number) => startInstance(upstream.url, { DRAIN_DELAY_MS: '1000', PORT: String(port) })
+  const start = (port: number) =>
+    startInstance(upstream.url, { DRAIN_DELAY_MS: '1000', PORT: String(port) })
   const instances = await Promise.all(ports.map(start))
   const nginx = await startNginx(ports)
   const load = startLoad(nginx.url)
@@ -66,7 +72,9 @@ test(`behind nginx without health checks, ${restarts} restarts fail no GET, and 
   await pause(500)
   const outcomes = await load.end()
 
-  const failed = [...outcomes].filter(([outcome]) => outcome !== 'GET 200' && outcome !== 'POST 201')
+  const failed = [...outcomes].filter(
+    ([outcome]) => outcome !== 'GET 200' && outcome !== 'POST 201',
+  )
   const causes = nginx.errors().filter((line) => !line.includes('Connection refused'))
   process.stdout.write(
     `${restarts} restarts behind nginx: ${JSON.stringify([...outcomes])}\n${causes.join('\n')}\n`,
@@ -76,5 +84,7 @@ test(`behind nginx without health checks, ${restarts} restarts fail no GET, and 
   expect(lost).toBeLessThanOrEqual(mostLost)
   // Each has its cause in the log of nginx, and so have the GETs that it sent again.
   expect(causes.length).toBeLessThanOrEqual(2 * mostLost)
-  expect(causes.filter((line) => line.includes('POST')).length).toBeGreaterThanOrEqual(lost)
+  expect(causes.filter((line) => line.includes('POST')).length).toBeGreaterThanOrEqual(
+    lost,
+  )
 })

@@ -5,13 +5,24 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { shutDownOnSignalOrError } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { get, RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  get,
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayTo,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
 import { listening } from '../support/machine/listening.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
-const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
+const connectionOf = (answer: { rawHeaders: string[] }) =>
+  valuesOf(answer.rawHeaders, 'connection')
 /** Far longer than any test: a test that waits for it never finishes. */
 const veryLongMs = 600_000
 /** As in signals.ts: signals within this time of the first count as one. */
@@ -41,7 +52,9 @@ describe('while a load balancer has not noticed yet', () => {
     const opened = gateway.listen()
     await gateway.close({ delayMs: veryLongMs })
     await opened
-    await (await createGateway({ SWAP_BASE_URL: 'sandbox' })).close({ delayMs: veryLongMs })
+    await (await createGateway({ SWAP_BASE_URL: 'sandbox' })).close({
+      delayMs: veryLongMs,
+    })
   })
 
   test('readiness fails at once, and each new connection gets one last answer', async () => {
@@ -50,7 +63,11 @@ describe('while a load balancer has not noticed yet', () => {
     const closed = gateway.close({ delayMs: veryLongMs })
     expect(await statusOf(gateway.operationsUrl)).toBe(503)
     const answer = await rawExchange(gateway.url, get('/checkouts/now'))
-    expect([answer.status, answer.body.toString(), connectionOf(answer)]).toEqual([200, 'now', ['close']])
+    expect([answer.status, answer.body.toString(), connectionOf(answer)]).toEqual([
+      200,
+      'now',
+      ['close'],
+    ])
     await gateway.close()
     await closed
   })
@@ -65,12 +82,17 @@ describe('while a load balancer has not noticed yet', () => {
     expect([last.status, connectionOf(last)]).toEqual([200, ['close']])
     await client.closed()
     expect(client.received.toString()).toBe('')
-    expect(upstream.requests.map(({ target }) => target)).not.toContain('/checkouts/too-late')
+    expect(upstream.requests.map(({ target }) => target)).not.toContain(
+      '/checkouts/too-late',
+    )
   })
 
   test('requests that were pipelined before are all answered, the last with "Connection: close"', async () => {
     const { gateway, waiting } = await gatewayThatWaits()
-    const client = new RawConnection(gateway.url, `${get('/checkouts/1')}${get('/checkouts/now')}`)
+    const client = new RawConnection(
+      gateway.url,
+      `${get('/checkouts/1')}${get('/checkouts/now')}`,
+    )
     await until(() => waiting.length === 1, 'the first request to arrive')
     void gateway.close({ delayMs: veryLongMs })
     waiting[0]?.end('one')
@@ -90,7 +112,9 @@ describe('the end itself', () => {
       closed = true
     })
     // A few turns of the loop later, once what had arrived is taken.
-    await expect.poll(async () => (await rawExchange(gateway.url, get('/checkouts/now'))).status).toBe(0)
+    await expect
+      .poll(async () => (await rawExchange(gateway.url, get('/checkouts/now'))).status)
+      .toBe(0)
     expect((await rawExchange(gateway.operationsUrl, get('/metrics'))).status).toBe(200)
     expect(closed).toBe(false)
     waiting[0]?.end('one')
@@ -110,7 +134,10 @@ describe('the end itself', () => {
   })
 
   test('is held up by an endless request head only until the deadline of that head', async () => {
-    const { gateway } = await gatewayThatWaits({ headTimeoutMs: 1_000, DRAIN_TIMEOUT_MS: veryLongMs })
+    const { gateway } = await gatewayThatWaits({
+      headTimeoutMs: 1_000,
+      DRAIN_TIMEOUT_MS: veryLongMs,
+    })
     const client = new RawConnection(gateway.url, 'GET /checkouts/now HTTP/1.1\r\nHost: ')
     const blank = new RawConnection(gateway.url, '\r\n')
     await pause(100)
@@ -123,28 +150,38 @@ describe('the end itself', () => {
   test.each([
     ['that is kept back until it is whole', '/v3/orders/float', false],
     ['that is passed on as it comes', '/checkouts', true],
-  ])('does not wait for a client that leaves in the middle of a body %s', async (_how, path, isPassedOn) => {
-    const { gateway, upstream } = await gatewayThatWaits({ DRAIN_TIMEOUT_MS: veryLongMs })
-    const client = new RawConnection(gateway.url)
-    client.write(`POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n{`)
-    if (isPassedOn) await until(() => upstream.requests.length === 1, 'the request to arrive')
-    else await pause(100)
-    const closed = gateway.close()
-    client.socket.end()
-    await Promise.all([closed, client.closed()])
-    expect(upstream.requests.filter(({ complete }) => complete)).toHaveLength(0)
-  })
+  ])(
+    'does not wait for a client that leaves in the middle of a body %s',
+    async (_how, path, isPassedOn) => {
+      const { gateway, upstream } = await gatewayThatWaits({
+        DRAIN_TIMEOUT_MS: veryLongMs,
+      })
+      const client = new RawConnection(gateway.url)
+      client.write(`POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n{`)
+      if (isPassedOn)
+        await until(() => upstream.requests.length === 1, 'the request to arrive')
+      else await pause(100)
+      const closed = gateway.close()
+      client.socket.end()
+      await Promise.all([closed, client.closed()])
+      expect(upstream.requests.filter(({ complete }) => complete)).toHaveLength(0)
+    },
+  )
 
   // Node takes a connection for idle as soon as its answer has been handed over, taken or not.
   test('gives a slow client the time to read its answers', async () => {
     const pad = 'x'.repeat(4_000_000)
-    const upstream = await recordingUpstream((_request, response) => giveQuote(response, quoteBody({ pad })))
+    const upstream = await recordingUpstream((_request, response) =>
+      giveQuote(response, quoteBody({ pad })),
+    )
     const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: veryLongMs })
     const client = new RawConnection(gateway.url)
     client.socket.pause()
     // More than the system holds for a client that reads nothing.
     for (const amount of ['1', '2', '3'])
-      client.write(`GET ${quotePath}?amount=${amount} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+      client.write(
+        `GET ${quotePath}?amount=${amount} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`,
+      )
     await until(() => upstream.requests.length >= 1, 'the request to arrive')
     await pause(500)
     const closed = gateway.close()
@@ -152,7 +189,11 @@ describe('the end itself', () => {
     client.socket.resume()
     for (const connection of ['keep-alive', 'keep-alive', 'close']) {
       const answer = await client.answer()
-      expect([answer.status, answer.whole, connectionOf(answer)]).toEqual([200, true, [connection]])
+      expect([answer.status, answer.whole, connectionOf(answer)]).toEqual([
+        200,
+        true,
+        [connection],
+      ])
       expect(answer.body.length).toBeGreaterThan(pad.length)
     }
     await closed
@@ -176,14 +217,21 @@ describe('the end itself', () => {
     const upstream = await recordingUpstream(() => {})
     const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: 300 }, { logger })
     for (const path of ['/checkouts/1', `${quotePath}?amount=1`])
-      new RawConnection(gateway.url).write(`GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+      new RawConnection(gateway.url).write(
+        `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`,
+      )
     await until(() => upstream.requests.length === 2, 'both requests to arrive')
     await gateway.close()
     const [cut, ...brokenOff] = lines()
     expect(cut).toMatchObject({ level: levels.warn, requests: 2 })
-    expect(brokenOff.map(({ msg }) => msg)).toEqual(['request broken off', 'request broken off'])
+    expect(brokenOff.map(({ msg }) => msg)).toEqual([
+      'request broken off',
+      'request broken off',
+    ])
     const metrics = await gateway.metrics()
-    expect(metrics).toContain('quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1')
+    expect(metrics).toContain(
+      'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1',
+    )
     expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
   })
 })
@@ -213,12 +261,17 @@ describe('SIGTERM', () => {
       onTestFinished(() => {
         exit.mockRestore()
         for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException'])
-          process.off(name, process.listeners(name as NodeJS.Signals).at(-1) ?? (() => {}))
+          process.off(
+            name,
+            process.listeners(name as NodeJS.Signals).at(-1) ?? (() => {}),
+          )
       })
       process.emit(signal, signal)
       process.emit('SIGTERM', 'SIGTERM')
       expect(exit).not.toHaveBeenCalled()
-      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: answering requests in flight first'])
+      expect(lines().map(({ msg }) => msg)).toEqual([
+        'stopping: answering requests in flight first',
+      ])
     },
   )
 
@@ -230,7 +283,9 @@ describe('SIGTERM', () => {
 test('the time for a load balancer is five seconds in production and 0 elsewhere, unless DRAIN_DELAY_MS is set', () => {
   const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
   const delayMs = (settings = {}) => loadConfig(settings).config.drain.delayMs
-  expect([delayMs(), delayMs(production), delayMs({ ...production, DRAIN_DELAY_MS: 0 })]).toEqual([
-    0, 5_000, 0,
-  ])
+  expect([
+    delayMs(),
+    delayMs(production),
+    delayMs({ ...production, DRAIN_DELAY_MS: 0 }),
+  ]).toEqual([0, 5_000, 0])
 })

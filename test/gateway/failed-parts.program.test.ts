@@ -36,11 +36,16 @@ test.each([
     if (end === 'clean') await first.close()
     else await stage.kill(first)
     stage.clock.advance(30_000)
-    const failed = stage.start({ rateLimiter: limiterThatFails() }, { RATE_LIMIT_PER_MINUTE: 100 })
+    const failed = stage.start(
+      { rateLimiter: limiterThatFails() },
+      { RATE_LIMIT_PER_MINUTE: 100 },
+    )
     await expect(failed).rejects.toThrow('no limit today')
     const third = await stage.start()
     expect(await third.state()).toMatchObject({ restored: 1, skipped: 0, setAside: 0 })
-    expect((await third.order({ ...termsOf(quote), toAmount: undefined })).status).toBe(status)
+    expect((await third.order({ ...termsOf(quote), toAmount: undefined })).status).toBe(
+      status,
+    )
   },
 )
 
@@ -55,7 +60,12 @@ test.each(['PORT', 'ADMIN_PORT'])(
     journal.append(noted(1, { expiresAtMs, notedAtMs: expiresAtMs - 60_000 }))
     await journal.close()
     const { port } = await listening(createServer())
-    const own = { SWAP_BASE_URL: swapBaseUrl, STATE_DIRECTORY: folder, PORT: '0', ADMIN_PORT: '0' }
+    const own = {
+      SWAP_BASE_URL: swapBaseUrl,
+      STATE_DIRECTORY: folder,
+      PORT: '0',
+      ADMIN_PORT: '0',
+    }
     const { code, stderr } = await startProgram([], { ...own, [name]: String(port) }).exit
     expect([code, stderr]).toEqual([1, expect.stringContaining('already in use')])
     const { memory } = await opened(folder, options)
@@ -74,8 +84,12 @@ describe('close()', () => {
     const gateway = await startGateway({ STATE_DIRECTORY: directory }, { logger })
     // Its files cannot be made any more.
     rmSync(directory, { recursive: true })
-    expect((await ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=1' })).status).toBe(200)
+    expect(
+      (await ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=1' })).status,
+    ).toBe(200)
     await expect(gateway.close()).rejects.toThrow('the log is full')
-    await expect(fetch(`${gateway.operationsUrl}/healthz`)).rejects.toThrow('fetch failed')
+    await expect(fetch(`${gateway.operationsUrl}/healthz`)).rejects.toThrow(
+      'fetch failed',
+    )
   })
 })

@@ -2,7 +2,11 @@ import { createHmac } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { giveQuote } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-connection.ts'
-import { gatewayWith, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  rawUpstream,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 import { keptLog, type LogLine, levels } from '../support/observing/log-lines.ts'
 
 const secret = 'sk_live_secret'
@@ -10,8 +14,15 @@ const secret = 'sk_live_secret'
 type Log = Awaited<ReturnType<typeof keptLog>>
 
 function loggedGateway(upstreamUrl: string, log: Log) {
-  const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl, WEBHOOKS_BASE_URL: upstreamUrl }
-  const own = { SWAP_AUTHORIZATION: `Bearer ${secret}`, ADMIN_TOKEN: `${secret}_of_operators` }
+  const urls = {
+    SWAP_BASE_URL: upstreamUrl,
+    PAYMENTS_BASE_URL: upstreamUrl,
+    WEBHOOKS_BASE_URL: upstreamUrl,
+  }
+  const own = {
+    SWAP_AUTHORIZATION: `Bearer ${secret}`,
+    ADMIN_TOKEN: `${secret}_of_operators`,
+  }
   return gatewayWith({ ...urls, ...own }, { logger: log.logger })
 }
 
@@ -24,7 +35,9 @@ async function started(answer?: Parameters<typeof recordingUpstream>[0]) {
 /** The lines about requests, once there are that many: the last is written after its answer is out. */
 async function requestLines({ log }: { log: Log }, count: number): Promise<LogLine[]> {
   const found = () =>
-    log.lines().filter(({ level, msg }) => level === levels.debug && msg.startsWith('request'))
+    log
+      .lines()
+      .filter(({ level, msg }) => level === levels.debug && msg.startsWith('request'))
   await vi.waitFor(() => expect(found().length).toBeGreaterThanOrEqual(count))
   return found()
 }
@@ -37,10 +50,18 @@ describe('what is said of a request', () => {
     const quote = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
     const targets = ['/v3/pairs?page=1', quote, quote, '/checkouts']
     const headers = { 'App-Name': 'a', 'X-Request-Id': 'id-1' }
-    for (const target of targets) await (await fetch(running.gateway.url + target, { headers })).text()
+    for (const target of targets)
+      await (await fetch(running.gateway.url + target, { headers })).text()
     const lines = await requestLines(running, 4)
-    expect(lines.map(({ path, status }) => [path, status])).toEqual(targets.map((path) => [path, 200]))
-    const first = { requestId: 'id-1', area: 'swap', method: 'GET', durationMs: expect.any(Number) }
+    expect(lines.map(({ path, status }) => [path, status])).toEqual(
+      targets.map((path) => [path, 200]),
+    )
+    const first = {
+      requestId: 'id-1',
+      area: 'swap',
+      method: 'GET',
+      durationMs: expect.any(Number),
+    }
     expect(lines[0]).toMatchObject(first)
     expect(running.log.lines(levels.info)).toEqual([])
   })
@@ -53,9 +74,17 @@ describe('what is said of a request', () => {
     await requestLines(running, 1)
     expect(running.log.lines(levels.info)).toEqual([
       expect.objectContaining({
-        ...{ level: levels.warn, requestId, path: '/v3/pairs', status: 502, problem: 'upstream-unreachable' },
-        ...{ upstream: 'swap', fault: 'connection_refused' },
-        cause: expect.objectContaining({ code: 'ECONNREFUSED', message: expect.any(String) }),
+        level: levels.warn,
+        requestId,
+        path: '/v3/pairs',
+        status: 502,
+        problem: 'upstream-unreachable',
+        upstream: 'swap',
+        fault: 'connection_refused',
+        cause: expect.objectContaining({
+          code: 'ECONNREFUSED',
+          message: expect.any(String),
+        }),
       }),
     ])
   })
@@ -69,7 +98,9 @@ describe('the request id', () => {
     for (const id of ['a.b_c~d:e/f+g=h@i', longest]) {
       await fetch(`${gateway.url}/v3/pairs`, { headers: { 'x-ReQuest-ID': id } })
       expect(upstream.requests.at(-1)?.headers['x-request-id']).toBe(id)
-      const refused = await fetch(`${gateway.url}/nowhere`, { headers: { 'X-Request-Id': id } })
+      const refused = await fetch(`${gateway.url}/nowhere`, {
+        headers: { 'X-Request-Id': id },
+      })
       expect(refused.headers.get('x-request-id')).toBe(id)
       expect(await refused.json()).toMatchObject({ requestId: id })
     }
@@ -82,18 +113,23 @@ describe('the request id', () => {
     ['a quote', 'X-Request-Id: a"b'],
     ['nothing', 'X-Request-Id: '],
     ['two of them', 'X-Request-Id: one\r\nX-Request-Id: two'],
-  ])('is replaced, at the swap upstream as in the log, for a caller who sends %s', async (_what, lines) => {
-    const running = await started()
-    await sendRaw(
-      running.gateway.url,
-      `GET /v3/pairs HTTP/1.1\r\nHost: gate\r\n${lines}\r\nConnection: close\r\n\r\n`,
-    )
-    const [line] = await requestLines(running, 1)
-    expect(line?.requestId).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
-    const raw = running.upstream.requests[0]?.rawHeaders ?? []
-    const values = raw.filter((_, index) => raw[index - 1]?.toLowerCase() === 'x-request-id')
-    expect(values).toEqual([line?.requestId])
-  })
+  ])(
+    'is replaced, at the swap upstream as in the log, for a caller who sends %s',
+    async (_what, lines) => {
+      const running = await started()
+      await sendRaw(
+        running.gateway.url,
+        `GET /v3/pairs HTTP/1.1\r\nHost: gate\r\n${lines}\r\nConnection: close\r\n\r\n`,
+      )
+      const [line] = await requestLines(running, 1)
+      expect(line?.requestId).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
+      const raw = running.upstream.requests[0]?.rawHeaders ?? []
+      const values = raw.filter(
+        (_, index) => raw[index - 1]?.toLowerCase() === 'x-request-id',
+      )
+      expect(values).toEqual([line?.requestId])
+    },
+  )
 
   test('is never put on payments traffic; that of a caller passes, even if it cannot be logged', async () => {
     const { gateway, upstream } = await started()
@@ -117,7 +153,10 @@ test('no secret and no payments query is logged at any level, whatever becomes o
     'Proxy-Authorization': `Basic ${secret}`,
   }
   const targets = [
-    ...['/v3/pairs', '/v3/orders', `/refunds/1?a[]=${secret}&a[]=%zz`, `/checkouts?key=#${secret}`],
+    '/v3/pairs',
+    '/v3/orders',
+    `/refunds/1?a[]=${secret}&a[]=%zz`,
+    `/checkouts?key=#${secret}`,
     ...['/checkouts', '/webhooks/in', '/nowhere', '/%zz', '//checkouts'].map(
       (path) => `${path}?key=${secret}`,
     ),
@@ -145,7 +184,9 @@ test('no secret and no payments query is logged at any level, whatever becomes o
     (socket: { end(text: string): void }) =>
       socket.end(`HTTP/1.1 200 ${secret}\r\nBad Header: ${secret}\r\n\r\n`),
     (socket: { end(text: string): void }) =>
-      socket.end(`HTTP/1.1 200 OK\r\nSet-Cookie: ${secret}\r\nContent-Length: 99\r\n\r\n${secret}`),
+      socket.end(
+        `HTTP/1.1 200 OK\r\nSet-Cookie: ${secret}\r\nContent-Length: 99\r\n\r\n${secret}`,
+      ),
   ]
   for (const request of [...requests, ...malformed]) await sendRaw(gateway.url, request)
   for (const answer of answers) {

@@ -19,7 +19,8 @@ async function folderOf(records: number): Promise<string> {
   for (let number = 0; number < records; number += 1) {
     journal.append(noted(number, { expiresAtMs }))
     // More could not wait.
-    if (number % 50_000 === 0) await until(() => journal.facts.waiting === 0, 'some to be written')
+    if (number % 50_000 === 0)
+      await until(() => journal.facts.waiting === 0, 'some to be written')
   }
   await journal.close()
   return folder
@@ -28,9 +29,16 @@ async function folderOf(records: number): Promise<string> {
 async function startOn(folder: string, settings: Record<string, string> = {}) {
   const adminPort = await freePort()
   const own = { SWAP_BASE_URL: swapBaseUrl, STATE_DIRECTORY: folder, LOG_FORMAT: 'json' }
-  const program = startProgram([], { ...own, PORT: '0', ADMIN_PORT: String(adminPort), ...settings })
+  const program = startProgram([], {
+    ...own,
+    PORT: '0',
+    ADMIN_PORT: String(adminPort),
+    ...settings,
+  })
   const ask = async (path: string, method = 'GET') => {
-    const answer = await fetch(`http://127.0.0.1:${adminPort}${path}`, { method }).catch(() => undefined)
+    const answer = await fetch(`http://127.0.0.1:${adminPort}${path}`, { method }).catch(
+      () => undefined,
+    )
     return answer && { status: answer.status, text: await answer.text() }
   }
   return { ...program, ask }
@@ -68,17 +76,25 @@ test('a start that takes longer than DRAIN_TIMEOUT_MS does not hold up the end',
   await expect.poll(() => ask('/healthz')).toMatchObject({ status: 200 })
   child.kill('SIGTERM')
   const { code, stdout } = await exit
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/"stopping: [^\n]*\n.*"stopped"\}\n$/)])
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/"stopping: [^\n]*\n.*"stopped"\}\n$/),
+  ])
 })
 
 test('the operations listener answers before the folder is read: alive, not ready', async () => {
   const { ask, says, child, exit, goOn } = await startHeld()
   expect(await ask('/healthz?x=1')).toEqual({ status: 200, text: '{"status":"ok"}' })
-  expect(await ask('/readyz')).toEqual({ status: 503, text: '{"status":"not ready","degraded":false}' })
+  expect(await ask('/readyz')).toEqual({
+    status: 503,
+    text: '{"status":"not ready","degraded":false}',
+  })
   expect(await ask('/healthz', 'HEAD')).toEqual({ status: 200, text: '' })
   const starts = { status: 503, text: expect.stringContaining('starts') }
-  for (const path of ['/metrics', '/status', '/']) expect(await ask(path)).toMatchObject(starts)
-  for (const path of ['/actions/faults', '/healthz']) expect(await ask(path, 'POST')).toMatchObject(starts)
+  for (const path of ['/metrics', '/status', '/'])
+    expect(await ask(path)).toMatchObject(starts)
+  for (const path of ['/actions/faults', '/healthz'])
+    expect(await ask(path, 'POST')).toMatchObject(starts)
 
   goOn()
   await says(/"trafficUrl"/)

@@ -27,8 +27,13 @@ describe.each(['a clean end', 'kill -9'])('after %s', (how) => {
     const second = await stage.start()
     const refused = await second.order(termsOf(expired))
     expect(refused.status).toBe(409)
-    expect(JSON.parse(refused.body.toString())).toMatchObject({ quoteId: expired.id, expiredForMs: 0 })
-    expect((await second.order({ ...termsOf(expired), quoteId: expired.id })).status).toBe(409)
+    expect(JSON.parse(refused.body.toString())).toMatchObject({
+      quoteId: expired.id,
+      expiredForMs: 0,
+    })
+    expect(
+      (await second.order({ ...termsOf(expired), quoteId: expired.id })).status,
+    ).toBe(409)
     expect(stage.arrived()).toEqual([])
     expect((await second.order(termsOf(live))).status).toBe(201)
     expect(await second.state()).toMatchObject({ restored: 2, skipped: 0, setAside: 0 })
@@ -76,9 +81,13 @@ test('after an end that was not clean, for the lifetime of a quote, orders are r
   expect((await second.order({ ...termsOf(quote), toAmount: 288.1 })).status).toBe(201)
   expect((await second.order(termsOf(quote))).status).toBe(409)
   expect((await second.order({ ...termsOf(quote), toAmount: 289.645 })).status).toBe(201)
-  expect((await second.order({ ...openTermsOf(quote), quoteId: quote.id })).status).toBe(409)
+  expect((await second.order({ ...openTermsOf(quote), quoteId: quote.id })).status).toBe(
+    409,
+  )
   const page = await second.metrics()
-  expect(page).toContain('quotegate_float_order_matches_total{decision="unknown",rule="restored"} 3')
+  expect(page).toContain(
+    'quotegate_float_order_matches_total{decision="unknown",rule="restored"} 3',
+  )
 
   stage.provider.lifeMs = 1_000
   const newer = await second.quote('0.2')
@@ -96,20 +105,23 @@ describe('the time after a restart', () => {
     // Our clock and the answer's Date disagree about when the quote is over, and a minute after the first decides.
     ["ahead of the provider's", -3_600_000, 30_000],
     ["behind the provider's", 3_600_000, 90_000],
-  ])('our clock is %s: an order is refused as late as before it', async (_, offsetMs, refusedAfterMs) => {
-    const stage = await restartStage()
-    stage.provider.offsetMs = offsetMs
-    const first = await stage.start()
-    const quote = await first.quote()
-    await first.close()
-    stage.clock.advance(refusedAfterMs - 1)
-    const second = await stage.start()
-    expect((await second.order(termsOf(quote))).status).toBe(201)
-    await second.close()
-    stage.clock.advance(1)
-    const third = await stage.start()
-    expect((await third.order(termsOf(quote))).status).toBe(409)
-  })
+  ])(
+    'our clock is %s: an order is refused as late as before it',
+    async (_, offsetMs, refusedAfterMs) => {
+      const stage = await restartStage()
+      stage.provider.offsetMs = offsetMs
+      const first = await stage.start()
+      const quote = await first.quote()
+      await first.close()
+      stage.clock.advance(refusedAfterMs - 1)
+      const second = await stage.start()
+      expect((await second.order(termsOf(quote))).status).toBe(201)
+      await second.close()
+      stage.clock.advance(1)
+      const third = await stage.start()
+      expect((await third.order(termsOf(quote))).status).toBe(409)
+    },
+  )
 
   test('our wall clock shows less than at the last write: restored quotes refuse an order only by their id or eight digits', async () => {
     const stage = await restartStage()
@@ -124,7 +136,9 @@ describe('the time after a restart', () => {
     stage.provider.offsetMs = 5_000
     const second = await stage.start()
     expect((await second.order(termsOf(quote))).status).toBe(201)
-    expect((await second.order({ ...termsOf(quote), quoteId: quote.id })).status).toBe(409)
+    expect((await second.order({ ...termsOf(quote), quoteId: quote.id })).status).toBe(
+      409,
+    )
     stage.clock.advance(30_000)
     expect((await second.order(termsOf(quote))).status).toBe(409)
   })

@@ -6,11 +6,18 @@ import { builtProgram, startProgram } from '../support/gateways/program.ts'
 import { newFolder } from '../support/machine/new-folder.ts'
 
 /** Every file that a program ran until it was stopped: Node's own list for coverage. */
-async function filesLoaded(settings: Record<string, string>, flags: string[] = []): Promise<string[]> {
+async function filesLoaded(
+  settings: Record<string, string>,
+  flags: string[] = [],
+): Promise<string[]> {
   const directory = newFolder()
   const program = startProgram(flags, {
-    ...{ PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json' },
-    ...{ NODE_V8_COVERAGE: directory, ...settings },
+    PORT: '0',
+    ADMIN_PORT: '0',
+    DRAIN_DELAY_MS: '0',
+    LOG_FORMAT: 'json',
+    NODE_V8_COVERAGE: directory,
+    ...settings,
   })
   if (flags.length === 0) {
     await program.says(/quotegate is listening/)
@@ -18,29 +25,37 @@ async function filesLoaded(settings: Record<string, string>, flags: string[] = [
   }
   await program.exit
   return readdirSync(directory).flatMap((name) => {
-    const { result }: { result: { url: string }[] } = JSON.parse(readFileSync(join(directory, name), 'utf8'))
+    const { result }: { result: { url: string }[] } = JSON.parse(
+      readFileSync(join(directory, name), 'utf8'),
+    )
     return result.map(({ url }) => url)
   })
 }
 
 // To find and read the 469 files of the program and its packages took half of a start.
 test('a startup in production loads the bundled program, and no unused file', async () => {
-  const upstreams = { SWAP_BASE_URL: 'http://127.0.0.1:9', PAYMENTS_BASE_URL: 'http://127.0.0.1:9' }
+  const upstreams = {
+    SWAP_BASE_URL: 'http://127.0.0.1:9',
+    PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
+  }
   const files = await filesLoaded({ NODE_ENV: 'production', ...upstreams })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
   // Each is a file of its own, which a start that needs it loads.
-  const needless = 'sandbox help valkey disk key-file otlp pino-pretty rate-limit order-keys stream'
+  const needless =
+    'sandbox help valkey disk key-file otlp pino-pretty rate-limit order-keys stream'
   const built = readdirSync(dirname(builtProgram))
   for (const name of needless.split(' ')) {
-    const isIt = (file: string) => new RegExp(`^${name}-[0-9A-Z]{8}\\.js$`).test(basename(file))
+    const isIt = (file: string) =>
+      new RegExp(`^${name}-[0-9A-Z]{8}\\.js$`).test(basename(file))
     expect(built.filter(isIt), name).toHaveLength(1)
     expect(files.filter(isIt), name).toEqual([])
   }
 })
 
 test('the packages of OpenTelemetry are loaded where OTEL_EXPORTER_OTLP_ENDPOINT is set, and nowhere else', async () => {
-  const otlp = (files: string[]) => files.filter((file) => /\/dist\/otlp-\w+\.js$/.test(file))
+  const otlp = (files: string[]) =>
+    files.filter((file) => /\/dist\/otlp-\w+\.js$/.test(file))
   const others = {
     OTEL_SERVICE_NAME: 'gate',
     OTEL_TRACES_SAMPLER: 'always_on',
@@ -51,14 +66,18 @@ test('the packages of OpenTelemetry are loaded where OTEL_EXPORTER_OTLP_ENDPOINT
   expect(otlp(without)).toEqual([])
   expect(without.filter((file) => file.includes('opentelemetry'))).toEqual([])
   expect(
-    otlp(await filesLoaded({ ...others, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })),
+    otlp(
+      await filesLoaded({ ...others, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }),
+    ),
   ).toHaveLength(1)
 })
 
 // It runs every few seconds beside a gateway that may have 128 MiB for both.
 test('a health check loads hardly any file', async () => {
   const files = await filesLoaded({}, ['--check-health', 'http://127.0.0.1:9/'])
-  const loaded = files.filter((file) => file.startsWith('file:')).map((file) => readFileSync(new URL(file)))
+  const loaded = files
+    .filter((file) => file.startsWith('file:'))
+    .map((file) => readFileSync(new URL(file)))
   expect(loaded.length).toBeGreaterThan(0)
   expect(Buffer.concat(loaded).length).toBeLessThan(10_000)
 })

@@ -17,8 +17,10 @@ import {
 } from '../support/observing/grafana.ts'
 import { promtool } from '../support/observing/promtool.ts'
 
-const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
-const read = (page: string) => readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8')
+const grafana = (path: string) =>
+  fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
+const read = (page: string) =>
+  readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8')
 const runbook = read('runbook.md')
 
 /** The part of the runbook under one heading. */
@@ -68,8 +70,14 @@ test('the command of docs/operations.md that sets another address changes every 
   cpSync(grafana(`../${ofKubernetes}`), join(folder, ofKubernetes))
   const [command = 'false'] = read('operations.md').match(/^sed -i .*$/m) ?? []
   expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
-  const standIns = [runbookPage, dashboardPage].flatMap((page) => ['-e', new URL(page).host])
-  const left = spawnSync('grep', ['-rlF', ...standIns, '.'], { cwd: folder, encoding: 'utf8' })
+  const standIns = [runbookPage, dashboardPage].flatMap((page) => [
+    '-e',
+    new URL(page).host,
+  ])
+  const left = spawnSync('grep', ['-rlF', ...standIns, '.'], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
   expect(left.stdout).toBe('')
 })
 
@@ -84,7 +92,9 @@ test.each(alertTestFiles)(
   },
 )
 
-test('promtool accepts the rules, and prometheus.yml with them', { tags: ['promtool'] }, () => {
+test('promtool accepts the rules, and prometheus.yml with them', {
+  tags: ['promtool'],
+}, () => {
   const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])
   const found = `${alertRules.length + recordingRules.length} rules found`
   expect([status, output]).toEqual([0, expect.stringContaining(found)])

@@ -3,7 +3,12 @@ import { expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
 import { maxClientConnections } from '../../src/server/listen.ts'
-import { alertRules, anchorsOf, panels, readGrafana } from '../support/observing/grafana.ts'
+import {
+  alertRules,
+  anchorsOf,
+  panels,
+  readGrafana,
+} from '../support/observing/grafana.ts'
 
 const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
 
@@ -19,12 +24,15 @@ test.each(panels.map((panel) => [panel.title, panel] as const))(
     expect(targets.length).toBeGreaterThan(0)
     for (const { legendFormat, expr } of targets) {
       expect(legendFormat).not.toBe('')
-      const selectors = expr.match(/\b(?:quotegate[_:]|nodejs_|process_|up\{)[\w:{]*[^}]*\}/g) ?? []
+      const selectors =
+        expr.match(/\b(?:quotegate[_:]|nodejs_|process_|up\{)[\w:{]*[^}]*\}/g) ?? []
       expect(selectors.length).toBeGreaterThan(0)
       for (const selector of selectors) {
         // What a rule records is of all instances of a job.
         const isRecorded = selector.startsWith('quotegate:')
-        expect(selector).toContain(isRecorded ? '{job=~"$job"' : '{job=~"$job",instance=~"$instance"')
+        expect(selector).toContain(
+          isRecorded ? '{job=~"$job"' : '{job=~"$job",instance=~"$instance"',
+        )
       }
     }
     const linked = links.map(({ url }) => url.replace(/^\$runbook#/, ''))
@@ -34,108 +42,167 @@ test.each(panels.map((panel) => [panel.title, panel] as const))(
 
 const stopped = 'Breakers not closed, pairs stopped, clocks not known'
 const answering = 'Share of the time that store and journal answer'
-const errorBudget = [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast]
+const errorBudget = [
+  thresholds.errorsLong,
+  thresholds.errorsSlowly,
+  thresholds.errorsFast,
+]
 
 type Threshold = keyof typeof thresholds
 /** The panel that shows what a rule judges, and where its colour changes: past `none` at the next whole number. */
-const shown: [alert: string, panel: string, comparison: string, threshold: Threshold][] = [
-  ['QuotegateRequestsBrokenOff', 'Share failed or broken off', '>', 'brokenOffShare'],
-  ['QuotegateRouteFails', 'Share failed or broken off', '>', 'routeFailedShare'],
-  ['QuotegateClientsTurnedAway', 'Clients turned away in five minutes', '>', 'turnedAway'],
-  ['QuotegateHitRatioCollapsed', 'Hit ratio against the last day', '<', 'hitRatioOfTheDay'],
-  ['QuotegateNoQuotes', 'Calls that brought no valid quote', '>', 'noQuoteShare'],
-  ['QuotegateOrdersRefused', 'Share of orders refused or unknown', '>', 'refusedShare'],
-  ['QuotegateOrdersUnknown', 'Share of orders refused or unknown', '>', 'unknownShare'],
-  ['QuotegateClockOffset', "The provider's clock less ours", '>', 'clockOffsetSeconds'],
-  ['QuotegateClockUnknown', stopped, '>', 'none'],
-  ['QuotegateBreakerOpen', stopped, '>', 'none'],
-  ['QuotegateProviderSlow', 'Upstream p95 against the last day', '>=', 'slowerThanUsual'],
-  ['QuotegateProviderLimits', 'Calls that brought no valid quote', '>', 'quotesLimited'],
-  ['QuotegatePairsStopped', stopped, '>', 'none'],
-  ['QuotegateStoreDown', answering, '<', 'upShare'],
-  ['QuotegateJournalNotWritten', answering, '<', 'upShare'],
-  ['QuotegateJournalDamaged', 'Journal lines skipped and files set aside', '>', 'none'],
-  ['QuotegateRestarts', 'Restarts in a quarter of an hour', '>', 'restarts'],
-  ['QuotegateEventLoopLag', 'Event loop lag, p99', '>', 'eventLoopLagSeconds'],
-  ['QuotegateMemoryFull', 'Memory and descriptors in use', '>', 'memoryShare'],
-  ['QuotegateDescriptorsFull', 'Memory and descriptors in use', '>', 'descriptorShare'],
-]
+const shown: [alert: string, panel: string, comparison: string, threshold: Threshold][] =
+  [
+    ['QuotegateRequestsBrokenOff', 'Share failed or broken off', '>', 'brokenOffShare'],
+    ['QuotegateRouteFails', 'Share failed or broken off', '>', 'routeFailedShare'],
+    [
+      'QuotegateClientsTurnedAway',
+      'Clients turned away in five minutes',
+      '>',
+      'turnedAway',
+    ],
+    [
+      'QuotegateHitRatioCollapsed',
+      'Hit ratio against the last day',
+      '<',
+      'hitRatioOfTheDay',
+    ],
+    ['QuotegateNoQuotes', 'Calls that brought no valid quote', '>', 'noQuoteShare'],
+    ['QuotegateOrdersRefused', 'Share of orders refused or unknown', '>', 'refusedShare'],
+    ['QuotegateOrdersUnknown', 'Share of orders refused or unknown', '>', 'unknownShare'],
+    ['QuotegateClockOffset', "The provider's clock less ours", '>', 'clockOffsetSeconds'],
+    ['QuotegateClockUnknown', stopped, '>', 'none'],
+    ['QuotegateBreakerOpen', stopped, '>', 'none'],
+    [
+      'QuotegateProviderSlow',
+      'Upstream p95 against the last day',
+      '>=',
+      'slowerThanUsual',
+    ],
+    [
+      'QuotegateProviderLimits',
+      'Calls that brought no valid quote',
+      '>',
+      'quotesLimited',
+    ],
+    ['QuotegatePairsStopped', stopped, '>', 'none'],
+    ['QuotegateStoreDown', answering, '<', 'upShare'],
+    ['QuotegateJournalNotWritten', answering, '<', 'upShare'],
+    ['QuotegateJournalDamaged', 'Journal lines skipped and files set aside', '>', 'none'],
+    ['QuotegateRestarts', 'Restarts in a quarter of an hour', '>', 'restarts'],
+    ['QuotegateEventLoopLag', 'Event loop lag, p99', '>', 'eventLoopLagSeconds'],
+    ['QuotegateMemoryFull', 'Memory and descriptors in use', '>', 'memoryShare'],
+    ['QuotegateDescriptorsFull', 'Memory and descriptors in use', '>', 'descriptorShare'],
+  ]
 const slow = [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast]
-const budgets: [alert: string, panel: string, budget: string, fromLongToFast: number[]][] = [
+const budgets: [
+  alert: string,
+  panel: string,
+  budget: string,
+  fromLongToFast: number[],
+][] = [
   ['QuotegateProviderErrors', 'Share of 5xx', '0.001', errorBudget],
   ['QuotegateOwnErrors', 'Share of 5xx', '0.001', errorBudget],
   ['QuotegateSlow', 'Share of slow quotes', '0.01', slow],
 ]
 
 function stepsOf(title: string) {
-  return panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps ?? []
+  return (
+    panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds
+      .steps ?? []
+  )
 }
 
-test.each(budgets)('%s has three pairs of windows, and a line for each in "%s"', (...row) => {
-  const [alert, title, budget, fromLongToFast] = row
-  const rules = alertRules.filter((rule) => rule.alert === alert)
-  for (const [index, [severity, long, short, pace]] of [
-    ['critical', '1h', '5m', 14.4],
-    ['warning', '6h', '30m', 6],
-    ['warning', '3d', '6h', 1],
-  ].entries()) {
-    const { labels, expr = '' } = rules[index] ?? {}
-    expect(labels).toEqual({ severity, window: long })
-    expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
-    for (const window of [long, short]) expect(expr).toContain(`[${window}]`)
-  }
-  expect(rules).toHaveLength(3)
-  expect(stepsOf(title).map(({ value }) => value)).toEqual([null, ...fromLongToFast])
-})
+test.each(budgets)(
+  '%s has three pairs of windows, and a line for each in "%s"',
+  (...row) => {
+    const [alert, title, budget, fromLongToFast] = row
+    const rules = alertRules.filter((rule) => rule.alert === alert)
+    for (const [index, [severity, long, short, pace]] of [
+      ['critical', '1h', '5m', 14.4],
+      ['warning', '6h', '30m', 6],
+      ['warning', '3d', '6h', 1],
+    ].entries()) {
+      const { labels, expr = '' } = rules[index] ?? {}
+      expect(labels).toEqual({ severity, window: long })
+      expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
+      for (const window of [long, short]) expect(expr).toContain(`[${window}]`)
+    }
+    expect(rules).toHaveLength(3)
+    expect(stepsOf(title).map(({ value }) => value)).toEqual([null, ...fromLongToFast])
+  },
+)
 
-test.each(shown)('%s fires where its panel "%s" changes colour', (alert, title, comparison, name) => {
-  const threshold = thresholds[name]
-  const rule = alertRules.find((one) => one.alert === alert)
-  expect(rule?.expr).toContain(`${comparison} ${threshold}`)
-  const isCount = name === 'none' || name === 'restarts'
-  expect(stepsOf(title).map(({ value }) => value)).toContain(isCount ? threshold + 1 : threshold)
-})
+test.each(shown)(
+  '%s fires where its panel "%s" changes colour',
+  (alert, title, comparison, name) => {
+    const threshold = thresholds[name]
+    const rule = alertRules.find((one) => one.alert === alert)
+    expect(rule?.expr).toContain(`${comparison} ${threshold}`)
+    const isCount = name === 'none' || name === 'restarts'
+    expect(stepsOf(title).map(({ value }) => value)).toContain(
+      isCount ? threshold + 1 : threshold,
+    )
+  },
+)
 
 test("QuotegateOrdersUnknown fires above its red line whatever the last day's share was", () => {
   const rule = alertRules.find(({ alert }) => alert === 'QuotegateOrdersUnknown')
-  expect(rule?.expr).toMatch(new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`))
-  const red = stepsOf('Share of orders refused or unknown').find(({ color }) => color === 'red')
+  expect(rule?.expr).toMatch(
+    new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`),
+  )
+  const red = stepsOf('Share of orders refused or unknown').find(
+    ({ color }) => color === 'red',
+  )
   expect(red?.value).toBe(thresholds.unguardedShare)
 })
 
 test('"Memory and descriptors in use" says at which share clients are turned away, well before 100 %', () => {
   const share = (maxClientConnections('Max open files  1000') ?? 0) / 1000
-  const description = panels.find(({ title }) => title === 'Memory and descriptors in use')?.description
+  const description = panels.find(
+    ({ title }) => title === 'Memory and descriptors in use',
+  )?.description
   expect(description).toContain(`at ${share * 100} % clients are turned away`)
 })
 
 // Three replicas together are past a limit that each of them keeps.
-test.each(['Connections to upstreams', 'Processor, and collecting garbage', 'Memory and descriptors in use'])(
-  'the panel "%s", whose limit is that of one process, has a line for each',
-  (title) => {
-    const targets = panels.find((panel) => panel.title === title)?.targets ?? []
-    expect(targets.length).toBeGreaterThan(0)
-    for (const { expr, legendFormat } of targets) {
-      expect(legendFormat).toContain('{{instance}}')
-      expect(expr).not.toMatch(/\bsum(?! by \([^)]*\binstance\b)/)
-    }
-  },
-)
+test.each([
+  'Connections to upstreams',
+  'Processor, and collecting garbage',
+  'Memory and descriptors in use',
+])('the panel "%s", whose limit is that of one process, has a line for each', (title) => {
+  const targets = panels.find((panel) => panel.title === title)?.targets ?? []
+  expect(targets.length).toBeGreaterThan(0)
+  for (const { expr, legendFormat } of targets) {
+    expect(legendFormat).toContain('{{instance}}')
+    expect(expr).not.toMatch(/\bsum(?! by \([^)]*\binstance\b)/)
+  }
+})
 
 test('every panel is one that an alert or the runbook uses, and the runbook names none that is not there', () => {
   const titles = panels.map(({ title }) => title)
   const used = [...shown, ...budgets].map(([, title]) => title)
-  const others = titles.filter((title) => !used.includes(title) && !runbook.includes(`*${title}*`))
+  const others = titles.filter(
+    (title) => !used.includes(title) && !runbook.includes(`*${title}*`),
+  )
   expect(others).toEqual([])
   const text = runbook.replace(/\s+/g, ' ')
-  const named = [...text.matchAll(/(?<!\*)\*([A-Z][^*]{3,60})\*(?!\*)/g)].map(([, title = '']) => title)
-  const ofTheConsole = ['Would this order go?', 'All quotes that were asked for fail (4 of 4 pairs)']
-  expect(named.filter((title) => ![...titles, ...ofTheConsole].includes(title))).toEqual([])
+  const named = [...text.matchAll(/(?<!\*)\*([A-Z][^*]{3,60})\*(?!\*)/g)].map(
+    ([, title = '']) => title,
+  )
+  const ofTheConsole = [
+    'Would this order go?',
+    'All quotes that were asked for fail (4 of 4 pairs)',
+  ]
+  expect(named.filter((title) => ![...titles, ...ofTheConsole].includes(title))).toEqual(
+    [],
+  )
 })
 
 test('every alert with a threshold has a panel that shows it', () => {
   // Whether a target answers is not a matter of degree.
   const without = ['QuotegateTargetAbsent']
   const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
-  expect(alerts.sort()).toEqual([...[...shown, ...budgets].map(([alert]) => alert), ...without].sort())
+  expect(alerts.sort()).toEqual(
+    [...[...shown, ...budgets].map(([alert]) => alert), ...without].sort(),
+  )
 })

@@ -45,22 +45,34 @@ function firingIn(name: string): Labels[] {
   )
 }
 
-const notInhibited = (firing: readonly Labels[]) => firing.filter((alert) => !isInhibited(alert, firing))
+const notInhibited = (firing: readonly Labels[]) =>
+  firing.filter((alert) => !isInhibited(alert, firing))
 
 test('a provider that is down pages once, and hides no alert of another gateway', () => {
   const firing = firingIn('the provider is gone')
-  expect(firing.filter(({ severity }) => severity === 'critical').length).toBeGreaterThan(2)
-  expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual(['QuotegateBreakerOpen'])
+  expect(firing.filter(({ severity }) => severity === 'critical').length).toBeGreaterThan(
+    2,
+  )
+  expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual([
+    'QuotegateBreakerOpen',
+  ])
   const elsewhere = firing.map((labels): Labels => ({ ...labels, job: 'other' }))
   const others = elsewhere.filter(({ alertname }) => alertname !== 'QuotegateBreakerOpen')
   const ofBoth = notInhibited([...firing, ...others])
-  expect(ofBoth.map(({ alertname, job }) => `${alertname} ${job}`)).toContain('QuotegateProviderErrors other')
+  expect(ofBoth.map(({ alertname, job }) => `${alertname} ${job}`)).toContain(
+    'QuotegateProviderErrors other',
+  )
 })
 
 test('an upstream that hangs without opening a breaker pages once', () => {
-  const clientsLeave = firingIn('an upstream hangs, and clients give up before the gateway does')
+  const clientsLeave = firingIn(
+    'an upstream hangs, and clients give up before the gateway does',
+  )
   const names = (alerts: readonly Labels[]) => alerts.map(({ alertname }) => alertname)
-  expect(names(clientsLeave)).toEqual(['QuotegateRequestsBrokenOff', 'QuotegateRouteFails'])
+  expect(names(clientsLeave)).toEqual([
+    'QuotegateRequestsBrokenOff',
+    'QuotegateRouteFails',
+  ])
   expect(names(notInhibited(clientsLeave))).toEqual(['QuotegateRequestsBrokenOff'])
   const critical = { job: 'quotegate', severity: 'critical' }
   const clientsWait: Labels[] = [
@@ -72,11 +84,17 @@ test('an upstream that hangs without opening a breaker pages once', () => {
 })
 
 const labelsOf = (alert: string, rest: object = {}): Labels => ({
-  ...{ alertname: `Quotegate${alert}`, job: 'quotegate' },
+  alertname: `Quotegate${alert}`,
+  job: 'quotegate',
   ...rest,
 })
 const breaker = (upstream: string, kind: string) =>
-  labelsOf('BreakerOpen', { instance: 'a', severity: 'critical', upstream, breaker: kind })
+  labelsOf('BreakerOpen', {
+    instance: 'a',
+    severity: 'critical',
+    upstream,
+    breaker: kind,
+  })
 const slow = ['swap', 'payments'].map((upstream) =>
   labelsOf('ProviderSlow', { severity: 'warning', upstream }),
 )
@@ -98,10 +116,24 @@ const [orders, reads, payments] = [
 ]
 const allFail = labelsOf('ProviderErrors', { window: '1h', severity: 'critical' })
 const brokenOff = labelsOf('RequestsBrokenOff', { severity: 'critical' })
-const others = [orders, reads, payments, ...slow, noQuotes, noHits, pairs, refused, allFail, brokenOff]
+const others = [
+  orders,
+  reads,
+  payments,
+  ...slow,
+  noQuotes,
+  noHits,
+  pairs,
+  refused,
+  allFail,
+  brokenOff,
+]
 
 test.each([
-  [breaker('swap', 'connections'), [orders, reads, slowSwap, noQuotes, noHits, pairs, allFail, brokenOff]],
+  [
+    breaker('swap', 'connections'),
+    [orders, reads, slowSwap, noQuotes, noHits, pairs, allFail, brokenOff],
+  ],
   [breaker('swap', 'orders'), [orders, slowSwap]],
   [breaker('swap', 'rest'), [reads, slowSwap]],
   [breaker('payments', 'connections'), [payments, slowPayments]],
@@ -110,14 +142,18 @@ test.each([
   [limit, [noQuotes, noHits]],
   [ownErrors, [orders, reads, payments]],
 ])('%j hides what follows from it, and nothing else', (source, hidden) => {
-  expect(others.filter((other = source) => isInhibited(other, [other, source]))).toEqual(hidden)
+  expect(others.filter((other = source) => isInhibited(other, [other, source]))).toEqual(
+    hidden,
+  )
 })
 
 test('a store that is down pages for the replica that sends late orders, and warns about the others', () => {
   const firing = firingIn(
     'while the shared store is gone, one of two instances sends orders that it would have refused',
   )
-  expect(notInhibited(firing).map(({ instance, severity }) => [instance, severity])).toEqual([
+  expect(
+    notInhibited(firing).map(({ instance, severity }) => [instance, severity]),
+  ).toEqual([
     ['a', 'critical'],
     ['b', 'warning'],
   ])
@@ -126,7 +162,10 @@ test('a store that is down pages for the replica that sends late orders, and war
 test('every alert that an inhibit rule names exists', () => {
   const known = new Set(alertRules.map(({ alert }) => alert))
   const named = rules
-    .flatMap(({ source_matchers: sources, target_matchers: targets }) => [...sources, ...targets])
+    .flatMap(({ source_matchers: sources, target_matchers: targets }) => [
+      ...sources,
+      ...targets,
+    ])
     .filter((matcher) => matcher.startsWith('alertname'))
     .flatMap((matcher) => {
       const [, prefix = '', list] = /"(\w+?)(?:\((.+)\))?"/.exec(matcher) ?? []

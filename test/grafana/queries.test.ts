@@ -1,6 +1,11 @@
 import { afterAll, expect, test } from 'vitest'
 import { startGateway } from '../support/gateways/gateway.ts'
-import { exampleVariables, queries, recordingRules, substitute } from '../support/observing/grafana.ts'
+import {
+  exampleVariables,
+  queries,
+  recordingRules,
+  substitute,
+} from '../support/observing/grafana.ts'
 import { type PageMetric, readPage } from '../support/observing/metrics-page.ts'
 import { parseQuery } from '../support/observing/promql.ts'
 
@@ -25,7 +30,8 @@ function problemsOf(query: string): string[] {
   const problems = errors.map((error) => `cannot be read: ${error}`)
   const labels = new Set(['le', ...added])
   for (const { metric, matchers } of selectors) {
-    if (metric === 'up' || recordingRules.some(({ record }) => record === metric)) continue
+    if (metric === 'up' || recordingRules.some(({ record }) => record === metric))
+      continue
     const exposed = metricOf(metric)
     if (exposed === undefined) problems.push(`${metric} is not exposed`)
     for (const label of exposed?.labels ?? []) labels.add(label)
@@ -38,13 +44,16 @@ function problemsOf(query: string): string[] {
       }
     }
   }
-  for (const label of grouping) if (!labels.has(label)) problems.push(`nothing has a label ${label}`)
+  for (const label of grouping)
+    if (!labels.has(label)) problems.push(`nothing has a label ${label}`)
   return problems
 }
 
 test('every query asks for what the gateway exposes', () => {
   const problems = queries.flatMap(({ where, expr }) =>
-    problemsOf(substitute(expr, exampleVariables)).map((problem) => `${where}: ${problem}`),
+    problemsOf(substitute(expr, exampleVariables)).map(
+      (problem) => `${where}: ${problem}`,
+    ),
   )
   expect(problems).toEqual([])
 })

@@ -19,12 +19,19 @@ describe('normalizeAddress', () => {
     expect(normalizeAddress(address)).toBe(address)
   })
 
-  test.each(['', '0x7f.1', '01.2.3.4', '1.2.3.4 ', '1.2.3.4%1', '::1%', '[::1]', ':::', '1.2.3.4:80'])(
-    'finds no address in %j',
-    (text) => {
-      expect(normalizeAddress(text)).toBeUndefined()
-    },
-  )
+  test.each([
+    '',
+    '0x7f.1',
+    '01.2.3.4',
+    '1.2.3.4 ',
+    '1.2.3.4%1',
+    '::1%',
+    '[::1]',
+    ':::',
+    '1.2.3.4:80',
+  ])('finds no address in %j', (text) => {
+    expect(normalizeAddress(text)).toBeUndefined()
+  })
 })
 
 test.each([
@@ -35,7 +42,9 @@ test.each([
   ['::ffff:203.0.113.77', '203.0.113.x'],
   [undefined, 'unknown'],
   ['<b>', 'unknown'],
-])('the address %s is shown as %s', (address, shown) => expect(maskedAddress(address)).toBe(shown))
+])('the address %s is shown as %s', (address, shown) =>
+  expect(maskedAddress(address)).toBe(shown),
+)
 
 test.each([
   ['Swap.Example.', 'swap.example'],

@@ -5,10 +5,13 @@ import { memoize } from '../../src/http/headers.ts'
 it('gives every text its own result, whatever was looked up before', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.oneof(fc.string(), fc.constantFrom('0.1', '0.10', '1', '')), { maxLength: 300 }),
+      fc.array(fc.oneof(fc.string(), fc.constantFrom('0.1', '0.10', '1', '')), {
+        maxLength: 300,
+      }),
       (texts) => {
         const answer = memoize((text) => `[${text}]`)
-        for (const text of [...texts, ...texts, ...texts]) expect(answer(text)).toBe(`[${text}]`)
+        for (const text of [...texts, ...texts, ...texts])
+          expect(answer(text)).toBe(`[${text}]`)
       },
     ),
   )
@@ -20,7 +23,8 @@ it('computes a repeated text at most twice', () => {
     times += 1
     return text.length
   })
-  for (let time = 0; time < 10; time += 1) expect(answer('/v3/pairs/ETH_USDC/quotes?amount=0.1')).toBe(36)
+  for (let time = 0; time < 10; time += 1)
+    expect(answer('/v3/pairs/ETH_USDC/quotes?amount=0.1')).toBe(36)
   expect(times).toBe(2)
 })
 

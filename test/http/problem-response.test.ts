@@ -6,7 +6,11 @@ import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 const nowhere = 'http://127.0.0.1:9'
 
-async function detailOf(response: Response, status: number, slug: string): Promise<string> {
+async function detailOf(
+  response: Response,
+  status: number,
+  slug: string,
+): Promise<string> {
   expect(response.status).toBe(status)
   expect(response.headers.get('content-type')).toBe('application/problem+json')
   const { type, detail } = (await response.json()) as { type: string; detail: string }
@@ -23,7 +27,9 @@ test('a 404 says which paths exist, and names PAYMENTS_PATHS', async () => {
 
 // Its spellings: test/routes/area.test.ts.
 test('a 404 for another version says so, and reaches no upstream', async () => {
-  const upstream = await rawUpstream((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+  const upstream = await rawUpstream((socket) =>
+    socket.end('HTTP/1.1 204 No Content\r\n\r\n'),
+  )
   const { url } = await gatewayTo(upstream.url, { PAYMENTS_PATHS: '/' })
   const detail = await detailOf(await fetch(`${url}/v4/pairs`), 404, 'not-found')
   expect(detail).toMatch(/serves only version \/v3.*whatever PAYMENTS_PATHS lists/)
@@ -41,7 +47,10 @@ test.each([
 
 test('a problem names no secret of the request, and no address of the upstream', async () => {
   const { url } = await gatewayTo(nowhere)
-  const response = await fetch(`${url}/checkouts?key=sk_live_1`, { method: 'POST', body: '{}' })
+  const response = await fetch(`${url}/checkouts?key=sk_live_1`, {
+    method: 'POST',
+    body: '{}',
+  })
   expect(response.headers.get('proxy-status')).toBe('quotegate; error=connection_refused')
   const body = await response.text()
   expect(JSON.parse(body)).toMatchObject({ upstream: 'payments', retryable: true })

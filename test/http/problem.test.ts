@@ -28,9 +28,12 @@ const faults: Record<UpstreamFault, string> = {
 const everyFault = Object.entries(faults) as [UpstreamFault, string][]
 
 function failure(fault: UpstreamFault, maybeSeen: boolean): UpstreamFailure {
-  const cause = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:4711 sk_live_secret'), {
-    code: 'ECONNREFUSED',
-  })
+  const cause = Object.assign(
+    new Error('connect ECONNREFUSED 10.1.2.3:4711 sk_live_secret'),
+    {
+      code: 'ECONNREFUSED',
+    },
+  )
   return new UpstreamFailure('payments', { fault, maybeSeen, cause })
 }
 
@@ -42,7 +45,9 @@ interface OpenApi {
 }
 
 function membersOf(slug: ProblemSlug): string[] {
-  const ref = slug.replace(/(?:^|-)([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+  const ref = slug.replace(/(?:^|-)([a-z])/g, (_all, letter: string) =>
+    letter.toUpperCase(),
+  )
   return Object.keys(schemas[`${ref}Problem`]?.properties ?? {})
 }
 
@@ -57,33 +62,54 @@ describe('docs/problems.md', () => {
   })
 
   const seen = new Set(Object.values(faults))
-  test.each(Object.entries(problemTypes))('describes %s as the code does', (slug, type) => {
-    const again = 'retryable' in type ? 'always' : seen.has(slug) ? 'if it was not seen' : 'never'
-    const closes = 'closes' in type ? ' · closes the connection' : ''
-    const [facts] = (documented.get(slug) ?? '').split('\n')
-    expect(facts).toBe(`Status ${type.status} · retryable: ${again}${closes}`)
-  })
+  test.each(Object.entries(problemTypes))(
+    'describes %s as the code does',
+    (slug, type) => {
+      const again =
+        'retryable' in type ? 'always' : seen.has(slug) ? 'if it was not seen' : 'never'
+      const closes = 'closes' in type ? ' · closes the connection' : ''
+      const [facts] = (documented.get(slug) ?? '').split('\n')
+      expect(facts).toBe(`Status ${type.status} · retryable: ${again}${closes}`)
+    },
+  )
 
   // The OpenAPI document has the members; its own tests compare them with the answers of a gateway.
-  const ofEvery = ['type', 'title', 'status', 'detail', 'instance', 'requestId', 'retryable']
+  const ofEvery = [
+    'type',
+    'title',
+    'status',
+    'detail',
+    'instance',
+    'requestId',
+    'retryable',
+  ]
   const members = new Map(problemSlugs.map((slug) => [slug, membersOf(slug)]))
 
   test.each(problemSlugs)('names the extra members of %s', (slug) => {
-    const further = members.get(slug)?.filter((name) => ![...ofEvery, 'upstream'].includes(name))
-    expect(further?.filter((name) => !documented.get(slug)?.includes(`\`${name}\``))).toEqual([])
+    const further = members
+      .get(slug)
+      ?.filter((name) => ![...ofEvery, 'upstream'].includes(name))
+    expect(
+      further?.filter((name) => !documented.get(slug)?.includes(`\`${name}\``)),
+    ).toEqual([])
   })
 
   test('lists every member that problems have, and no other', () => {
     const [, table = ''] = page.split('\n|---|---|\n')
     const [rows = ''] = table.split('\n\n')
-    const listed = rows.split('\n').flatMap((row) => row.split(' | ')[0]?.match(/(?<=`)\w+(?=`)/g) ?? [])
+    const listed = rows
+      .split('\n')
+      .flatMap((row) => row.split(' | ')[0]?.match(/(?<=`)\w+(?=`)/g) ?? [])
     expect(listed.sort()).toEqual([...new Set([...members.values()].flat())].sort())
   })
 })
 
 describe('the body of a problem', () => {
   test('has the members of RFC 9457, the request id, and whether it is retryable', () => {
-    const problem = new Problem('bad-amount', { detail: 'Send it once.', members: { parameter: 'amount' } })
+    const problem = new Problem('bad-amount', {
+      detail: 'Send it once.',
+      members: { parameter: 'amount' },
+    })
     expect(JSON.parse(problemBody(problem, 'id/1'))).toEqual({
       type: 'urn:quotegate:problem:bad-amount',
       title: problemTypes['bad-amount'].title,
@@ -116,14 +142,17 @@ describe('a failure of an upstream', () => {
     expect(problem.members).toEqual({ upstream: 'payments' })
   })
 
-  test.each(['POST', 'DELETE', 'PROPFIND'])('of a %s is not retryable once perhaps seen', (method) => {
-    for (const [fault] of everyFault) {
-      const problem = problemOf(failure(fault, true), method)
-      expect(problem.retryable).toBe(false)
-      expect(problem.detail).toContain('may have been carried out')
-      expect(problemOf(failure(fault, false), method).retryable).toBe(true)
-    }
-  })
+  test.each(['POST', 'DELETE', 'PROPFIND'])(
+    'of a %s is not retryable once perhaps seen',
+    (method) => {
+      for (const [fault] of everyFault) {
+        const problem = problemOf(failure(fault, true), method)
+        expect(problem.retryable).toBe(false)
+        expect(problem.detail).toContain('may have been carried out')
+        expect(problemOf(failure(fault, false), method).retryable).toBe(true)
+      }
+    },
+  )
 
   test.each(['GET', 'HEAD', 'OPTIONS'])('of a %s is retryable, seen or not', (method) => {
     for (const [fault] of everyFault)
@@ -132,7 +161,9 @@ describe('a failure of an upstream', () => {
   })
 
   test('has Retry-After if every connection is busy', () =>
-    expect(problemOf(failure('connection_limit_reached', false), 'GET').headers['Retry-After']).toBe('1'))
+    expect(
+      problemOf(failure('connection_limit_reached', false), 'GET').headers['Retry-After'],
+    ).toBe('1'))
 })
 
 test('a problem that was thrown is answered as it is, an unexpected error as a 500 that is not to be sent again', () => {

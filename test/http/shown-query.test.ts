@@ -17,12 +17,28 @@ test.each([
   ['a%20secret%20without%20a%20name', '…'],
   [`${'k'.repeat(33)}=`, '…=…'],
   ['', ''],
-])('of the query %s, people see %s', (query, shown) => expect(shownQuery(query)).toBe(shown))
+])('of the query %s, people see %s', (query, shown) =>
+  expect(shownQuery(query)).toBe(shown),
+)
 
 test('no value of a parameter that is not known as harmless is shown', () => {
   const secret = 'Se-cr3t'
   const noise = fc.array(
-    fc.constantFrom('a', '&', '=', ';', '%26', '%3D', '%3B', '?', '/', 'amount', 'from', '%', ' '),
+    fc.constantFrom(
+      'a',
+      '&',
+      '=',
+      ';',
+      '%26',
+      '%3D',
+      '%3B',
+      '?',
+      '/',
+      'amount',
+      'from',
+      '%',
+      ' ',
+    ),
     { maxLength: 12 },
   )
   fc.assert(

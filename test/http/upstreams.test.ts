@@ -4,7 +4,11 @@ import { factsOf, isSettingName } from '../../src/config/settings.ts'
 import { createAreaReader } from '../../src/http/area.ts'
 import { problemTypes } from '../../src/http/problem.ts'
 import { areas } from '../../src/http/target.ts'
-import { type UpstreamFacts, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
+import {
+  type UpstreamFacts,
+  upstreamNames,
+  upstreamTable,
+} from '../../src/http/upstreams.ts'
 import { openApi } from '../openapi/support.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 
@@ -16,7 +20,10 @@ describe.each(upstreamNames)('the upstream %s', (name) => {
   test('has a setting for its base URL, which is masked and explained', () => {
     expect(isSettingName(baseUrl.setting)).toBe(true)
     if (isSettingName(baseUrl.setting))
-      expect(factsOf(baseUrl.setting)).toMatchObject({ secret: 'in-url', meaning: expect.any(String) })
+      expect(factsOf(baseUrl.setting)).toMatchObject({
+        secret: 'in-url',
+        meaning: expect.any(String),
+      })
     const url = 'https://further.example'
     const given = { SWAP_BASE_URL: 'https://swap.example', [baseUrl.setting]: url }
     expect(loadConfig(given).config.upstreams[name].baseUrl).toBe(url)
@@ -38,8 +45,12 @@ describe.each(upstreamNames)('the upstream %s', (name) => {
     expect(page).toContain(
       `quotegate_breaker_state{upstream="${name}",breaker="connections",state="closed"} 1`,
     )
-    expect(page).toContain(`quotegate_upstream_requests_total{upstream="${name}",outcome="answered"} 0`)
-    expect(page).toContain(`quotegate_http_request_duration_seconds_count{route="${name}"} 0`)
+    expect(page).toContain(
+      `quotegate_upstream_requests_total{upstream="${name}",outcome="answered"} 0`,
+    )
+    expect(page).toContain(
+      `quotegate_http_request_duration_seconds_count{route="${name}"} 0`,
+    )
   })
 
   test('is in the OpenAPI document, with the problem that is answered while it has no base URL', () => {

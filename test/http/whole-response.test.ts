@@ -3,7 +3,10 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Events } from '../../src/events.ts'
 import { dateLine, headLines, TrafficResponse } from '../../src/http/answer.ts'
-import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
+import {
+  createTrafficServer,
+  type TrafficServer,
+} from '../../src/server/traffic-server.ts'
 import { attack } from '../support/clients/attack.ts'
 import { giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
@@ -105,11 +108,16 @@ it('writes a head as Node does, with the same lines about the connection', async
   for (const urlOf of [({ url }: RunningGateway) => url, servedByNode]) {
     const connection = new RawConnection(await urlOf(await gatewayTo(upstream.url)))
     for (const how of ['stored', 'hit']) {
-      connection.write(get(`${quotePath}?amount=0.1`, 'App-Name: a\r\nX-Request-Id: mine\r\n'))
+      connection.write(
+        get(`${quotePath}?amount=0.1`, 'App-Name: a\r\nX-Request-Id: mine\r\n'),
+      )
       const { rawHeaders, status, reason } = await connection.answer()
       const head = [status, reason, ...rawHeaders].join('\n')
       expect(head).toContain(how)
-      if (how === 'hit') hits.push(head.replaceAll(/(ttl|max-age)=\d+/g, '$1=n').replace(/Date\n.*/, 'Date'))
+      if (how === 'hit')
+        hits.push(
+          head.replaceAll(/(ttl|max-age)=\d+/g, '$1=n').replace(/Date\n.*/, 'Date'),
+        )
     }
   }
   expect(hits[0]).toBe(hits[1])
@@ -121,7 +129,9 @@ async function servedByNode(gateway: RunningGateway): Promise<string> {
 }
 
 it('keeps names, values and their order in the lines of a head, and writes none that could be read otherwise', () => {
-  expect(headLines(['A', 'b', 'a', 'caf\xe9', 'C', ''])).toBe('A: b\r\na: caf\xe9\r\nC: \r\n')
+  expect(headLines(['A', 'b', 'a', 'caf\xe9', 'C', ''])).toBe(
+    'A: b\r\na: caf\xe9\r\nC: \r\n',
+  )
   for (const [name = '', value = ''] of [
     ['N', 'a\r\nB: b'],
     ['N', 'a\u0001'],

@@ -31,8 +31,12 @@ async function filled(): Promise<string> {
 
 /** What is sound in a folder, line by line. */
 function soundIn(folder: string) {
-  const files = segmentsOf(folder).map((name) => ({ name, lines: textOf(folder, name).split('\n') }))
-  const hasHead = ({ lines: [head = ''] }: (typeof files)[number]) => unsealLine(head) !== undefined
+  const files = segmentsOf(folder).map((name) => ({
+    name,
+    lines: textOf(folder, name).split('\n'),
+  }))
+  const hasHead = ({ lines: [head = ''] }: (typeof files)[number]) =>
+    unsealLine(head) !== undefined
   const unreadable = files.filter((file) => !hasHead(file)).map(({ name }) => name)
   const read = files.filter(hasHead)
   const found: string[] = []
@@ -42,8 +46,12 @@ function soundIn(folder: string) {
     const isTorn = lines.pop() !== ''
     // A torn end of the newest one is what kill -9 leaves.
     if (isTorn && index < read.length - 1) skipped += 1
-    const decoded = lines.slice(1).map((line) => decodeLine(line, { nowMs: 0, steadyMs: 0 }, () => 0))
-    found.push(...decoded.map((read) => read?.record?.quote.id).filter((id) => id !== undefined))
+    const decoded = lines
+      .slice(1)
+      .map((line) => decodeLine(line, { nowMs: 0, steadyMs: 0 }, () => 0))
+    found.push(
+      ...decoded.map((read) => read?.record?.quote.id).filter((id) => id !== undefined),
+    )
     skipped += decoded.filter((read) => read === undefined).length
     const last = decoded.at(-1)
     isLastWhole = !isTorn && last !== undefined && last.record === undefined
@@ -62,14 +70,23 @@ const damages: Readonly<Record<string, Damage>> = {
   'cut off': (bytes, from) => bytes.subarray(0, from),
   'zeros, as a loss of power leaves them': (bytes, from, to) => bytes.fill(0, from, to),
   garbage: (bytes, from, to) =>
-    Buffer.from(bytes.map((byte, at) => (at < from || at > to ? byte : (at * 7_919) % 251))),
+    Buffer.from(
+      bytes.map((byte, at) => (at < from || at > to ? byte : (at * 7_919) % 251)),
+    ),
   'lines of others': (bytes, from) => {
     const others = `\n{"id":"quote-1"}\n[1,"n"]\n${'x'.repeat(300_000)}\nnull\n`
-    return Buffer.concat([bytes.subarray(0, from), Buffer.from(others), bytes.subarray(from)])
+    return Buffer.concat([
+      bytes.subarray(0, from),
+      Buffer.from(others),
+      bytes.subarray(from),
+    ])
   },
   deleted: () => undefined,
 }
-const place = fc.oneof(fc.constantFrom(0, 0.001, 1), fc.double({ min: 0, max: 1, noNaN: true }))
+const place = fc.oneof(
+  fc.constantFrom(0, 0.001, 1),
+  fc.double({ min: 0, max: 1, noNaN: true }),
+)
 
 test('of a damaged segment all that is sound is read; the rest is counted, logged and doubted, or set aside as it is', async () => {
   const sound = await filled()
@@ -93,8 +110,14 @@ test('of a damaged segment all that is sound is read; the rest is counted, logge
     expect(journal.facts).toMatchObject({ skipped, setAside: unreadable.length })
     const [setAside] = lines(levels.warn)
     expect(lines()).toMatchObject([
-      ...unreadable.map(() => ({ level: levels.warn, files: 1, why: ['damaged at the first line'] })),
-      ...(skipped > 0 ? [{ level: levels.error, lines: skipped, restored: expected.ids.length }] : []),
+      ...unreadable.map(() => ({
+        level: levels.warn,
+        files: 1,
+        why: ['damaged at the first line'],
+      })),
+      ...(skipped > 0
+        ? [{ level: levels.error, lines: skipped, restored: expected.ids.length }]
+        : []),
     ])
     for (const file of unreadable)
       expect(readFileSync(join(folder, String(setAside?.setAsideAs), file))).toEqual(left)
@@ -107,7 +130,9 @@ test('of a damaged segment all that is sound is read; the rest is counted, logge
     expect(third.journal.facts.skipped).toBe(skipped)
     await third.journal.close()
   }
-  await fc.assert(fc.asyncProperty(damage, segment, place, place, damaged), { numRuns: 60 })
+  await fc.assert(fc.asyncProperty(damage, segment, place, place, damaged), {
+    numRuns: 60,
+  })
 })
 
 describe('is set aside with a line', () => {
@@ -134,7 +159,9 @@ describe('is set aside with a line', () => {
     const [line] = lines(levels.warn)
     expect(line).toMatchObject({ files: 1, why: [reason] })
     expect(line?.setAsideAs).toMatch(/^set-aside-2025-11-20T/)
-    expect(readdirSync(join(folder, String(line?.setAsideAs)))).toEqual(['journal-1.ndjson'])
+    expect(readdirSync(join(folder, String(line?.setAsideAs)))).toEqual([
+      'journal-1.ndjson',
+    ])
     journal.append(noted(2))
     await journal.close()
     const third = await opened(folder, now)
@@ -148,10 +175,17 @@ describe('is set aside with a line', () => {
     rmSync(join(folder, 'journal-1.ndjson'))
     mkdirSync(join(folder, 'journal-1.ndjson'))
     writeFileSync(join(folder, 'journal-2.ndjson'), textOf(other, 'journal-2.ndjson'))
-    writeFileSync(join(folder, 'journal-5.ndjson'), `${sealLine(['h', 4, 'https://swap.example', 's'])}\n`)
+    writeFileSync(
+      join(folder, 'journal-5.ndjson'),
+      `${sealLine(['h', 4, 'https://swap.example', 's'])}\n`,
+    )
     const { memory, lines } = await opened(folder)
     expect(idsOf(memory.restored)).toEqual(ids(2 * perSegment, segments * perSegment))
-    const reasons = ['damaged at the first line', why, 'of layout 4, and this version reads 3']
+    const reasons = [
+      'damaged at the first line',
+      why,
+      'of layout 4, and this version reads 3',
+    ]
     expect(lines()).toMatchObject([{ files: 3, why: reasons }])
   })
 
@@ -164,7 +198,11 @@ describe('is set aside with a line', () => {
     const { memory, lines, journal } = await opened(folder)
     expect(memory.restored).toEqual([])
     const [line] = lines()
-    expect(line).toMatchObject({ level: levels.warn, files: 5, why: ['of an older version'] })
+    expect(line).toMatchObject({
+      level: levels.warn,
+      files: 5,
+      why: ['of an older version'],
+    })
     const setAside = readdirSync(join(folder, String(line?.setAsideAs))).sort()
     expect(setAside).toEqual(['about', 'lock.old', 'opening', 'store', 'synced'])
     expect(readdirSync(folder).sort()).toEqual(['keep.txt', 'lock', line?.setAsideAs])

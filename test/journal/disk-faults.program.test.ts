@@ -75,14 +75,19 @@ class FaultyDisk {
   async #step(step: Step): Promise<void> {
     this.calls.push(step)
     await this.#hanging.get(step)
-    if (this.failing.has(step)) throw Object.assign(new Error(`EIO: i/o error, ${step}`), { code: 'EIO' })
+    if (this.failing.has(step))
+      throw Object.assign(new Error(`EIO: i/o error, ${step}`), { code: 'EIO' })
   }
 }
 
 async function openedOn(disk: FaultyDisk, options: Partial<DiskOptions> = {}) {
   const folder = newFolder()
   const clock = clockAt(noon, 1_000, hurriedTimers)
-  return { ...(await opened(folder, { openFile: disk.openFile, clock, ...options })), folder, clock }
+  return {
+    ...(await opened(folder, { openFile: disk.openFile, clock, ...options })),
+    folder,
+    clock,
+  }
 }
 
 /** A disk that has taken one record. */
@@ -123,7 +128,11 @@ describe.each<[string, Step, number]>([
     disk.failing.clear()
     await untilWritten({ journal })
     expect(journal.facts.awaySinceMs).toBeUndefined()
-    const back = { level: levels.info, msg: 'STATE_DIRECTORY is written to again', forMs: 5_000 }
+    const back = {
+      level: levels.info,
+      msg: 'STATE_DIRECTORY is written to again',
+      forMs: 5_000,
+    }
     expect(lines()[1]).toMatchObject(back)
     await journal.close()
     expect(lines()).toHaveLength(2)
@@ -196,7 +205,9 @@ describe('a disk that hangs', () => {
       failures: { open: 0, write: 0, sync: 0 },
       awaySinceMs: noon,
     })
-    expect(lines()).toMatchObject([{ level: levels.error, operation: 'write', longerThanMs: 5_000 }])
+    expect(lines()).toMatchObject([
+      { level: levels.error, operation: 'write', longerThanMs: 5_000 },
+    ])
     release()
     await untilWritten({ journal })
     expect(journal.facts.awaySinceMs).toBeUndefined()
@@ -232,7 +243,8 @@ describe('a disk that hangs', () => {
     await until(() => writes() === 2, 'the write')
     appendSome({ journal }, 2, 3)
     const closing = journal.close()
-    const isSaid = ({ msg }: { msg: string }) => msg === 'stopping: waiting for the disk of STATE_DIRECTORY'
+    const isSaid = ({ msg }: { msg: string }) =>
+      msg === 'stopping: waiting for the disk of STATE_DIRECTORY'
     await until(() => lines(levels.warn).some(isSaid), 'the line')
     release()
     await closing

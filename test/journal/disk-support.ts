@@ -4,7 +4,11 @@ import { onTestFinished } from 'vitest'
 import { systemTimers, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
-import type { JournalReader, JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
+import type {
+  JournalReader,
+  JournalRecord,
+  NotedQuote,
+} from '../../src/journal/journal.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
@@ -44,15 +48,19 @@ export const hurriedTimers: Timers = {
 export function noted(number: number, more: Partial<NotedQuote> = {}): JournalRecord {
   const { expiresAtMs = noon + 30_000 + number } = more
   const quote: NotedQuote = {
-    ...{
-      id: `quote-${number}`,
-      pairId: 'ETH_USDC',
-      application: 'wallet',
-      partition: 'a-partition',
-      cacheKey: '',
-    },
-    ...{ fromValue: '0.1', requestedAmount: '0.1', toValue: `${300 + number}.5`, notedAtMs: noon + number },
-    ...{ expiresAtMs, refusedFromMs: expiresAtMs, wallAheadMs: noon - 1_000, ...more },
+    id: `quote-${number}`,
+    pairId: 'ETH_USDC',
+    application: 'wallet',
+    partition: 'a-partition',
+    cacheKey: '',
+    fromValue: '0.1',
+    requestedAmount: '0.1',
+    toValue: `${300 + number}.5`,
+    notedAtMs: noon + number,
+    expiresAtMs,
+    refusedFromMs: expiresAtMs,
+    wallAheadMs: noon - 1_000,
+    ...more,
   }
   return { kind: 'noted', quote }
 }
@@ -64,7 +72,8 @@ export const used = (id: string, expiresAtMs = noon + 30_000): JournalRecord => 
 /** The ids that `noted` gives. */
 export const ids = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => `quote-${from + at}`)
-export const idsOf = (records: readonly JournalRecord[]) => records.map((record) => record.quote.id)
+export const idsOf = (records: readonly JournalRecord[]) =>
+  records.map((record) => record.quote.id)
 
 /** The memory that a journal is read into. */
 class Memory implements JournalReader {
@@ -95,12 +104,22 @@ export interface Opened {
   lines(atLeast?: LogLine['level']): LogLine[]
 }
 
-export async function opened(directory: string, options: Partial<DiskOptions> = {}): Promise<Opened> {
+export async function opened(
+  directory: string,
+  options: Partial<DiskOptions> = {},
+): Promise<Opened> {
   const { logger: log, lines } = await keptLog()
   const journal = await DiskJournal.open({
-    ...{ directory, swapBaseUrl: 'https://swap.example', salt: undefined },
-    ...{ maxRecords: 200_000, retentionMs: 86_400_000, clock: clockAt(noon), log },
-    events: new Events([createEventLog({ log, summedLog: new SummedLog(log), loggedAddress: () => '' })]),
+    directory,
+    swapBaseUrl: 'https://swap.example',
+    salt: undefined,
+    maxRecords: 200_000,
+    retentionMs: 86_400_000,
+    clock: clockAt(noon),
+    log,
+    events: new Events([
+      createEventLog({ log, summedLog: new SummedLog(log), loggedAddress: () => '' }),
+    ]),
     ...options,
   })
   onTestFinished(() => journal.close())
@@ -109,7 +128,11 @@ export async function opened(directory: string, options: Partial<DiskOptions> = 
   return { journal, memory, lines }
 }
 
-export function appendSome({ journal }: Pick<Opened, 'journal'>, from: number, to: number): void {
+export function appendSome(
+  { journal }: Pick<Opened, 'journal'>,
+  from: number,
+  to: number,
+): void {
   for (let number = from; number < to; number += 1) journal.append(noted(number))
 }
 
@@ -154,11 +177,17 @@ export function segmentsOf(directory: string): string[] {
 
 export const numberOf = (name: string) => Number(/\d+/.exec(name))
 
-export const textOf = (directory: string, name: string) => readFileSync(join(directory, name), 'utf8')
+export const textOf = (directory: string, name: string) =>
+  readFileSync(join(directory, name), 'utf8')
 
 /** The built program over the folder. */
 export function startOn(directory: string, settings: Record<string, string>) {
-  const own = { STATE_DIRECTORY: directory, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' }
+  const own = {
+    STATE_DIRECTORY: directory,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_FORMAT: 'json',
+  }
   const { child, exit, says } = startProgram([], { ...own, ...settings })
   return {
     child,

@@ -41,7 +41,13 @@ test('after a clean end records are restored in order, nothing is doubted, and t
   const { memory, journal, lines } = await opened(killed)
   expect(memory.restored).toEqual(records)
   expect(memory.doubts).toBe(0)
-  expect(journal.facts).toMatchObject({ restored: 6, skipped: 0, waiting: 0, appended: 0, setAside: 0 })
+  expect(journal.facts).toMatchObject({
+    restored: 6,
+    skipped: 0,
+    waiting: 0,
+    appended: 0,
+    setAside: 0,
+  })
   expect(lines()).toEqual([])
   await journal.close()
   expect(readdirSync(killed)).toEqual(['journal-1.ndjson'])
@@ -52,7 +58,12 @@ test('a first start finds nothing, doubts nothing, and writes nothing but its lo
   const folder = newFolder()
   const { journal, memory, lines } = await opened(folder)
   expect(readdirSync(folder)).toEqual(['lock'])
-  expect(journal.facts).toMatchObject({ restored: 0, bytes: 0, awaySinceMs: undefined, syncedAtMs: noon })
+  expect(journal.facts).toMatchObject({
+    restored: 0,
+    bytes: 0,
+    awaySinceMs: undefined,
+    syncedAtMs: noon,
+  })
   await journal.close()
   expect(readdirSync(folder)).toEqual([])
   expect(memory.doubts).toBe(0)
@@ -81,7 +92,11 @@ test('after kill -9 all that was written is restored, and doubted: also after a 
 
 test.each([
   ['no head yet', 'journal-2.part', () => ''],
-  ['a head and no record', 'journal-2.ndjson', (before: string) => `${before.split('\n')[0]}\n`],
+  [
+    'a head and no record',
+    'journal-2.ndjson',
+    (before: string) => `${before.split('\n')[0]}\n`,
+  ],
 ])(
   'a segment with %s, as kill -9 leaves it, leaves a doubt of what a clean process wrote, and no line',
   async (_what, name, text) => {
@@ -98,7 +113,9 @@ test('a wall clock behind that of the newest line leaves a doubt, and no quote i
   const folder = await folderWith(noted(1, { expiresAtMs: noon + 30_000 }))
   const { memory } = await opened(folder, { clock: clockAt(noon - 3_600_000) })
   expect(memory.doubts).toBe(1)
-  expect(memory.restored[0]?.quote).toMatchObject({ refusedFromMs: noon - 3_600_000 + 30_000 })
+  expect(memory.restored[0]?.quote).toMatchObject({
+    refusedFromMs: noon - 3_600_000 + 30_000,
+  })
 })
 
 // By an answer whose Date contradicts our clock it is another end than the expiry.
@@ -106,10 +123,15 @@ test.each([0, 1_234, -3_600_000])(
   'a quote is over as late after a restart as before it: %d ms after its expiry',
   async (lateMs) => {
     const expiresAtMs = noon + 30_000
-    const folder = await folderWith(noted(0, { expiresAtMs, refusedFromMs: expiresAtMs + lateMs }))
+    const folder = await folderWith(
+      noted(0, { expiresAtMs, refusedFromMs: expiresAtMs + lateMs }),
+    )
     // The steady clock ends with the process, or with the machine.
     const { memory } = await opened(folder, { clock: clockAt(noon + 10_000, 7) })
-    expect(memory.restored[0]?.quote).toMatchObject({ expiresAtMs, refusedFromMs: expiresAtMs + lateMs })
+    expect(memory.restored[0]?.quote).toMatchObject({
+      expiresAtMs,
+      refusedFromMs: expiresAtMs + lateMs,
+    })
   },
 )
 
@@ -128,7 +150,11 @@ test('a quote that is too long for a line is left out, and all others are read',
   const long = '€'.repeat(16_000)
   const folder = newFolder()
   const first = await opened(folder)
-  await appendAll(first, [noted(1), noted(2, { id: 'x'.repeat(20_000) }), noted(3, { id: long })])
+  await appendAll(first, [
+    noted(1),
+    noted(2, { id: 'x'.repeat(20_000) }),
+    noted(3, { id: long }),
+  ])
   expect(first.journal.facts.skipped).toBe(1)
   await first.journal.close()
   const { memory, lines } = await opened(folder)
@@ -142,7 +168,8 @@ test('only this user can read the files, and the folder if it was made here', as
   await appendAll(await opened(folder), [noted(1)])
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
   expect(mode(folder)).toBe('700')
-  for (const name of ['journal-1.ndjson', 'lock']) expect(mode(join(folder, name))).toBe('600')
+  for (const name of ['journal-1.ndjson', 'lock'])
+    expect(mode(join(folder, name))).toBe('600')
 })
 
 test('the salt is made with the folder, and stays', async () => {
@@ -187,7 +214,10 @@ describe('segments', () => {
     const retentionMs = 7_200_000
     const first = await opened(folder, { clock, retentionMs })
     for (let quarter = 0; quarter < 40; quarter += 1) {
-      const ends = { expiresAtMs: clock.wall + 30_000, wallAheadMs: clock.wall - clock.steady }
+      const ends = {
+        expiresAtMs: clock.wall + 30_000,
+        wallAheadMs: clock.wall - clock.steady,
+      }
       await appendAll(first, [noted(quarter, ends)])
       clock.advance(900_000)
     }
@@ -201,7 +231,9 @@ describe('segments', () => {
 
   test('all go once nothing is remembered any more', async () => {
     const folder = await folderWith(noted(1), used('quote-1'))
-    const { journal, memory } = await opened(folder, { clock: clockAt(noon + 86_400_000 + 31_000) })
+    const { journal, memory } = await opened(folder, {
+      clock: clockAt(noon + 86_400_000 + 31_000),
+    })
     expect(memory).toMatchObject({ restored: [], doubts: 0 })
     await journal.close()
     expect(segmentsOf(folder)).toEqual([])
@@ -252,5 +284,9 @@ test('what is forgotten as soon as it is written, with its segment, counts as sy
   journal.append({ kind: 'used', quote: { id: 'q', expiresAtMs: 0 } })
   await untilWritten({ journal })
   clock.advance(7)
-  await until(() => journal.facts.syncedAtMs === noon + 7, 'nothing to be left to sync', 5_000)
+  await until(
+    () => journal.facts.syncedAtMs === noon + 7,
+    'nothing to be left to sync',
+    5_000,
+  )
 })

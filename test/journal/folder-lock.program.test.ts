@@ -24,7 +24,8 @@ test('of many that start together on the lock of a killed one, one opens the fol
     await leaveLock(folder)
     const all = await Promise.allSettled(Array.from({ length: 12 }, () => opened(folder)))
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    for (const each of all) if (each.status === 'rejected') expect(each.reason.message).toBe(inUse(folder))
+    for (const each of all)
+      if (each.status === 'rejected') expect(each.reason.message).toBe(inUse(folder))
     expect(readdirSync(folder)).toEqual(['lock'])
   }
 })
@@ -49,7 +50,9 @@ test.skipIf(process.platform === 'win32')(
   'a process that is stopped still has the folder, until it ends',
   async () => {
     const folder = newFolder()
-    const { child, ready, end } = startOn(folder, { SWAP_BASE_URL: 'https://swap.example' })
+    const { child, ready, end } = startOn(folder, {
+      SWAP_BASE_URL: 'https://swap.example',
+    })
     await ready()
     child.kill('SIGSTOP')
     await expect(opened(folder)).rejects.toThrow(inUse(folder))
@@ -63,7 +66,9 @@ test('a path below a file refuses the start', async () => {
   writeFileSync(file, '')
   const refused = opened(join(file, 'below'))
   await expect(refused).rejects.toThrow(StateError)
-  await expect(refused).rejects.toThrow(`STATE_DIRECTORY=${join(file, 'below')} cannot be used: ENOTDIR`)
+  await expect(refused).rejects.toThrow(
+    `STATE_DIRECTORY=${join(file, 'below')} cannot be used: ENOTDIR`,
+  )
 })
 
 test('where a file is called lock, the folder is opened', async () => {
@@ -104,7 +109,9 @@ test.skipIf(process.platform === 'win32')(
   async () => {
     const long = join(newFolder(), 'x'.repeat(90))
     await expect(opened(long)).rejects.toThrow(StateError)
-    await expect(opened(long)).rejects.toThrow('is too long: at most 86 bytes, because its lock is a socket')
+    await expect(opened(long)).rejects.toThrow(
+      'is too long: at most 86 bytes, because its lock is a socket',
+    )
     expect(tryFolder(long)).toMatch(/at most \d+ bytes/)
     const folder = newFolder()
     const asLongAsAllowed = join(folder, 'x'.repeat(86 - folder.length - 1))

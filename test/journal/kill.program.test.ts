@@ -63,7 +63,10 @@ async function provider() {
       id: isStable ? `stable-${stable.given}` : `quote-${amount}`,
       pairId,
       fromAmount: { assetId: from, value: amount },
-      toAmount: { assetId: to, value: isStable ? stablePriceOf(amount) : priceOf(amount) },
+      toAmount: {
+        assetId: to,
+        value: isStable ? stablePriceOf(amount) : priceOf(amount),
+      },
       expiry,
     }
     giveQuote(response, JSON.stringify(quote), ['Date', new Date().toUTCString()])
@@ -75,7 +78,11 @@ const askFor = (
   url: string,
   amount: string,
   { pairId = 'ETH_USDC', agent }: { pairId?: string; agent?: Agent } = {},
-) => ask(url, { path: `/v3/pairs/${pairId}/quotes?amount=${amount}`, ...(agent && { agent }) })
+) =>
+  ask(url, {
+    path: `/v3/pairs/${pairId}/quotes?amount=${amount}`,
+    ...(agent && { agent }),
+  })
 const askStable = (url: string) =>
   Promise.all(stableAmounts.map((amount) => askFor(url, amount, { pairId: stablePair })))
 
@@ -85,7 +92,11 @@ const order = (url: string, amount: string, pairId = 'ETH_USDC') => {
 }
 
 /** How orders for these are answered. */
-async function statusesOf(url: string, amounts: readonly string[], pairId?: string): Promise<string[]> {
+async function statusesOf(
+  url: string,
+  amounts: readonly string[],
+  pairId?: string,
+): Promise<string[]> {
   const statuses: string[] = []
   for (let next = 0; next < amounts.length; next += clientsAtOnce) {
     const some = amounts.slice(next, next + clientsAtOnce)
@@ -94,7 +105,8 @@ async function statusesOf(url: string, amounts: readonly string[], pairId?: stri
   }
   return statuses
 }
-const all = (amounts: readonly string[], status: number) => amounts.map((amount) => `${amount} ${status}`)
+const all = (amounts: readonly string[], status: number) =>
+  amounts.map((amount) => `${amount} ${status}`)
 
 test(
   `everything that was answered more than 100 ms before is there again after kill -9, and no live order is refused, ${kills} times`,
@@ -122,7 +134,9 @@ test(
 
       async function killNow(): Promise<void> {
         stable.kind = 'long'
-        expect((await askStable(url)).map(({ status }) => status)).toEqual(stableAmounts.map(() => 200))
+        expect((await askStable(url)).map(({ status }) => status)).toEqual(
+          stableAmounts.map(() => 200),
+        )
         killedAtMs = performance.now()
         await first.end('SIGKILL')
       }
@@ -133,25 +147,36 @@ test(
           number += 1
           if ((await askFor(url, amount, { agent })).status !== 200) return
           const kind = kindOf(Number(amount))
-          const given = { amount, kind, atMs: performance.now(), orderedAtMs: Number.POSITIVE_INFINITY }
+          const given = {
+            amount,
+            kind,
+            atMs: performance.now(),
+            orderedAtMs: Number.POSITIVE_INFINITY,
+          }
           answered.push(given)
           const isOrdered = kind === 'long' && Number(amount) % 7 === 0
-          if (isOrdered && (await order(url, amount)).status === 201) given.orderedAtMs = performance.now()
+          if (isOrdered && (await order(url, amount)).status === 201)
+            given.orderedAtMs = performance.now()
           if (answered.length >= killAfter) killing ??= killNow()
         }
       }
-      await Promise.all(Array.from({ length: clientsAtOnce }, () => client().catch(() => {})))
+      await Promise.all(
+        Array.from({ length: clientsAtOnce }, () => client().catch(() => {})),
+      )
       await (killing ?? killNow())
       agent.destroy()
 
       // On a machine that has other things to do, the 100 ms take longer for everybody.
       const beforeMs = killedAtMs - 100 - (2 * delays.max) / 1e6
       const known = answered.filter(({ atMs }) => atMs < beforeMs)
-      const amountsOf = (quotes: readonly Answered[]) => quotes.map(({ amount }) => amount)
+      const amountsOf = (quotes: readonly Answered[]) =>
+        quotes.map(({ amount }) => amount)
       const second = startOn(folder, settings)
       const later = await second.ready()
       // Clients hold live quotes that were answered a moment before the kill, and that no process knows any more.
-      expect(await statusesOf(later, stableAmounts, stablePair)).toEqual(all(stableAmounts, 201))
+      expect(await statusesOf(later, stableAmounts, stablePair)).toEqual(
+        all(stableAmounts, 201),
+      )
       await pause(surelyOverMs)
       const short = amountsOf(known.filter(({ kind }) => kind === 'short'))
       expect(await statusesOf(later, short)).toEqual(all(short, 409))
@@ -160,7 +185,9 @@ test(
         kind === 'long' && orderedAtMs === Number.POSITIVE_INFINITY
       const long = amountsOf(answered.filter(isLive))
       expect(await statusesOf(later, long)).toEqual(all(long, 201))
-      for (const { amount } of known.filter(({ orderedAtMs }) => orderedAtMs < beforeMs).slice(0, 20)) {
+      for (const { amount } of known
+        .filter(({ orderedAtMs }) => orderedAtMs < beforeMs)
+        .slice(0, 20)) {
         const before = callsFor(amount)
         for (let times = 0; times < 2; times += 1) await askFor(later, amount)
         expect(`${amount}: ${callsFor(amount) - before} calls`).toBe(`${amount}: 2 calls`)
@@ -178,7 +205,8 @@ test.each(['while it reads the folder', 'before it notes a quote'])(
     const folder = newFolder()
     const first = await opened(folder, { swapBaseUrl, clock: systemClock })
     const expiresAtMs = Date.now()
-    for (let number = 0; number < 100; number += 1) first.journal.append(noted(number, { expiresAtMs }))
+    for (let number = 0; number < 100; number += 1)
+      first.journal.append(noted(number, { expiresAtMs }))
     await first.journal.close()
     const before = textOf(folder, 'journal-1.ndjson')
     for (let times = 0; times < 3; times += 1) {
@@ -188,7 +216,11 @@ test.each(['while it reads the folder', 'before it notes a quote'])(
       rmSync(join(folder, 'lock'), { force: true })
       const { ready, end } = startOn(folder, { SWAP_BASE_URL: swapBaseUrl })
       if (moment === 'before it notes a quote') await ready()
-      else await until(() => existsSync(join(folder, 'lock')), 'the start to open the folder')
+      else
+        await until(
+          () => existsSync(join(folder, 'lock')),
+          'the start to open the folder',
+        )
       await end('SIGKILL')
       rmSync(holdsStart, { force: true })
     }

@@ -26,7 +26,10 @@ import { newFolder, startOn } from './disk-support.ts'
 
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
 const order = (url: string, key: string) =>
-  rawExchange(url, post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }))
+  rawExchange(
+    url,
+    post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }),
+  )
 
 /** Processes that follow each other over one folder, before a provider that leaves one order without an answer. */
 async function stage() {
@@ -36,7 +39,8 @@ async function stage() {
     if (key === 'full') response.writeHead(429).end()
     else if (key !== 'hang') response.writeHead(201).end(`{"for":"${key}"}`)
   })
-  const sent = (key: string) => upstream.requests.filter(({ headers }) => headers['idempotency-key'] === key)
+  const sent = (key: string) =>
+    upstream.requests.filter(({ headers }) => headers['idempotency-key'] === key)
   const start = async (settings = {}) => {
     const { ready, end } = startOn(folder, { SWAP_BASE_URL: upstream.url, ...settings })
     return { url: await ready(), end }
@@ -89,7 +93,11 @@ it('an order that still waits for a connection when the drain ends is free in th
 
 describe('the file of the keys', () => {
   /** What its owner keeps is in `kept`. `onLive`: all of it is about to be written. */
-  async function keyFile(directory: string, onLive: () => void = () => {}, timers = systemClock.timers) {
+  async function keyFile(
+    directory: string,
+    onLive: () => void = () => {},
+    timers = systemClock.timers,
+  ) {
     const kept = new Map<string, string>()
     const log = await keptLog()
     const clock = { ...systemClock, timers }
@@ -114,7 +122,10 @@ describe('the file of the keys', () => {
     await first.file.claim('one', '"claimed"')
     await first.file.settle('one', '"done"', 0)
     await first.file.close()
-    appendFileSync(path, 'no json\n\u0000\u0001\n{"key":"x","at":"y"}\n{"key":"torn","at":1,"is":{"dig')
+    appendFileSync(
+      path,
+      'no json\n\u0000\u0001\n{"key":"x","at":"y"}\n{"key":"torn","at":1,"is":{"dig',
+    )
     const second = await keyFile(folder)
     expect([...second.kept]).toEqual([['one', '"done"']])
     expect(second.log.lines()).toMatchObject([{ level: levels.warn, lines: 4 }])
@@ -141,7 +152,10 @@ describe('the file of the keys', () => {
     await file.claim('early', '"claimed"')
     rmdirSync(inTheWay)
     const path = join(folder, 'keys.ndjson')
-    await until(() => existsSync(path) && readFileSync(path, 'utf8').includes('late'), 'the key')
+    await until(
+      () => existsSync(path) && readFileSync(path, 'utf8').includes('late'),
+      'the key',
+    )
   })
 
   it('is waited for a second at most while the disk hangs, and then no more until it works again', async () => {

@@ -8,7 +8,12 @@ import {
   streamReplica,
   untilCaughtUp,
 } from '../support/stores/stream-stage.ts'
-import { moveSlot, type ValkeyServer, valkey, valkeyCluster } from '../support/stores/valkey.ts'
+import {
+  moveSlot,
+  type ValkeyServer,
+  valkey,
+  valkeyCluster,
+} from '../support/stores/valkey.ts'
 import { lineTo } from '../support/stores/watched-store.ts'
 
 // What the journal makes of such faults, in any order: stream-schedules.test.ts. Here it is a server that has them.
@@ -20,11 +25,19 @@ async function stage(...urls: readonly string[]): Promise<StreamReplica[]> {
 }
 
 /** All of them have it, and so has one that starts now. */
-async function expectToHave(url: string, replicas: readonly StreamReplica[], names: readonly string[]) {
+async function expectToHave(
+  url: string,
+  replicas: readonly StreamReplica[],
+  names: readonly string[],
+) {
   await untilCaughtUp(...replicas)
   const later = await streamReplica(url)
   const all = [...replicas, later]
-  await until(() => all.every((replica) => replica.knows(names)), 'all records everywhere', 20_000)
+  await until(
+    () => all.every((replica) => replica.knows(names)),
+    'all records everywhere',
+    20_000,
+  )
   return later
 }
 
@@ -71,27 +84,39 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     await until(() => !a.store.up, 'the fault to be seen')
     expect(await a.journal.caughtUp()).toBe(false)
     // No client waits for it.
-    expect(a.journal.append({ kind: 'used', quote: { id: 'u', expiresAtMs: 1 } })).toBe(undefined)
+    expect(a.journal.append({ kind: 'used', quote: { id: 'u', expiresAtMs: 1 } })).toBe(
+      undefined,
+    )
     await until(() => a.journal.facts.awaySinceMs !== undefined, 'the journal to be away')
     await server.restartEmpty()
     await pause(3_000)
     const noted = [...early, ...(await stop())]
     const later = await expectToHave(server.url, [a, b], noted)
     expect(later.reader.used.has('early-3')).toBe(true)
-    expect(a.complaints()).toContainEqual(expect.stringContaining('the shared store has lost records'))
+    expect(a.complaints()).toContainEqual(
+      expect.stringContaining('the shared store has lost records'),
+    )
     expect(a.journal.facts).toMatchObject({ waiting: 0, awaySinceMs: undefined })
     // Each of the two had to append the third one's, and did not both.
-    expect(Number(await server.ask('XLEN', streamKey))).toBeLessThan(noted.length + 2 + 600 + 100)
+    expect(Number(await server.ask('XLEN', streamKey))).toBeLessThan(
+      noted.length + 2 + 600 + 100,
+    )
   })
 
   // A deadline of ioredis's own would reject what is in the socket, and may still arrive.
   test('is frozen, what is in the socket is not sent again; but a quote that lives, with what is left then', async () => {
     const server = await valkey()
-    const [a, b] = [await streamReplica(server.url, { timeoutMs: 2_000 }), await streamReplica(server.url)]
+    const [a, b] = [
+      await streamReplica(server.url, { timeoutMs: 2_000 }),
+      await streamReplica(server.url),
+    ]
     await untilCaughtUp(a, b)
     server.freeze()
     const beganMs = performance.now()
-    const late = Promise.all([...ids('used', 3).map((id) => a.use(id)), a.note(['quote'])])
+    const late = Promise.all([
+      ...ids('used', 3).map((id) => a.use(id)),
+      a.note(['quote']),
+    ])
     await until(() => !a.store.up, 'the fault to be seen')
     expect(await a.journal.caughtUp()).toBe(false)
     await late
@@ -111,7 +136,10 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     const [old, next] = [await valkey(), await valkey()]
     await next.ask('REPLICAOF', '127.0.0.1', old.port)
     const lines = [await lineTo(old.port), await lineTo(old.port)]
-    const [a, b] = (await stage(...lines.map(({ url }) => url))) as [StreamReplica, StreamReplica]
+    const [a, b] = (await stage(...lines.map(({ url }) => url))) as [
+      StreamReplica,
+      StreamReplica,
+    ]
     await a.note(['before'])
     await pause(1_200)
     await next.ask('REPLICAOF', 'NO', 'ONE')
@@ -123,7 +151,12 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     for (const line of lines) line.moveTo(next.port)
     await old.kill()
     await until(() => a.store.up && b.store.up, 'the new server', 20_000)
-    const noted = ['before', ...ids('lost-a', 30), ...ids('lost-b', 30), ...ids('new', 90)]
+    const noted = [
+      'before',
+      ...ids('lost-a', 30),
+      ...ids('lost-b', 30),
+      ...ids('new', 90),
+    ]
     await expectToHave(next.url, [a, b, c], noted)
   })
 
@@ -147,19 +180,29 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     const stop = noting(replicas)
     await pause(200)
     const slot = Number(await servers[0]?.ask('CLUSTER', 'KEYSLOT', streamKey))
-    await moveSlot(servers, slot, servers[Math.min(2, Math.floor(slot / 5_461.4))] as ValkeyServer)
+    await moveSlot(
+      servers,
+      slot,
+      servers[Math.min(2, Math.floor(slot / 5_461.4))] as ValkeyServer,
+    )
     await pause(300)
     await expectToHave(url, replicas, await stop())
-    expect(replicas[0]?.complaints().filter((line) => line.includes('lost records'))).toEqual([])
+    expect(
+      replicas[0]?.complaints().filter((line) => line.includes('lost records')),
+    ).toEqual([])
   })
 
   test('may evict the journal, it gets one warning', async () => {
-    const { url } = await valkey({ config: ['maxmemory 100mb', 'maxmemory-policy allkeys-lru'] })
+    const { url } = await valkey({
+      config: ['maxmemory 100mb', 'maxmemory-policy allkeys-lru'],
+    })
     const here = await streamReplica(url)
     expect((await here.store.describeServer()).version).toMatch(/^\d+\.\d+\.\d+$/)
     await pause(300)
     expect(here.complaints()).toEqual([
-      expect.stringContaining('may evict the journal of the replicas (maxmemory-policy allkeys-lru)'),
+      expect.stringContaining(
+        'may evict the journal of the replicas (maxmemory-policy allkeys-lru)',
+      ),
     ])
   })
 

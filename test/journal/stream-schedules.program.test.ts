@@ -58,7 +58,14 @@ interface Noted {
 function journalOn(store: SimulatedLink): StreamJournal {
   const log = silentLogger()
   const bounds = { maxEntries: 10_000, timeoutMs }
-  return new StreamJournal({ store, key: 'j', ...bounds, clock: fakedClock, log, events: new Events() })
+  return new StreamJournal({
+    store,
+    key: 'j',
+    ...bounds,
+    clock: fakedClock,
+    log,
+    events: new Events(),
+  })
 }
 
 class Stage {
@@ -76,13 +83,21 @@ class Stage {
   }
 
   start(index: number): void {
-    const link = new SimulatedLink(this.stream, timeoutMs, () => Math.floor(this.#random() * 6))
+    const link = new SimulatedLink(this.stream, timeoutMs, () =>
+      Math.floor(this.#random() * 6),
+    )
     const journal = journalOn(link)
     const reader = new MemoryReader(fakedClock)
     reader.longestLifeMs = lifeMs
     void journal.start(reader)
     const startedAtMs = performance.now()
-    this.replicas[index] = { journal, link, reader, startedAtMs, absentUntilMs: startedAtMs + 200 }
+    this.replicas[index] = {
+      journal,
+      link,
+      reader,
+      startedAtMs,
+      absentUntilMs: startedAtMs + 200,
+    }
   }
 
   at(index: number): Replica {
@@ -99,7 +114,12 @@ class Stage {
     for (let more = 0; more < count; more += 1) {
       const id = `q${this.noted.size}`
       const endsAtMs = performance.now() + lifeMs
-      const noted: Noted = { id, endsAtMs, settledAtMs: undefined, trimmedAtMs: undefined }
+      const noted: Noted = {
+        id,
+        endsAtMs,
+        settledAtMs: undefined,
+        trimmedAtMs: undefined,
+      }
       this.noted.set(id, noted)
       const quote = quoteOf(id, fakedClock, lifeMs)
       reader.note(quote)
@@ -129,13 +149,18 @@ class Stage {
   async order(index: number): Promise<void> {
     const replica = this.at(index)
     const beganAtMs = performance.now()
-    const isOwed = ({ settledAtMs }: Noted) => settledAtMs !== undefined && settledAtMs <= beganAtMs
+    const isOwed = ({ settledAtMs }: Noted) =>
+      settledAtMs !== undefined && settledAtMs <= beganAtMs
     const owed = [...this.noted.values()].filter(isOwed)
     const excusedThen = new Set(owed.filter(({ id }) => this.#mayLack(replica, id)))
     if (!(await replica.journal.caughtUp())) return
     for (const noted of owed) {
       if (noted.endsAtMs <= performance.now()) continue
-      if (replica.reader.quotes.has(noted.id) || excusedThen.has(noted) || this.#mayLack(replica, noted.id))
+      if (
+        replica.reader.quotes.has(noted.id) ||
+        excusedThen.has(noted) ||
+        this.#mayLack(replica, noted.id)
+      )
         continue
       this.broken ??= `replica ${index} is caught up without ${noted.id} at ${performance.now()}`
     }
@@ -144,7 +169,11 @@ class Stage {
   #mayLack(replica: Replica, id: string): boolean {
     const nowMs = performance.now()
     if (nowMs < this.fullUntilMs + absenceMs) return true
-    if ((this.noted.get(id)?.trimmedAtMs ?? Number.POSITIVE_INFINITY) < replica.startedAtMs + 500) return true
+    if (
+      (this.noted.get(id)?.trimmedAtMs ?? Number.POSITIVE_INFINITY) <
+      replica.startedAtMs + 500
+    )
+      return true
     const holders = this.replicas.filter(({ reader }) => reader.quotes.has(id))
     return holders.every(({ absentUntilMs }) => nowMs < absentUntilMs + absenceMs)
   }
@@ -152,7 +181,9 @@ class Stage {
   /** All faults are over: everybody gets everything that a living replica knows, and appends come to an end. */
   async end(): Promise<void> {
     const isTrimmed = (id: string) => this.noted.get(id)?.trimmedAtMs !== undefined
-    const known = new Set(this.replicas.flatMap(({ reader }) => [...reader.quotes.keys()]))
+    const known = new Set(
+      this.replicas.flatMap(({ reader }) => [...reader.quotes.keys()]),
+    )
     await advance(endMs)
     const lacking = this.replicas.map(({ reader }) =>
       [...known].filter((id) => !reader.quotes.has(id) && !isTrimmed(id)),
@@ -197,8 +228,11 @@ function event<Values extends unknown[]>(
 }
 
 const events: fc.Arbitrary<Event> = fc.oneof(
-  event<[number, number]>(6, 'note', [replica, fc.constantFrom(1, 1, 1, 3, 20)], (stage, index, count) =>
-    stage.note(index, count),
+  event<[number, number]>(
+    6,
+    'note',
+    [replica, fc.constantFrom(1, 1, 1, 3, 20)],
+    (stage, index, count) => stage.note(index, count),
   ),
   event<[number, number]>(2, 'cut', [replica, shortMs], (stage, index, ms) => {
     stage.at(index).link.cutFor(ms)
@@ -219,7 +253,9 @@ const events: fc.Arbitrary<Event> = fc.oneof(
   ),
   event<[number]>(2, 'restart', [replica], (stage, index) => stage.restart(index)),
   event<[]>(2, 'empty', [], (stage) => stage.stream.empty()),
-  event<[number]>(2, 'fail over', [fc.nat({ max: 4 })], (stage, lost) => stage.stream.failOver(lost, 0)),
+  event<[number]>(2, 'fail over', [fc.nat({ max: 4 })], (stage, lost) =>
+    stage.stream.failOver(lost, 0),
+  ),
   event<[number]>(2, 'freeze', [shortMs], (stage, ms) => stage.stream.freezeFor(ms)),
   event<[number]>(1, 'full', [shortMs], (stage, ms) => {
     stage.stream.isFull = true
@@ -228,13 +264,18 @@ const events: fc.Arbitrary<Event> = fc.oneof(
       stage.stream.isFull = false
     }, ms)
   }),
-  event<[number]>(1, 'trim', [fc.constantFrom(1, 5)], (stage, count) => stage.trim(count)),
+  event<[number]>(1, 'trim', [fc.constantFrom(1, 5)], (stage, count) =>
+    stage.trim(count),
+  ),
 )
 
-const schedule = fc.array(fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250, 1_000, 2_100)), {
-  minLength: 3,
-  maxLength: 14,
-})
+const schedule = fc.array(
+  fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250, 1_000, 2_100)),
+  {
+    minLength: 3,
+    maxLength: 14,
+  },
+)
 
 const [performanceNow, dateNow] = [performance.now, Date.now]
 
@@ -242,7 +283,8 @@ beforeEach(() => {
   time.begin()
   vi.stubGlobal('setTimeout', time.setTimeout.bind(time))
   vi.stubGlobal('setInterval', time.setInterval.bind(time))
-  for (const name of ['clearTimeout', 'clearInterval']) vi.stubGlobal(name, time.clear.bind(time))
+  for (const name of ['clearTimeout', 'clearInterval'])
+    vi.stubGlobal(name, time.clear.bind(time))
   performance.now = () => time.steadyMs()
   Date.now = () => epochMs + time.steadyMs()
 })
@@ -259,7 +301,10 @@ afterEach(async () => {
 })
 
 /** The same numbers for the same seed. */
-async function play(steps: readonly (readonly [Event, number])[], seed: number): Promise<void> {
+async function play(
+  steps: readonly (readonly [Event, number])[],
+  seed: number,
+): Promise<void> {
   const random = new Chance(seed).next
   vi.spyOn(Math, 'random').mockImplementation(random)
   const stage = new Stage(random)
@@ -291,7 +336,11 @@ it('loses nothing, judges no order without what its client has, and comes to res
  * Orders at one replica until it is said to have everything, two seconds after the store is back, and what it lacks then of
  * what clients were given before.
  */
-async function lackingAt(stage: Stage, index: number, ids: readonly string[]): Promise<string[]> {
+async function lackingAt(
+  stage: Stage,
+  index: number,
+  ids: readonly string[],
+): Promise<string[]> {
   const { journal, reader } = stage.at(index)
   for (let passed = 0; passed < 2_500; passed += 20) {
     const caughtUp = journal.caughtUp()
@@ -398,12 +447,17 @@ describe('a server that cannot hold a journal ends the start:', () => {
   ])('%s', async (_why, version, said) => {
     const link = new SimulatedLink(new SimulatedStream(), timeoutMs, () => 1)
     const readEntries = link.readEntries.bind(link)
-    vi.spyOn(link, 'describeServer').mockResolvedValue({ version, maxmemoryPolicy: 'noeviction' })
+    vi.spyOn(link, 'describeServer').mockResolvedValue({
+      version,
+      maxmemoryPolicy: 'noeviction',
+    })
     vi.spyOn(link, 'readEntries').mockImplementation(async (key, fromId) => ({
       ...(await readEntries(key, fromId)),
       added: undefined,
     }))
-    const started = expect(journalOn(link).start(new MemoryReader(fakedClock))).rejects.toThrow(said)
+    const started = expect(
+      journalOn(link).start(new MemoryReader(fakedClock)),
+    ).rejects.toThrow(said)
     await advance(1_000)
     await started
     link.kill()

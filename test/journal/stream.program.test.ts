@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { pause, until } from '../support/gateways/between.ts'
-import { ids, streamKey, streamReplica, untilCaughtUp } from '../support/stores/stream-stage.ts'
+import {
+  ids,
+  streamKey,
+  streamReplica,
+  untilCaughtUp,
+} from '../support/stores/stream-stage.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 describe('the journal among replicas', { tags: ['redis-server'] }, () => {
@@ -16,7 +21,12 @@ describe('the journal among replicas', { tags: ['redis-server'] }, () => {
     }
     await there.use('quote-1')
     await until(() => here.reader.used.has('quote-1'), 'the record')
-    expect(here.journal.facts).toMatchObject({ appended: 51, waiting: 0, skipped: 0, behind: 0 })
+    expect(here.journal.facts).toMatchObject({
+      appended: 51,
+      waiting: 0,
+      skipped: 0,
+      behind: 0,
+    })
   })
 
   test('is read whole before a replica takes requests', async () => {
@@ -33,16 +43,25 @@ describe('the journal among replicas', { tags: ['redis-server'] }, () => {
     const here = await streamReplica(server.url)
     await untilCaughtUp(here)
     const reads = async () =>
-      Number(/cmdstat_xrange:calls=(\d+)/.exec(String(await server.ask('INFO', 'commandstats')))?.[1])
+      Number(
+        /cmdstat_xrange:calls=(\d+)/.exec(
+          String(await server.ask('INFO', 'commandstats')),
+        )?.[1],
+      )
     const before = await reads()
-    const orders = await Promise.all(Array.from({ length: 500 }, () => here.journal.caughtUp()))
+    const orders = await Promise.all(
+      Array.from({ length: 500 }, () => here.journal.caughtUp()),
+    )
     expect(new Set(orders)).toEqual(new Set([true]))
     expect((await reads()) - before).toBeLessThan(50)
   })
 
   test('skips and counts what is not a record', async () => {
     const server = await valkey()
-    const [here, there] = [await streamReplica(server.url), await streamReplica(server.url)]
+    const [here, there] = [
+      await streamReplica(server.url),
+      await streamReplica(server.url),
+    ]
     await server.ask('XADD', streamKey, '*', 'r', 'no record')
     await server.ask('XADD', streamKey, '*', 'other', '[1,"n"]')
     await here.note(['quote'])
@@ -76,7 +95,10 @@ describe('the journal among replicas', { tags: ['redis-server'] }, () => {
 describe('what is left of a quote', { tags: ['redis-server'] }, () => {
   const lifeMs = 60_000
   const ageMs = 1_000
-  const shifted = (byMs: number) => ({ ...systemClock, nowMs: () => systemClock.nowMs() + byMs })
+  const shifted = (byMs: number) => ({
+    ...systemClock,
+    nowMs: () => systemClock.nowMs() + byMs,
+  })
 
   test.each([
     ['is what its writer says it is', 'at once', 3_600_000, 0],
@@ -86,17 +108,20 @@ describe('what is left of a quote', { tags: ['redis-server'] }, () => {
     ['is less by its age', 'at a start', 3_600_000, ageMs],
     // By its writer's clock it has just been written: the later of two ends.
     ['is not more than at first', 'at a start', -3_600_000, 0],
-  ])('%s, where it is read %s by a clock that shows %d ms more', async (_what, when, byMs, leastAgeMs) => {
-    const { url } = await valkey()
-    const clock = shifted(byMs)
-    const here = await streamReplica(url)
-    const early = when === 'at once' ? await streamReplica(url, { clock }) : undefined
-    await here.note(['quote'], lifeMs)
-    if (early === undefined) await pause(ageMs)
-    const there = early ?? (await streamReplica(url, { clock }))
-    await until(() => there.knows(['quote']), 'the record')
-    const { refusedFromMs = Number.NaN } = there.reader.quotes.get('quote')?.quote ?? {}
-    expect(refusedFromMs - clock.nowMs()).toBeLessThanOrEqual(lifeMs - leastAgeMs + 10)
-    expect(refusedFromMs - clock.nowMs()).toBeGreaterThan(lifeMs - 20_000)
-  })
+  ])(
+    '%s, where it is read %s by a clock that shows %d ms more',
+    async (_what, when, byMs, leastAgeMs) => {
+      const { url } = await valkey()
+      const clock = shifted(byMs)
+      const here = await streamReplica(url)
+      const early = when === 'at once' ? await streamReplica(url, { clock }) : undefined
+      await here.note(['quote'], lifeMs)
+      if (early === undefined) await pause(ageMs)
+      const there = early ?? (await streamReplica(url, { clock }))
+      await until(() => there.knows(['quote']), 'the record')
+      const { refusedFromMs = Number.NaN } = there.reader.quotes.get('quote')?.quote ?? {}
+      expect(refusedFromMs - clock.nowMs()).toBeLessThanOrEqual(lifeMs - leastAgeMs + 10)
+      expect(refusedFromMs - clock.nowMs()).toBeGreaterThan(lifeMs - 20_000)
+    },
+  )
 })

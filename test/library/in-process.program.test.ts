@@ -16,7 +16,9 @@ test('without listening a gateway answers quotes, orders, payments and what oper
   expect(second.text).toBe(first.text)
   const post = (path: string) => request(app).post(path).set('App-Name', 'tests')
   await post('/v3/orders/float').send(orderFor(first.body)).expect(201)
-  const checkout = await post('/checkouts').set('Authorization', 'Bearer any').send({ amount: '10.00' })
+  const checkout = await post('/checkouts')
+    .set('Authorization', 'Bearer any')
+    .send({ amount: '10.00' })
   expect([checkout.status, checkout.body.amount]).toEqual([201, '10.00'])
   const nothing = await request(app).get('/nothing').expect(404)
   expect(nothing.body.type).toBe('urn:quotegate:problem:not-found')
@@ -59,7 +61,10 @@ describe('listen() and close()', () => {
     const never = await gatewayOf()
     await Promise.all([never.close(), never[Symbol.asyncDispose]()])
     const gateway = await gatewayOf()
-    const [{ trafficUrl, operationsUrl }] = await Promise.all([gateway.listen(), gateway.close()])
+    const [{ trafficUrl, operationsUrl }] = await Promise.all([
+      gateway.listen(),
+      gateway.close(),
+    ])
     await expectClosed(trafficUrl, operationsUrl)
   })
 
@@ -79,7 +84,8 @@ describe('listen() and close()', () => {
       const onWarning = ({ name }: Error) => warnings.push(name)
       process.on('warning', onWarning)
       const gateway = await gatewayOf({ [name]: port })
-      const open = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
+      const open = () =>
+        process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
       const before = open()
       for (let tried = 0; tried < 12; tried += 1) {
         const error = await gateway.listen().catch((thrown) => thrown)
@@ -98,11 +104,16 @@ describe('listen() and close()', () => {
 
   test('close() waits for requests that came through the app', async () => {
     const gateway = await gatewayOf()
-    await fetch(`${gateway.sandboxUrl}/sandbox/faults`, { method: 'PUT', body: '{"latencyMs":200}' })
+    await fetch(`${gateway.sandboxUrl}/sandbox/faults`, {
+      method: 'PUT',
+      body: '{"latencyMs":200}',
+    })
     const answer = request(gateway.app)
       .get('/v3/pairs')
       .then(({ status }) => status)
-    await expect.poll(() => gateway.metrics()).toContain('quotegate_http_requests_in_flight 1')
+    await expect
+      .poll(() => gateway.metrics())
+      .toContain('quotegate_http_requests_in_flight 1')
     await gateway.close()
     expect(await answer).toBe(200)
   })
@@ -128,7 +139,10 @@ describe('listen() and close()', () => {
     ${then}
     console.log('done')
   `)
-    expect([code, output]).toEqual([0, `${then.includes('use') ? '200,200\n' : ''}done\n`])
+    expect([code, output]).toEqual([
+      0,
+      `${then.includes('use') ? '200,200\n' : ''}done\n`,
+    ])
   })
 })
 
@@ -155,7 +169,11 @@ test('the logger may consist of four functions', async () => {
   const logger = { debug: write, info: write, warn: write, error: write }
   const settings = { SWAP_BASE_URL: 'sandbox', QUOTE_PARTITION_HEADER: 'cf-ipcountry' }
   await using gateway: Gateway = await createGateway(settings, { logger })
-  expect(lines.map(([, message]) => message)).toEqual([expect.stringContaining('QUOTE_PARTITION_HEADER')])
+  expect(lines.map(([, message]) => message)).toEqual([
+    expect.stringContaining('QUOTE_PARTITION_HEADER'),
+  ])
   await request(gateway.app).get('/nothing')
-  expect(lines.map(([members]) => members)).toContainEqual(expect.objectContaining({ status: 404 }))
+  expect(lines.map(([members]) => members)).toContainEqual(
+    expect.objectContaining({ status: 404 }),
+  )
 })

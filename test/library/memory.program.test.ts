@@ -4,7 +4,11 @@ import { outcomeOf } from '../support/gateways/library-program.ts'
 /** How many more bytes a program has in use after `more` than after `first`, both of which it awaits. */
 async function growth(
   program: string,
-  { first, more, kind = 'heapUsed' }: { first: string; more: string; kind?: 'heapUsed' | 'arrayBuffers' },
+  {
+    first,
+    more,
+    kind = 'heapUsed',
+  }: { first: string; more: string; kind?: 'heapUsed' | 'arrayBuffers' },
 ): Promise<number> {
   const { code, output } = await outcomeOf(
     `${program}
@@ -39,7 +43,9 @@ test('closed gateways leave nothing in memory', async () => {
         await gateway.close()
       }
     }`
-  expect((await growth(program, { first: 'make(10)', more: 'make(30)' })) / 30).toBeLessThan(500_000)
+  expect(
+    (await growth(program, { first: 'make(10)', more: 'make(30)' })) / 30,
+  ).toBeLessThan(500_000)
 })
 
 /** A gateway whose provider answers so. */
@@ -60,7 +66,9 @@ const gatewayTo = (provider: string, settings = '') => `
     sent.on('error', reject).end(body)
   })`
 
-const givesQuotes = (expiry: string) => `(_request, response) => response.end(JSON.stringify({
+const givesQuotes = (
+  expiry: string,
+) => `(_request, response) => response.end(JSON.stringify({
   id: 'q' + Math.random(), pairId: 'SHIB_USDC', expiry: ${expiry},
   fromAmount: { assetId: 'SHIB', value: '1' }, toAmount: { assetId: 'USDC', value: '1' },
 }))`
@@ -72,8 +80,18 @@ const longHeader = `'X-Forwarded-For': 'x'.repeat(10_000) + ', 203.0.113.111'`
 
 test.each([
   // The text of a long number is a slice of the target that it stood in, unless it is copied.
-  ['quotes keep no long target', gatewayTo(givesQuotes('Date.now() + 30_000')), longTarget, ''],
-  ['quotes that cannot be read keep no long target', gatewayTo(givesQuotes("'soon'")), longTarget, ''],
+  [
+    'quotes keep no long target',
+    gatewayTo(givesQuotes('Date.now() + 30_000')),
+    longTarget,
+    '',
+  ],
+  [
+    'quotes that cannot be read keep no long target',
+    gatewayTo(givesQuotes("'soon'")),
+    longTarget,
+    '',
+  ],
   [
     'a rate limit keeps no long header',
     gatewayTo("(_, it) => it.end('[]')", byAddress),
@@ -87,7 +105,9 @@ test.each([
       for (const last = n + count; n < last; n += 1)
         await send(${path}, { headers: { 'App-Name': 'tests${header && "' + n + '"}', ${header} } })
     }`
-  expect((await growth(asking, { first: 'ask(300)', more: 'ask(1_000)' })) / 1_000).toBeLessThan(5_000)
+  expect(
+    (await growth(asking, { first: 'ask(300)', more: 'ask(1_000)' })) / 1_000,
+  ).toBeLessThan(5_000)
 })
 
 // undici's controller of a request leads to its body.
@@ -108,6 +128,10 @@ test('an idle connection to an upstream does not keep the body of its last reque
       await Promise.all(Array.from({ length: 50 }, one))
       if (connections.size !== 50) throw new Error(connections.size + ' connections')
     }`
-  const bytes = await growth(program, { first: 'post(10)', more: 'post(60_000)', kind: 'arrayBuffers' })
+  const bytes = await growth(program, {
+    first: 'post(10)',
+    more: 'post(60_000)',
+    kind: 'arrayBuffers',
+  })
   expect(bytes / 50).toBeLessThan(10_000)
 })

@@ -27,7 +27,10 @@ async function mounted(...before: RequestHandler[]) {
   for (const middleware of before) parent.use(middleware)
   parent.use('/swap', gateway.app)
   const post = (path: string) =>
-    request(parent).post(`/swap${path}`).set('App-Name', 'tests').set('Content-Type', 'application/json')
+    request(parent)
+      .post(`/swap${path}`)
+      .set('App-Name', 'tests')
+      .set('Content-Type', 'application/json')
   const urlOf = async () => `http://127.0.0.1:${(await ownServer(parent)).port}/swap`
   return { gateway, parent, requests, post, urlOf }
 }
@@ -35,8 +38,13 @@ async function mounted(...before: RequestHandler[]) {
 describe('an app mounted in another', () => {
   test('matches and forwards by the path below the mount point', async () => {
     const { parent, requests } = await mounted()
-    const targets = ['/v3/pairs?x=%20&y', '/checkouts//a%2Fb', '/v3/pairs/A_B/quotes?amount=1']
-    for (const target of targets) await askQuote(parent, `/swap${target}`).expect(200, 'answered')
+    const targets = [
+      '/v3/pairs?x=%20&y',
+      '/checkouts//a%2Fb',
+      '/v3/pairs/A_B/quotes?amount=1',
+    ]
+    for (const target of targets)
+      await askQuote(parent, `/swap${target}`).expect(200, 'answered')
     expect(requests.map(({ target }) => target)).toEqual(targets)
     const missing = await request(parent).get('/swap').expect(404)
     expect(missing.body.type).toBe('urn:quotegate:problem:not-found')
@@ -50,7 +58,11 @@ describe('an app mounted in another', () => {
     const { body: quote } = await askQuote(parent, `/one${quotePath}`).expect(200)
     const again = await askQuote(parent, `/one${quotePath}`)
     expect(again.headers['cache-status']).toMatch(/^quotegate; hit/)
-    await request(parent).post('/one/v3/orders/float').set('App-Name', 'a').send(orderFor(quote)).expect(201)
+    await request(parent)
+      .post('/one/v3/orders/float')
+      .set('App-Name', 'a')
+      .send(orderFor(quote))
+      .expect(201)
     await askQuote(parent, '/other/v3/b').expect(200, 'answered')
     expect(other.requests.map(({ target }) => target)).toEqual(['/v3/b'])
   })
@@ -87,7 +99,10 @@ describe('an app mounted in another', () => {
       const { requests, post } = await mounted(middleware)
       for (const path of ['/checkouts', '/v3/orders', '/v3/orders/float']) {
         const { body } = await post(path).send(bytes).expect(500)
-        expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read', retryable: false })
+        expect(body).toMatchObject({
+          type: 'urn:quotegate:problem:body-already-read',
+          retryable: false,
+        })
         expect(body.detail).toContain('before any body parser')
       }
       expect(requests).toEqual([])
@@ -113,7 +128,9 @@ describe('an app mounted in another', () => {
       const headers = { 'Content-Type': 'application/json', Cookie: 'session=1' }
       const chunked = { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit
       for (const sent of [{ body: bytes }, chunked])
-        expect((await fetch(url + path, { method: 'POST', headers, ...sent })).status).toBe(200)
+        expect(
+          (await fetch(url + path, { method: 'POST', headers, ...sent })).status,
+        ).toBe(200)
       expect(requests.map(({ body }) => body.toString())).toEqual([bytes, bytes])
       for (const { headers } of requests)
         expect([headers.cookie, headers['x-own']]).toEqual(['session=1', undefined])
@@ -130,7 +147,8 @@ describe('an app mounted in another', () => {
     const writeHead = response.writeHead.bind(response)
     response.writeHead = (status: number, ...rest: unknown[]) => {
       const [reason, pairs = []] = typeof rest[0] === 'string' ? rest : ['', rest[0]]
-      for (const [name, value] of pairs as string[]) response.setHeader(name as string, value as string)
+      for (const [name, value] of pairs as string[])
+        response.setHeader(name as string, value as string)
       response.setHeader('X-Parent', '1')
       return writeHead(status, reason as string)
     }
@@ -156,7 +174,10 @@ describe('an app mounted in another', () => {
     const { requests, urlOf } = await mounted()
     const url = await urlOf()
     for (const target of ['/swap/v3/../admin', '/swap/v3/%2e%2e/admin']) {
-      const { answers } = await attack(url, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+      const { answers } = await attack(
+        url,
+        `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      )
       expect(answers.map(({ status }) => status)).toEqual([400])
     }
     expect(requests).toEqual([])
@@ -194,9 +215,13 @@ describe('the client of an app that has no address', () => {
     const { url, requests } = await upstreamWithCookies()
     const { port } = await ownServer((await gatewayOf({ SWAP_BASE_URL: url })).app)
     // With a connection to the provider that is open already, a call goes out as soon as it is made.
-    await fetch(`http://127.0.0.1:${port}${quotePath}`, { headers: { 'App-Name': 'wallet' } })
+    await fetch(`http://127.0.0.1:${port}${quotePath}`, {
+      headers: { 'App-Name': 'wallet' },
+    })
     expect(requests).toHaveLength(1)
-    const client = spawnSync(process.execPath, ['-e', sendAndReset, String(port)], { encoding: 'utf8' })
+    const client = spawnSync(process.execPath, ['-e', sendAndReset, String(port)], {
+      encoding: 'utf8',
+    })
     // This process stood still while the client came and went. It accepts the connection after that.
     expect(client.stdout).toBe('reset')
     await setTimeout(300)

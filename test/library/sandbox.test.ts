@@ -1,5 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { SandboxError, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
+import {
+  SandboxError,
+  type SandboxOptions,
+  startSandbox,
+} from '../../src/sandbox/sandbox.ts'
 import { ownServer } from './support.ts'
 
 async function started(options: SandboxOptions = {}) {
@@ -10,9 +14,13 @@ async function started(options: SandboxOptions = {}) {
 
 describe('startSandbox()', () => {
   test.each<[unknown, string]>([
-    ...['http://127.0.0.1', null, [], new URL('http://127.0.0.1'), Promise.resolve({ port: 0 })].map(
-      (options): [unknown, string] => [options, 'options must be an object'],
-    ),
+    ...[
+      'http://127.0.0.1',
+      null,
+      [],
+      new URL('http://127.0.0.1'),
+      Promise.resolve({ port: 0 }),
+    ].map((options): [unknown, string] => [options, 'options must be an object']),
     [{ quoteLifetime: 50 }, 'unknown option quoteLifetime: the options are host, port,'],
     [{ host: 1 }, 'host must be an address'],
     [{ port: 70_000 }, 'port must be a whole number from 0 to 65535'],
@@ -32,11 +40,16 @@ describe('startSandbox()', () => {
     [{ quoteLifetimeMs: -1 }, 'quoteLifetimeMs'],
     [{ recordRequests: -1 }, 'recordRequests'],
     [{ recordRequests: Number.NaN }, 'recordRequests'],
-  ])('throws an error that says what is expected when called with %j: %s', async (options, words) => {
-    const error = await startSandbox(options as SandboxOptions).catch((thrown) => thrown)
-    expect(error).toBeInstanceOf(SandboxError)
-    expect(error.message).toContain(words)
-  })
+  ])(
+    'throws an error that says what is expected when called with %j: %s',
+    async (options, words) => {
+      const error = await startSandbox(options as SandboxOptions).catch(
+        (thrown) => thrown,
+      )
+      expect(error).toBeInstanceOf(SandboxError)
+      expect(error.message).toContain(words)
+    },
+  )
 
   test('treats an option that is undefined as not set', () =>
     started({ port: undefined, clock: undefined, faults: undefined } as object))
@@ -56,7 +69,8 @@ describe('startSandbox()', () => {
   })
 
   test('keeps its process running until it is closed, unless an option is set', async () => {
-    const held = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
+    const held = () =>
+      process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
     const before = held()
     await started({ unref: true })
     expect(held()).toBe(before)

@@ -25,7 +25,9 @@ export const orderFor = (quote: { pairId: string; toAmount: { value: string } })
 })
 
 /** A server of the user's own, by its port. */
-export async function ownServer(app?: RequestListener): Promise<{ port: number; close(): Promise<unknown> }> {
+export async function ownServer(
+  app?: RequestListener,
+): Promise<{ port: number; close(): Promise<unknown> }> {
   const server = createServer(app)
   const close = () => {
     server.closeAllConnections()

@@ -1,10 +1,17 @@
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { createGateway, type GatewayOverrides, type GatewaySettings } from '../../src/index.ts'
+import {
+  createGateway,
+  type GatewayOverrides,
+  type GatewaySettings,
+} from '../../src/index.ts'
 
 // Callers in JavaScript have no compiler that would refuse these.
 async function refused(settings: unknown, overrides?: unknown): Promise<string> {
-  const created = createGateway(settings as GatewaySettings, overrides as GatewayOverrides)
+  const created = createGateway(
+    settings as GatewaySettings,
+    overrides as GatewayOverrides,
+  )
   return created.then(
     async (gateway) => {
       await gateway.close()
@@ -15,10 +22,18 @@ async function refused(settings: unknown, overrides?: unknown): Promise<string> 
 }
 
 /** What a logger of the caller's own is warned of, where the sandbox is meant unless another API is. */
-async function warnedOf(given: object, overrides: GatewayOverrides = {}): Promise<string[]> {
+async function warnedOf(
+  given: object,
+  overrides: GatewayOverrides = {},
+): Promise<string[]> {
   const warned: string[] = []
-  const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
-  await (await createGateway({ SWAP_BASE_URL: 'sandbox', ...given }, { ...overrides, logger })).close()
+  const logger = {
+    ...console,
+    warn: (_members: object, text: string) => void warned.push(text),
+  }
+  await (
+    await createGateway({ SWAP_BASE_URL: 'sandbox', ...given }, { ...overrides, logger })
+  ).close()
   return warned
 }
 
@@ -35,7 +50,9 @@ describe('createGateway() says what is expected, and what it was called with:', 
     [new Error('no settings'), 'an Error'],
   ])('settings %j', async (settings, kind) => {
     const said = await refused(settings)
-    expect(said).toMatch(/^TypeError: createGateway: settings must be an object .* SWAP_BASE_URL: /)
+    expect(said).toMatch(
+      /^TypeError: createGateway: settings must be an object .* SWAP_BASE_URL: /,
+    )
     expect(said).toMatch(new RegExp(`, not ${kind}$`))
   })
 
@@ -47,17 +64,35 @@ describe('createGateway() says what is expected, and what it was called with:', 
     ['console', 'overrides must be an object'],
     [[], 'overrides must be an object'],
     [Promise.resolve({}), 'overrides must be an object'],
-    [{ log: console }, 'unknown override log: the overrides are clock, logger, rateLimiter. Settings are '],
+    [
+      { log: console },
+      'unknown override log: the overrides are clock, logger, rateLimiter. Settings are ',
+    ],
     [{ constructor: console }, 'unknown override constructor: '],
     [{ logger: true }, `${aLogger}, not a boolean`],
     [{ logger: null }, `${aLogger}, not null`],
-    [{ logger: { info: line, warn: line, error: line } }, `${aLogger}; its debug is undefined`],
-    [{ logger: { ...console, isLevelEnabled: true } }, 'isLevelEnabled must be a function or absent'],
+    [
+      { logger: { info: line, warn: line, error: line } },
+      `${aLogger}; its debug is undefined`,
+    ],
+    [
+      { logger: { ...console, isLevelEnabled: true } },
+      'isLevelEnabled must be a function or absent',
+    ],
     [{ clock: Date.now }, 'clock must be an object with nowMs(); its nowMs is undefined'],
-    [{ clock: { nowMs: Date.now, steadyMs: 0 } }, 'steadyMs must be a function or absent'],
+    [
+      { clock: { nowMs: Date.now, steadyMs: 0 } },
+      'steadyMs must be a function or absent',
+    ],
     [{ rateLimiter: { ...limiter, take: undefined } }, 'its take is undefined'],
-    [{ rateLimiter: { ...limiter, perMinute: '60' } }, 'perMinute must be a number above 0, not 60'],
-    [{ rateLimiter: { ...limiter, perMinute: Object.create(null) } }, 'a number above 0, not an object'],
+    [
+      { rateLimiter: { ...limiter, perMinute: '60' } },
+      'perMinute must be a number above 0, not 60',
+    ],
+    [
+      { rateLimiter: { ...limiter, perMinute: Object.create(null) } },
+      'a number above 0, not an object',
+    ],
   ])('overrides %j: %s', async (overrides, expected) => {
     const said = await refused({}, overrides)
     expect(said).toMatch(/^TypeError: createGateway: /)
@@ -76,7 +111,8 @@ test('createGateway() takes overrides that have the methods: console, pino, a cl
     { rateLimiter: new Limiter(), clock: { nowMs: () => Date.now() } },
     { logger: undefined, clock: undefined } as object,
   ]
-  for (const overrides of every) await (await createGateway({ LOG_LEVEL: 'silent' }, overrides)).close()
+  for (const overrides of every)
+    await (await createGateway({ LOG_LEVEL: 'silent' }, overrides)).close()
 })
 
 test('createGateway() takes settings of any object that holds them', async () => {
@@ -87,7 +123,8 @@ test('createGateway() takes settings of any object that holds them', async () =>
   // As `import * as settings` gives it.
   const imported = { LOG_LEVEL: 'silent', [Symbol.toStringTag]: 'Module' }
   const every = [new Settings(), bare, imported, new Proxy(bare, {})]
-  for (const settings of every) await (await createGateway(settings as GatewaySettings)).close()
+  for (const settings of every)
+    await (await createGateway(settings as GatewaySettings)).close()
 })
 
 test('createGateway() says that a name is nearly a setting, and warns of one that begins as settings do', async () => {
@@ -101,23 +138,30 @@ test('createGateway() says that a name is nearly a setting, and warns of one tha
 })
 
 test('createGateway() does not complain of a HOST or PORT that it may never use: its app may be mounted', async () => {
-  expect(await warnedOf({ TRUST_PROXY: '10.0.0.0/8', CLIENT_IP_HEADER: 'x-forwarded-for' })).toEqual([])
+  expect(
+    await warnedOf({ TRUST_PROXY: '10.0.0.0/8', CLIENT_IP_HEADER: 'x-forwarded-for' }),
+  ).toEqual([])
   const ownPort = { SWAP_BASE_URL: 'http://127.0.0.1:8080' }
   expect(await warnedOf(ownPort)).toEqual([])
-  expect(await refused({ ...ownPort, PORT: 8080 })).toContain("this is quotegate's own listener (PORT)")
+  expect(await refused({ ...ownPort, PORT: 8080 })).toContain(
+    "this is quotegate's own listener (PORT)",
+  )
 })
 
 // An app in production that forgot it once sold at invented prices.
 test('createGateway() warns of the sandbox, unless SWAP_BASE_URL says that it is meant', async () => {
   const isNotSet =
     'SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented. '
-  expect(await warnedOf({ SWAP_BASE_URL: undefined })).toEqual([expect.stringContaining(isNotSet)])
+  expect(await warnedOf({ SWAP_BASE_URL: undefined })).toEqual([
+    expect.stringContaining(isNotSet),
+  ])
   expect(await warnedOf({})).toEqual([])
 })
 
 test('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=0, which has no effect', async () => {
   const rateLimiter = { perMinute: 60, take: () => Promise.reject() }
-  const text = 'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0'
+  const text =
+    'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0'
   expect(await warnedOf({ RATE_LIMIT_PER_MINUTE: 0 }, { rateLimiter })).toEqual([
     expect.stringContaining(text),
   ])

@@ -23,9 +23,14 @@ describe('lines of one cause', () => {
       const { logger, lines } = await keptLog()
       const log = new SummedLog(logger)
       const fail = () =>
-        log.say({ level: 'warn', cause: { problem: 'saturated' }, message: 'no' }, () => ({ id: 1 }))
+        log.say(
+          { level: 'warn', cause: { problem: 'saturated' }, message: 'no' },
+          () => ({ id: 1 }),
+        )
       for (let times = 0; times < 5; times += 1) fail()
-      expect(lines()).toMatchObject([{ level: levels.warn, problem: 'saturated', id: 1, msg: 'no' }])
+      expect(lines()).toMatchObject([
+        { level: levels.warn, problem: 'saturated', id: 1, msg: 'no' },
+      ])
       vi.advanceTimersByTime(10_000)
       expect(lines().slice(1)).toMatchObject([
         { problem: 'saturated', times: 4, msg: '4 more within 10 s: no' },
@@ -71,7 +76,8 @@ test('a client that provokes errors without end does not fill the log, and every
     () => sendRaw(gateway.url, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'),
     () => sendRaw(gateway.url, 'nonsense\r\n\r\n'),
   ]
-  for (let times = 0; times < 25; times += 1) await Promise.all(provoke.map((each) => each()))
+  for (let times = 0; times < 25; times += 1)
+    await Promise.all(provoke.map((each) => each()))
   await gateway.close()
   const lines = gateway.lines().filter(({ problem }) => problem !== undefined)
   expect(lines.length).toBeLessThan(30)
@@ -84,7 +90,10 @@ test('a certificate that has another fault than the one before is a cause of its
   const [trusted, unknown] = [identityOf('wrong.example'), identityOf()]
   const upstream = createServer(trusted).on('tlsClientError', () => {})
   const { port } = await listening(upstream)
-  const settings = { SWAP_BASE_URL: `https://localhost:${port}`, SWAP_CA_FILE: trusted.certFile }
+  const settings = {
+    SWAP_BASE_URL: `https://localhost:${port}`,
+    SWAP_CA_FILE: trusted.certFile,
+  }
   const gateway = await startLogged({ ...settings, ACCESS_LOG: 'off', LOG_LEVEL: 'warn' })
   for (const identity of [trusted, unknown]) {
     upstream.setSecureContext(identity)
@@ -92,22 +101,35 @@ test('a certificate that has another fault than the one before is a cause of its
       expect((await ask(gateway.url, { path: '/v3/pairs' })).status).toBe(502)
   }
   const common = { problem: 'upstream-unreachable', fault: 'tls_certificate_error' }
-  const codes = [expect.stringMatching(/CERT_ALTNAME_INVALID$/), 'DEPTH_ZERO_SELF_SIGNED_CERT']
+  const codes = [
+    expect.stringMatching(/CERT_ALTNAME_INVALID$/),
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+  ]
   expect(gateway.lines()).toMatchObject(codes.map((code) => ({ ...common, code })))
 })
 
 test('the line of a breaker says why it opened', async () => {
-  const failing = await recordingUpstream((_request, response) => response.writeHead(503).end())
-  const urls = { SWAP_BASE_URL: failing.url, PAYMENTS_BASE_URL: `http://127.0.0.1:${await freePort()}` }
+  const failing = await recordingUpstream((_request, response) =>
+    response.writeHead(503).end(),
+  )
+  const urls = {
+    SWAP_BASE_URL: failing.url,
+    PAYMENTS_BASE_URL: `http://127.0.0.1:${await freePort()}`,
+  }
   const { logger, lines } = await keptLog('info')
-  const gateway = await gatewayInHaste({ ...urls, breakerFailures: 2, retries: 0 }, { logger })
+  const gateway = await gatewayInHaste(
+    { ...urls, breakerFailures: 2, retries: 0 },
+    { logger },
+  )
   for (let failed = 1; failed <= 2; failed += 1) {
     gateway.pass(aSecond)
     for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
   }
   const opened = lines().filter(({ state }) => state === 'open')
   const [rest, connections] = [503, 'connection_refused'].map((failure) => ({
-    ...{ level: 'warn', failure, msg: expect.stringContaining(String(failure)) },
+    level: 'warn',
+    failure,
+    msg: expect.stringContaining(String(failure)),
   }))
   expect(opened).toMatchObject([
     { ...rest, upstream: 'swap', breaker: 'rest' },

@@ -19,14 +19,18 @@ export async function startLogged(
   overrides: GatewayOverrides = {},
 ): Promise<LoggedGateway> {
   const log = await keptLog(String(settings.LOG_LEVEL ?? 'info'))
-  const gateway = await gatewayWith({ ACCESS_LOG: 'on', ...settings }, { ...overrides, logger: log.logger })
+  const gateway = await gatewayWith(
+    { ACCESS_LOG: 'on', ...settings },
+    { ...overrides, logger: log.logger },
+  )
   return {
     ...gateway,
     ...log,
     requests: (count) =>
       vi.waitFor(() => {
         const requests = log.lines().filter((line) => line.log === 'access')
-        if (requests.length < count) throw new Error(`${requests.length} of ${count} lines`)
+        if (requests.length < count)
+          throw new Error(`${requests.length} of ${count} lines`)
         return requests
       }, 60_000),
   }

@@ -26,7 +26,10 @@ test.each(requests)(
   "upstreamMs of $route is the time to the answer's head, in the log and the console, though our clock is set back",
   async ({ route, ...asked }) => {
     let setBackMs = 0
-    const clock = { nowMs: () => Date.now() - setBackMs, steadyMs: () => performance.now() }
+    const clock = {
+      nowMs: () => Date.now() - setBackMs,
+      steadyMs: () => performance.now(),
+    }
     const upstream = await recordingUpstream(async (_request, response) => {
       setBackMs += 3_600_000
       await sleep(headAfterMs)
@@ -40,7 +43,10 @@ test.each(requests)(
     expect((await ask(gateway.url, asked)).status).toBe(500)
 
     const [line] = await gateway.requests(1)
-    const { upstreamMs, durationMs } = line as unknown as { upstreamMs: number; durationMs: number }
+    const { upstreamMs, durationMs } = line as unknown as {
+      upstreamMs: number
+      durationMs: number
+    }
     expect(upstreamMs).toBeGreaterThanOrEqual(headAfterMs - 5)
     expect(upstreamMs).toBeLessThan(durationMs - bodyTakesMs / 2)
     const status = await (await fetch(`${gateway.operationsUrl}/status`)).json()
@@ -52,8 +58,14 @@ test.each(requests)(
 
 test('a quote whose body the provider sends slowly has not missed the objective of the gateway', async () => {
   const upstream = await recordingUpstream(async (_request, response) => {
-    const body = JSON.stringify({ id: 'q', pairId: 'ETH_USDC', expiry: Date.now() + 30_000 })
-    response.writeHead(200, { 'Content-Type': 'application/json' }).write(body.slice(0, 5))
+    const body = JSON.stringify({
+      id: 'q',
+      pairId: 'ETH_USDC',
+      expiry: Date.now() + 30_000,
+    })
+    response
+      .writeHead(200, { 'Content-Type': 'application/json' })
+      .write(body.slice(0, 5))
     await sleep(bodyTakesMs)
     response.end(body.slice(5))
   })
@@ -61,7 +73,9 @@ test('a quote whose body the provider sends slowly has not missed the objective 
   let amount = 0
   async function askOnce(): Promise<number> {
     amount += 1
-    expect((await ask(gateway.url, { path: `${quotePath}?amount=${amount}` })).status).toBe(200)
+    expect(
+      (await ask(gateway.url, { path: `${quotePath}?amount=${amount}` })).status,
+    ).toBe(200)
     return counted(gateway, 'quotegate_quote_latency_total{how="miss",objective="met"}')
   }
   // A loaded machine may add its own 50 ms to some of them.

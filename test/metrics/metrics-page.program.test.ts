@@ -15,20 +15,33 @@ afterAll(() => gateway.close())
 
 test('docs/metrics.md names every metric of a running gateway and no other, with its type and labels', async () => {
   const text = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
-  const rows = [...text.matchAll(/^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| (.+) \| (.+) \|$/gm)]
-  const documented = rows.map(([, name, type, labels = '']) => [name, type, labels.trim()].join(': '))
+  const rows = [
+    ...text.matchAll(/^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| (.+) \| (.+) \|$/gm),
+  ]
+  const documented = rows.map(([, name, type, labels = '']) =>
+    [name, type, labels.trim()].join(': '),
+  )
   const metrics = [...readPage(await page()).values()]
-  const exposed = metrics.map(({ name, type, labels }) => [name, type, labels.join(', ')].join(': '))
+  const exposed = metrics.map(({ name, type, labels }) =>
+    [name, type, labels.join(', ')].join(': '),
+  )
   expect(documented.sort()).toEqual(exposed.sort())
 })
 
 /** Requests of a client that wants to fill the metrics. */
 const hostile = Array.from({ length: 40 }, (_, index) => {
   const word = `x${index}"\\}`
-  const paths = [`${quotePath}?amount=${index}.5`, `/v3/pairs/P${index}_Q/quotes?amount=1`]
-  const path = [...paths, `/${encodeURIComponent(word)}`, `/checkouts/${index}`][index % 4]
+  const paths = [
+    `${quotePath}?amount=${index}.5`,
+    `/v3/pairs/P${index}_Q/quotes?amount=1`,
+  ]
+  const path = [...paths, `/${encodeURIComponent(word)}`, `/checkouts/${index}`][
+    index % 4
+  ]
   const method = ['GET', 'PROPFIND', 'PATCH', 'M-SEARCH', 'HEAD'][index % 5]
-  const headers = ['App-Name', 'User-Agent', 'X-Request-Id', 'Traceparent'].map((name) => `${name}: ${word}`)
+  const headers = ['App-Name', 'User-Agent', 'X-Request-Id', 'Traceparent'].map(
+    (name) => `${name}: ${word}`,
+  )
   const own = [`Forwarded: for=${word}`, 'Connection: close', '', '']
   return [`${method} ${path} HTTP/1.1`, 'Host: gate', ...headers, ...own].join('\r\n')
 })
@@ -43,12 +56,15 @@ const unreadable = [
 test('a client cannot add a series, whatever it sends', async () => {
   await asking(gateway.url, '0.1')
   const before = seriesNames(await page())
-  for (const request of [...hostile, ...unreadable]) await rawExchange(gateway.url, request)
+  for (const request of [...hostile, ...unreadable])
+    await rawExchange(gateway.url, request)
   const after = await page()
   expect(seriesNames(after)).toEqual(before)
   // They did arrive.
   const requests = readPage(after).get('quotegate_http_requests_total')?.series ?? []
-  expect(requests.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThanOrEqual(hostile.length)
+  expect(requests.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThanOrEqual(
+    hostile.length,
+  )
   const others = requests.filter(({ labels }) => labels.method === 'other')
   expect(others.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThan(0)
 })
@@ -56,14 +72,19 @@ test('a client cannot add a series, whatever it sends', async () => {
 test('a quote is counted with its pair when it is fetched, and when it is served again', async () => {
   const served = 'quotegate_quotes_served_total{pair="ETH_USDC"}'
   const calls = 'quotegate_quote_calls_total{pair="ETH_USDC"}'
-  const [servedBefore, callsBefore] = [await counted(gateway, served), await counted(gateway, calls)]
+  const [servedBefore, callsBefore] = [
+    await counted(gateway, served),
+    await counted(gateway, calls),
+  ]
   await asking(gateway.url, '77')
   await asking(gateway.url, '77')
   await untilCounted(gateway, served, servedBefore + 2)
   expect(await counted(gateway, calls)).toBe(callsBefore + 1)
 })
 
-test('promtool accepts the page of a gateway that has served requests', { tags: ['promtool'] }, async () => {
+test('promtool accepts the page of a gateway that has served requests', {
+  tags: ['promtool'],
+}, async () => {
   await asking(gateway.url, '3')
   expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, output: '' })
 })

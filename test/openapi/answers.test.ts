@@ -5,7 +5,15 @@ import { asking, ask as askTraffic } from '../support/clients/quotes.ts'
 import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayWith } from '../support/gateways/between.ts'
 import { bytesOf, sandboxStage } from './provocations.ts'
-import { type Call, callsOf, type Documented, faultsOf, onOperations, onTraffic, resolve } from './support.ts'
+import {
+  type Call,
+  callsOf,
+  type Documented,
+  faultsOf,
+  onOperations,
+  onTraffic,
+  resolve,
+} from './support.ts'
 
 const onTrafficById = (id: string) =>
   onTraffic.find(({ operation }) => operation.operationId === id) as Documented
@@ -19,26 +27,30 @@ async function withRealId(call: Call, url: string): Promise<Call> {
 }
 
 describe('a request with the examples of the document', () => {
-  const passed = onTraffic.filter(({ operation }) => operation.operationId !== 'traceQuote')
+  const passed = onTraffic.filter(
+    ({ operation }) => operation.operationId !== 'traceQuote',
+  )
   // The one path that goes nowhere.
   const isPassed = ({ target }: Call) => target !== '/nowhere'
 
-  test.each(passed.map((documented) => [documented.operation.operationId, documented] as const))(
-    'is accepted without a problem: %s',
-    async (_id, documented) => {
-      const { url, gateway } = await sandboxStage()
-      for (const example of callsOf(documented).filter(isPassed)) {
-        const { status } = await rawExchange(url, bytesOf(await withRealId(example, url)))
-        expect(status).toBeLessThan(300)
-        expect([String(status), '2XX', 'default'].some((one) => one in documented.responses)).toBe(true)
-      }
-      expect(await gateway.metrics()).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
-    },
-  )
+  test.each(
+    passed.map((documented) => [documented.operation.operationId, documented] as const),
+  )('is accepted without a problem: %s', async (_id, documented) => {
+    const { url, gateway } = await sandboxStage()
+    for (const example of callsOf(documented).filter(isPassed)) {
+      const { status } = await rawExchange(url, bytesOf(await withRealId(example, url)))
+      expect(status).toBeLessThan(300)
+      expect(
+        [String(status), '2XX', 'default'].some((one) => one in documented.responses),
+      ).toBe(true)
+    }
+    expect(await gateway.metrics()).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
+  })
 
   test.each(['terms', 'id'])('orders the intended quote: by %s', async (name) => {
     const { url, gateway } = await sandboxStage()
-    const examples = floatOrder.operation.requestBody?.content['application/json'].examples ?? {}
+    const examples =
+      floatOrder.operation.requestBody?.content['application/json'].examples ?? {}
     await asking(url, '0.1', ['App-Name', 'demo'])
     const call = callsOf(floatOrder)[Object.keys(examples).indexOf(name)] as Call
     const { status } = await rawExchange(url, bytesOf(await withRealId(call, url)))
@@ -49,13 +61,15 @@ describe('a request with the examples of the document', () => {
 })
 
 describe('a quote', () => {
-  const ok = onTraffic.find(({ path }) => path === '/v3/pairs/{pairId}/quotes')?.responses['200']
+  const ok = onTraffic.find(({ path }) => path === '/v3/pairs/{pairId}/quotes')
+    ?.responses['200']
   const fieldsOf = ({ rawHeaders }: { rawHeaders: string[] }) =>
     Object.fromEntries(
       Object.entries(ok?.headers ?? {}).map(([name, node]) => {
         const values = valuesOf(rawHeaders, name.toLowerCase())
         const { schema } = resolve<{ schema: Record<string, unknown> }>(node)
-        for (const value of values) expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
+        for (const value of values)
+          expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
         return [name, values]
       }),
     )
@@ -65,8 +79,14 @@ describe('a quote', () => {
     // Long enough for the second to come while the first is under way.
     sandbox.faults({ latencyMs: 200 })
     const fetched = await Promise.all([asking(url, '0.1'), asking(url, '0.1')])
-    const answers = [...fetched, await asking(url, '0.1'), await askTraffic(url, { method: 'HEAD' })]
-    const byStatus = new Map(answers.map(fieldsOf).map((one) => [one['Cache-Status']?.join(), one]))
+    const answers = [
+      ...fetched,
+      await asking(url, '0.1'),
+      await askTraffic(url, { method: 'HEAD' }),
+    ]
+    const byStatus = new Map(
+      answers.map(fieldsOf).map((one) => [one['Cache-Status']?.join(), one]),
+    )
     const stored = 'quotegate; fwd=uri-miss; stored; ttl=30'
     const all = [stored, 'quotegate; fwd=uri-miss; collapsed', 'quotegate; hit; ttl=30']
     expect([...byStatus.keys()].sort()).toEqual(all.sort())
@@ -75,29 +95,43 @@ describe('a quote', () => {
       'RateLimit-Policy': ['"default";q=100;w=60'],
     })
     for (const fields of byStatus.values())
-      expect([fields['Cache-Control']?.length, fields['X-Request-Id']?.length]).toEqual([1, 1])
+      expect([fields['Cache-Control']?.length, fields['X-Request-Id']?.length]).toEqual([
+        1, 1,
+      ])
     const schema = ok?.content?.['application/json']?.schema ?? {}
     const [{ body } = { body: '' }] = fetched
     expect(faultsOf(schema, JSON.parse(body))).toEqual([])
     // What the example shows, except its id and time.
-    const { examples } = resolve<{ examples: object[] }>({ $ref: '#/components/schemas/Quote' })
-    expect(JSON.parse(body)).toEqual({ ...examples[0], id: expect.any(String), expiry: expect.any(Number) })
+    const { examples } = resolve<{ examples: object[] }>({
+      $ref: '#/components/schemas/Quote',
+    })
+    expect(JSON.parse(body)).toEqual({
+      ...examples[0],
+      id: expect.any(String),
+      expiry: expect.any(Number),
+    })
   })
 
   test('that is refused by the provider has a Cache-Status that says so, as documented', async () => {
     const { url } = await sandboxStage()
     const answer = await askTraffic(url, { path: '/v3/pairs/NO_PAIR/quotes?amount=1' })
     expect(answer.status).toBe(404)
-    expect(fieldsOf(answer)['Cache-Status']).toEqual(['quotegate; fwd=bypass; detail=status'])
+    expect(fieldsOf(answer)['Cache-Status']).toEqual([
+      'quotegate; fwd=bypass; detail=status',
+    ])
   })
 })
 
 describe('the operations listener', () => {
   const token = { ADMIN_TOKEN: 'a-token-of-some-length' }
-  type Asked = Pick<Awaited<ReturnType<typeof askOperations>>, 'status' | 'headers' | 'body'>
+  type Asked = Pick<
+    Awaited<ReturnType<typeof askOperations>>,
+    'status' | 'headers' | 'body'
+  >
   const at = async (path: string, headers = {}, settings = {}): Promise<Asked> =>
     askOperations((await gatewayWith(settings)).operationsUrl + path, { headers })
-  const untrusted = (path: string) => () => at(path, { Authorization: 'Bearer wrong' }, token)
+  const untrusted = (path: string) => () =>
+    at(path, { Authorization: 'Bearer wrong' }, token)
   const misled = (path: string) => () => at(path, { Host: 'evil.example' })
   /** Each documented answer, by path and status. */
   const provoked: Record<string, () => Promise<Asked>> = {
@@ -114,13 +148,19 @@ describe('the operations listener', () => {
     async '/history 200'() {
       const { operationsUrl } = await gatewayWith()
       const ask = () => askOperations(`${operationsUrl}/history`)
-      await expect.poll(async () => (await ask()).body, { timeout: 10_000 }).toContain('"requests":[0')
+      await expect
+        .poll(async () => (await ask()).body, { timeout: 10_000 })
+        .toContain('"requests":[0')
       return ask()
     },
     '/history 401': untrusted('/history'),
     '/history 421': misled('/history'),
     async '/status 200'() {
-      const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ORDER_UNKNOWN_QUOTE: 'refuse' })
+      const gateway = await createGateway({
+        PORT: 0,
+        ADMIN_PORT: 0,
+        ORDER_UNKNOWN_QUOTE: 'refuse',
+      })
       onTestFinished(() => gateway.close())
       const { trafficUrl, operationsUrl } = await gateway.listen()
       await rawExchange(trafficUrl, bytesOf(callsOf(floatOrder)[0] as Call))
@@ -133,17 +173,27 @@ describe('the operations listener', () => {
     async '/stream 200'() {
       const { operationsUrl } = await gatewayWith()
       const viewer = await look(operationsUrl)
-      await expect.poll(() => viewer.frames.length, { timeout: 10_000 }).toBeGreaterThan(1)
+      await expect
+        .poll(() => viewer.frames.length, { timeout: 10_000 })
+        .toBeGreaterThan(1)
       await viewer.leave()
-      const { status, headers } = await askOperations(`${operationsUrl}/stream`, { method: 'HEAD' })
-      return { status, headers, body: JSON.stringify(viewer.frames.map(({ data }) => data)) }
+      const { status, headers } = await askOperations(`${operationsUrl}/stream`, {
+        method: 'HEAD',
+      })
+      return {
+        status,
+        headers,
+        body: JSON.stringify(viewer.frames.map(({ data }) => data)),
+      }
     },
     '/stream 401': untrusted('/stream'),
     '/stream 403': () => at('/stream', { 'Sec-Fetch-Site': 'cross-site' }),
     '/stream 421': misled('/stream'),
     async '/stream 503'() {
       const { operationsUrl } = await gatewayWith()
-      const viewers = await Promise.all(Array.from({ length: 200 }, () => look(operationsUrl)))
+      const viewers = await Promise.all(
+        Array.from({ length: 200 }, () => look(operationsUrl)),
+      )
       const answer = await askOperations(`${operationsUrl}/stream`)
       await Promise.all(viewers.map((viewer) => viewer.leave()))
       return answer
@@ -157,15 +207,19 @@ describe('the operations listener', () => {
     expect(Object.keys(provoked).sort()).toEqual(documented.sort())
   })
 
-  test.each(Object.entries(provoked))('answers as documented: %s', async (name, provoke) => {
-    const [path, status = ''] = name.split(' ')
-    const answer = await provoke()
-    expect(answer.status).toBe(Number(status))
-    const response = onOperations.find((documented) => documented.path === path)?.responses[status]
-    const [[type, content] = []] = Object.entries(response?.content ?? {})
-    expect(String(answer.headers['content-type'])).toContain(type)
-    const value = type === 'text/plain' ? answer.body : JSON.parse(answer.body)
-    const values = type === 'text/event-stream' ? value : [value]
-    for (const one of values) expect(faultsOf(content?.schema ?? {}, one)).toEqual([])
-  })
+  test.each(Object.entries(provoked))(
+    'answers as documented: %s',
+    async (name, provoke) => {
+      const [path, status = ''] = name.split(' ')
+      const answer = await provoke()
+      expect(answer.status).toBe(Number(status))
+      const response = onOperations.find((documented) => documented.path === path)
+        ?.responses[status]
+      const [[type, content] = []] = Object.entries(response?.content ?? {})
+      expect(String(answer.headers['content-type'])).toContain(type)
+      const value = type === 'text/plain' ? answer.body : JSON.parse(answer.body)
+      const values = type === 'text/event-stream' ? value : [value]
+      for (const one of values) expect(faultsOf(content?.schema ?? {}, one)).toEqual([])
+    },
+  )
 })

@@ -11,7 +11,15 @@ import { readQuote } from '../../src/quotes/quote.ts'
 import { FaultSettings } from '../../src/sandbox/faults.ts'
 import { Payments } from '../../src/sandbox/payments.ts'
 import { createSwapRouter } from '../../src/sandbox/swap.ts'
-import { documentText, faultsOf, onTraffic, openApi, operations, resolve, slugsOf } from './support.ts'
+import {
+  documentText,
+  faultsOf,
+  onTraffic,
+  openApi,
+  operations,
+  resolve,
+  slugsOf,
+} from './support.ts'
 
 /** As `GET /v3/pairs/{pairId}`. */
 function routesOf(router: Router, prefix = ''): string[] {
@@ -24,11 +32,17 @@ function routesOf(router: Router, prefix = ''): string[] {
 
 describe('docs/openapi.json', () => {
   test('matches the schemas and the table of problems (if not: npm run docs)', () =>
-    expect(documentText === openApiJson, 'docs/openapi.json is out of date: run `npm run docs`').toBe(true))
+    expect(
+      documentText === openApiJson,
+      'docs/openapi.json is out of date: run `npm run docs`',
+    ).toBe(true))
 
   test("is valid by OpenAPI 3.1, and has no error under redocly's recommended rules", async () => {
     const ref = fileURLToPath(new URL('../../docs/openapi.json', import.meta.url))
-    const problems = await lint({ ref, config: await createConfig({ extends: ['recommended'] }) })
+    const problems = await lint({
+      ref,
+      config: await createConfig({ extends: ['recommended'] }),
+    })
     expect(problems.filter(({ severity }) => severity === 'error')).toEqual([])
     // It did look: some of its warnings are about paths that answer nothing but errors.
     expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-2xx-response')
@@ -36,8 +50,12 @@ describe('docs/openapi.json', () => {
 
   test('names its version and the default addresses of the listeners', () => {
     expect(openApi.info.version).toBe(version)
-    const ports = [...documentText.matchAll(/"port": \{\s*"default": "(\d+)"/g)].map(([, port]) => port)
-    expect(new Set(ports)).toEqual(new Set([fixedDefault('PORT'), fixedDefault('ADMIN_PORT')]))
+    const ports = [...documentText.matchAll(/"port": \{\s*"default": "(\d+)"/g)].map(
+      ([, port]) => port,
+    )
+    expect(new Set(ports)).toEqual(
+      new Set([fixedDefault('PORT'), fixedDefault('ADMIN_PORT')]),
+    )
     expect(openApi.servers[0]?.variables.host?.default).toBe(fixedDefault('HOST'))
   })
 
@@ -47,23 +65,37 @@ describe('docs/openapi.json', () => {
   })
 
   test('has every problem that exists at some path, and no other', () => {
-    const documented = slugsOf(onTraffic.flatMap(({ responses }) => Object.values(responses)))
+    const documented = slugsOf(
+      onTraffic.flatMap(({ responses }) => Object.values(responses)),
+    )
     expect([...documented].sort()).toEqual(Object.keys(problemTypes).sort())
   })
 
   test('says for every operation which key it needs, if any', () => {
-    const without = operations.filter(({ operation }) => !Array.isArray(operation.security))
+    const without = operations.filter(
+      ({ operation }) => !Array.isArray(operation.security),
+    )
     expect(without.map(({ operation }) => operation.operationId)).toEqual([])
   })
 
   test('has every operation of the sandbox, those that only pass by their names in one entry', () => {
-    const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings() }
+    const sources = {
+      clock: systemClock,
+      elapsedClock: systemClock,
+      faults: new FaultSettings(),
+    }
     const swap = createSwapRouter({}, sources)
-    const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)]
+    const ofSandbox = [
+      ...routesOf(swap, '/v3'),
+      ...routesOf(new Payments(sources).router),
+    ]
     const described = onTraffic
-      .filter(({ path, method }) => path !== '/{path}' && !['HEAD', 'TRACE'].includes(method))
+      .filter(
+        ({ path, method }) => path !== '/{path}' && !['HEAD', 'TRACE'].includes(method),
+      )
       .map(({ method, path }) => `${method} ${path}`)
-    const entry = onTraffic.find(({ path }) => path === '/{path}')?.operation.description ?? ''
+    const entry =
+      onTraffic.find(({ path }) => path === '/{path}')?.operation.description ?? ''
     const named = [...entry.matchAll(/^- `(.+)`$/gm)].map(([, route = '']) => route)
     expect([...described, ...named].sort()).toEqual([...new Set(ofSandbox)].sort())
   })
@@ -71,20 +103,29 @@ describe('docs/openapi.json', () => {
 
 describe('the schema of a quote', () => {
   const quoteSchema = { $ref: '#/components/schemas/Quote' }
-  const [example = {}] = resolve<{ examples: Record<string, unknown>[] }>(quoteSchema).examples
+  const [example = {}] = resolve<{ examples: Record<string, unknown>[] }>(
+    quoteSchema,
+  ).examples
   const faults = (quote: object) => faultsOf(quoteSchema, quote)
   const reasonOf = (quote: object, amount?: string) =>
     readQuote(Buffer.from(JSON.stringify(quote)), amount).reason
 
   test('accepts its own example, which the gateway reads too, also with members that are not known', () => {
-    expect([reasonOf(example, '0.1'), reasonOf(example, '0.2')]).toEqual([undefined, 'other-amount'])
+    expect([reasonOf(example, '0.1'), reasonOf(example, '0.2')]).toEqual([
+      undefined,
+      'other-amount',
+    ])
     const toAmount = { assetId: 'USDC', value: '1', net: '0.9' }
-    for (const quote of [example, { ...example, slippage: 0.5, toAmount }]) expect(faults(quote)).toEqual([])
+    for (const quote of [example, { ...example, slippage: 0.5, toAmount }])
+      expect(faults(quote)).toEqual([])
   })
 
-  test.each(['id', 'pairId', 'fromAmount', 'toAmount', 'expiry'])('refuses one without %s', (name) => {
-    const { [name]: _left, ...rest } = example
-    expect(faults(rest)).toHaveLength(1)
-    expect(reasonOf(rest)).toBeDefined()
-  })
+  test.each(['id', 'pairId', 'fromAmount', 'toAmount', 'expiry'])(
+    'refuses one without %s',
+    (name) => {
+      const { [name]: _left, ...rest } = example
+      expect(faults(rest)).toHaveLength(1)
+      expect(reasonOf(rest)).toBeDefined()
+    },
+  )
 })

@@ -6,8 +6,18 @@ import type { ProblemSlug } from '../../src/http/problem.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, asking, createTestClock } from '../support/clients/quotes.ts'
-import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { aSecond, gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  type ParsedAnswer,
+  RawConnection,
+  rawExchange,
+} from '../support/clients/raw-connection.ts'
+import {
+  aSecond,
+  gatewayTo,
+  rawUpstream,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 import { listening } from '../support/machine/listening.ts'
 import type { Call } from './support.ts'
@@ -18,7 +28,11 @@ type Settings = Record<string, SettingValue | undefined>
 export type Provoke = (call: Call) => Promise<ParsedAnswer>
 
 export function bytesOf({ method, target, headers, body }: Call): Buffer {
-  return post(body === undefined ? '' : JSON.stringify(body), { method, path: target, headers })
+  return post(body === undefined ? '' : JSON.stringify(body), {
+    method,
+    path: target,
+    headers,
+  })
 }
 
 const send = (url: string, call: Call) => rawExchange(url, bytesOf(call))
@@ -59,7 +73,10 @@ export async function sandboxStage(settings: Settings = {}) {
 const asItIs = (call: Call) => call
 
 /** The call, changed, at a gateway where nothing else is wrong. */
-function changed(change: (call: Call) => Call, settings?: Settings): () => Promise<Provoke> {
+function changed(
+  change: (call: Call) => Call,
+  settings?: Settings,
+): () => Promise<Provoke> {
   return async () => {
     const { url } = await sandboxStage(settings)
     return (call) => send(url, change(call))
@@ -72,7 +89,10 @@ async function allTo(upstreamUrl: string, settings: Settings = {}): Promise<stri
   return (await gatewayTo(upstreamUrl, all)).url
 }
 
-function beforeUpstream(onRequest: Parameters<typeof rawUpstream>[0], settings?: Settings) {
+function beforeUpstream(
+  onRequest: Parameters<typeof rawUpstream>[0],
+  settings?: Settings,
+) {
   return async () => sentTo(await allTo((await rawUpstream(onRequest)).url, settings))
 }
 
@@ -91,7 +111,9 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   'bad-target': changed((call) => withQuery(call, 'x=#')),
   'target-too-long': changed((call) => withQuery(call, `x=${'a'.repeat(8_192)}`)),
   'expectation-failed': changed((call) => withHeaders(call, 'Expect: a-miracle')),
-  'head-too-large': changed((call) => withHeaders(call, ...Array<string>(200).fill('X-One: more'))),
+  'head-too-large': changed((call) =>
+    withHeaders(call, ...Array<string>(200).fill('X-One: more')),
+  ),
   'method-not-allowed': changed(asItIs),
   'not-found': changed(asItIs),
   'no-payments-upstream': changed(asItIs, { PAYMENTS_BASE_URL: undefined }),
@@ -101,31 +123,48 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     ...call,
     headers: call.headers.filter((line) => !line.startsWith('App-Name:')),
   })),
-  'bad-amount': changed((call) => ({ ...call, target: call.target.replace(/\?amount=.*/, '') })),
+  'bad-amount': changed((call) => ({
+    ...call,
+    target: call.target.replace(/\?amount=.*/, ''),
+  })),
   // A fixed order has a limit only where it has a key.
   'order-too-large': changed((call) => ({
     ...withHeaders(call, 'Idempotency-Key: large'),
     body: call.body && { ...call.body, more: 'a'.repeat(70_000) },
   })),
-  'content-coding': changed((call) => (call.body ? withHeaders(call, 'Content-Encoding: gzip') : call)),
-  'bad-order': changed((call) => withHeaders(call, 'Quotegate-Quote: one', 'Quotegate-Quote: two')),
+  'content-coding': changed((call) =>
+    call.body ? withHeaders(call, 'Content-Encoding: gzip') : call,
+  ),
+  'bad-order': changed((call) =>
+    withHeaders(call, 'Quotegate-Quote: one', 'Quotegate-Quote: two'),
+  ),
   async 'quote-expired'() {
     const { clock, url } = await sandboxStage()
     await asking(url, '0.1', ['App-Name', 'demo'])
     clock.advance(31_000)
     return (call) =>
-      send(url, call.body ? { ...call, body: { ...call.body, quoteId: undefined } } : apart(call))
+      send(
+        url,
+        call.body ? { ...call, body: { ...call.body, quoteId: undefined } } : apart(call),
+      )
   },
-  'quote-unknown': changed((call) => (call.body ? apart(call) : call), { ORDER_UNKNOWN_QUOTE: 'refuse' }),
+  'quote-unknown': changed((call) => (call.body ? apart(call) : call), {
+    ORDER_UNKNOWN_QUOTE: 'refuse',
+  }),
   async 'float-order-required'() {
     const { url } = await sandboxStage()
     const { body } = await asking(url, '0.1', ['App-Name', 'demo'])
-    return (call) => send(url, { ...call, body: call.body && { ...call.body, quoteId: JSON.parse(body).id } })
+    return (call) =>
+      send(url, {
+        ...call,
+        body: call.body && { ...call.body, quoteId: JSON.parse(body).id },
+      })
   },
   async 'rate-limited'() {
     const { url } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 1 })
     // Each application has a limit of its own, also the one without a name.
-    for (const headers of [['App-Name', 'demo'], []]) await ask(url, { path: '/v3/assets', headers })
+    for (const headers of [['App-Name', 'demo'], []])
+      await ask(url, { path: '/v3/assets', headers })
     return sentTo(url)
   },
   async 'provider-limit'() {
@@ -153,7 +192,8 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   },
   async 'request-timeout'() {
     const { url } = await sandboxStage({ headTimeoutMs: 100 })
-    return ({ method, target }) => rawExchange(url, `${method} ${target} HTTP/1.1\r\nHost: g\r\n`)
+    return ({ method, target }) =>
+      rawExchange(url, `${method} ${target} HTTP/1.1\r\nHost: g\r\n`)
   },
   async 'too-many-connections'() {
     const { url } = await sandboxStage({ CLIENT_CONNECTIONS: 1 })
@@ -171,10 +211,15 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     for (const target of ofEachUpstream) {
       new RawConnection(url).write(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`)
     }
-    await until(() => upstream.received.length === ofEachUpstream.length, 'each upstream has its one request')
+    await until(
+      () => upstream.received.length === ofEachUpstream.length,
+      'each upstream has its one request',
+    )
     return sentTo(url)
   },
-  'bad-idempotency-key': changed((call) => withHeaders(call, 'Idempotency-Key: two words')),
+  'bad-idempotency-key': changed((call) =>
+    withHeaders(call, 'Idempotency-Key: two words'),
+  ),
   async 'order-in-progress'() {
     const waiting: ServerResponse[] = []
     const provoke = await twiceWithOneKey((response) => waiting.push(response))
@@ -191,7 +236,10 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
       (call) => withQuery(call, 'another=1'),
     ),
   async 'breaker-open'() {
-    const url = await allTo(await nowhere(), { breakerFailures: 1, breakerOpenMs: 600_000 })
+    const url = await allTo(await nowhere(), {
+      breakerFailures: 1,
+      breakerOpenMs: 600_000,
+    })
     for (const path of ofEachUpstream) await ask(url, { path })
     await aSecond()
     for (const path of ofEachUpstream) await ask(url, { path })
@@ -208,7 +256,8 @@ async function twiceWithOneKey(
 ): Promise<Provoke> {
   const held = new Set<string>()
   const upstream = await recordingUpstream(({ headers, method, target }, response) => {
-    if (method !== 'POST' || !target.startsWith('/v3/orders')) return void response.end('ok')
+    if (method !== 'POST' || !target.startsWith('/v3/orders'))
+      return void response.end('ok')
     held.add(String(headers['idempotency-key']))
     take(response)
   })

@@ -52,7 +52,10 @@ interface OpenApi {
   readonly components: Of<Of<Node>>
 }
 
-export const documentText = readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')
+export const documentText = readFileSync(
+  new URL('../../docs/openapi.json', import.meta.url),
+  'utf8',
+)
 export const openApi = JSON.parse(documentText) as OpenApi
 
 export function resolve<Found>(node: Node): Found {
@@ -64,17 +67,21 @@ export function resolve<Found>(node: Node): Found {
   return found as Found
 }
 
-export const operations: readonly Documented[] = Object.entries(openApi.paths).flatMap(([path, item]) =>
-  Object.entries(item)
-    .filter(([method]) => method !== 'servers')
-    .map(([method, operation]) => ({
-      path,
-      method: method.toUpperCase(),
-      operation,
-      responses: Object.fromEntries(
-        Object.entries(operation.responses).map(([status, response]) => [status, resolve(response)]),
-      ),
-    })),
+export const operations: readonly Documented[] = Object.entries(openApi.paths).flatMap(
+  ([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => method !== 'servers')
+      .map(([method, operation]) => ({
+        path,
+        method: method.toUpperCase(),
+        operation,
+        responses: Object.fromEntries(
+          Object.entries(operation.responses).map(([status, response]) => [
+            status,
+            resolve(response),
+          ]),
+        ),
+      })),
 )
 
 const isOperations = ({ operation: { tags } }: Documented) => tags.includes('Operations')
@@ -85,7 +92,9 @@ export const onOperations = operations.filter(isOperations)
 export function slugsOf(responses: Iterable<DocumentedResponse>): Set<string> {
   const schemas = [...responses].flatMap((response) => {
     const schema = response.content?.['application/problem+json']?.schema
-    return schema === undefined ? [] : ((schema.oneOf as readonly Node[] | undefined) ?? [schema])
+    return schema === undefined
+      ? []
+      : ((schema.oneOf as readonly Node[] | undefined) ?? [schema])
   })
   return new Set(schemas.map(slugOfSchema))
 }
@@ -111,7 +120,9 @@ const key = 'Authorization: Bearer any-key'
 export function callsOf({ path, method, operation }: Documented): Call[] {
   const parameters = (operation.parameters ?? []).map((node) => resolve<Parameter>(node))
   const placed = (place: Parameter['in']) =>
-    parameters.filter(({ in: where, example }) => where === place && example !== undefined)
+    parameters.filter(
+      ({ in: where, example }) => where === place && example !== undefined,
+    )
   const filled = placed('path').reduce(
     (text, { name, example = '' }) => text.replace(`{${name}}`, example),
     path,
@@ -122,8 +133,15 @@ export function callsOf({ path, method, operation }: Documented): Call[] {
   const content = operation.requestBody?.content['application/json']
   const many = parameters.find(({ examples }) => examples !== undefined)
   if (many?.examples !== undefined) {
-    const targets = Object.values(many.examples).map(({ value }) => target.replace(`{${many.name}}`, value))
-    return targets.map((one) => ({ method, target: one, headers: [...headers, key], body: undefined }))
+    const targets = Object.values(many.examples).map(({ value }) =>
+      target.replace(`{${many.name}}`, value),
+    )
+    return targets.map((one) => ({
+      method,
+      target: one,
+      headers: [...headers, key],
+      body: undefined,
+    }))
   }
   if (content === undefined) return [{ method, target, headers, body: undefined }]
   headers.push('Content-Type: application/json')
@@ -135,20 +153,28 @@ export function callsOf({ path, method, operation }: Documented): Call[] {
 
 const documentId = 'https://quotegate.example/openapi'
 const inAjv = <Value>(value: Value): Value =>
-  JSON.parse(JSON.stringify(value).replaceAll('#/components/schemas/', `${documentId}#/$defs/`))
+  JSON.parse(
+    JSON.stringify(value).replaceAll('#/components/schemas/', `${documentId}#/$defs/`),
+  )
 
 /** With every object closed that does not say that it is open: what is answered must be documented. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed)
   if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).map(([name, child]) => [name, closed(child)] as const)
+  const entries = Object.entries(value).map(
+    ([name, child]) => [name, closed(child)] as const,
+  )
   const node = Object.fromEntries(entries)
-  if (node.type === 'object' && node.properties !== undefined) node.additionalProperties ??= false
+  if (node.type === 'object' && node.properties !== undefined)
+    node.additionalProperties ??= false
   return node
 }
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true })
-ajv.addSchema({ $id: documentId, $defs: closed(inAjv(openApi.components.schemas)) as Node })
+ajv.addSchema({
+  $id: documentId,
+  $defs: closed(inAjv(openApi.components.schemas)) as Node,
+})
 
 /** Compiled once for each schema. */
 const validators = new WeakMap<Node, ValidateFunction>()

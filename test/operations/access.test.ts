@@ -17,20 +17,32 @@ describe('the name in Host', () => {
       access.refuseHost({ rawHeaders, url } as never, {} as never, () => {})
       return true
     } catch (error) {
-      expect(error).toMatchObject({ status: 421, message: expect.stringContaining('ADMIN_ALLOWED_HOSTS') })
+      expect(error).toMatchObject({
+        status: 421,
+        message: expect.stringContaining('ADMIN_ALLOWED_HOSTS'),
+      })
       return false
     }
   }
 
   const allowed =
-    'localhost LOCALHOST:8081 127.0.0.1:1 [::1]:8081 192.0.2.7 gate.internal Gate.Internal.:8081'.split(' ')
+    'localhost LOCALHOST:8081 127.0.0.1:1 [::1]:8081 192.0.2.7 gate.internal Gate.Internal.:8081'.split(
+      ' ',
+    )
   test.each(allowed)('may be %s', (host) => {
     expect(isAllowed(['Host', host])).toBe(true)
   })
 
   const foreign = [
-    ...['localhost.evil.example', 'evil-localhost', '127.0.0.1.evil.example', '0x7f.1', 'a@localhost'],
-    ...['gate.internal.evil.example', '[evil.example]', '[::1', ''],
+    'localhost.evil.example',
+    'evil-localhost',
+    '127.0.0.1.evil.example',
+    '0x7f.1',
+    'a@localhost',
+    'gate.internal.evil.example',
+    '[evil.example]',
+    '[::1',
+    '',
   ]
   test.each<[rawHeaders: string[], url: string]>([
     ...foreign.map((host): [string[], string] => [['Host', host], '/']),
@@ -45,10 +57,23 @@ describe('the name in Host', () => {
   test('of an unknown site is refused everywhere but at the probes and the metrics', async () => {
     const { operationsUrl } = await gatewayWith()
     const statusAt = async (path: string) =>
-      (await ask(operationsUrl + path, { headers: { Host: 'rebound.evil.example:8081' } })).status
-    const guarded = ['/', '/main.js', '/status', '/history', '/stream', '/actions/drop-all', '/nothing-here']
+      (
+        await ask(operationsUrl + path, {
+          headers: { Host: 'rebound.evil.example:8081' },
+        })
+      ).status
+    const guarded = [
+      '/',
+      '/main.js',
+      '/status',
+      '/history',
+      '/stream',
+      '/actions/drop-all',
+      '/nothing-here',
+    ]
     for (const path of guarded) expect(await statusAt(path), path).toBe(421)
-    for (const path of ['/metrics', '/healthz', '/readyz']) expect(await statusAt(path), path).toBe(200)
+    for (const path of ['/metrics', '/healthz', '/readyz'])
+      expect(await statusAt(path), path).toBe(200)
   })
 })
 
@@ -65,17 +90,24 @@ describe('an action', () => {
       // As a form could send it.
       [415, { 'Content-Type': 'text/plain' }],
     ] as [number, Record<string, string>][])
-      expect((await act(gateway, 'drop-all', {}, headers)).status, JSON.stringify(headers)).toBe(status)
+      expect(
+        (await act(gateway, 'drop-all', {}, headers)).status,
+        JSON.stringify(headers),
+      ).toBe(status)
     const headers = { 'Content-Type': 'application/json' }
     expect((await ask(at, { method: 'POST', headers, body: '{}' })).status).toBe(403)
-    expect((await ask(at, { headers: { 'X-Quotegate-Console': '1' } })).status).not.toBe(200)
+    expect((await ask(at, { headers: { 'X-Quotegate-Console': '1' } })).status).not.toBe(
+      200,
+    )
     const preflight = {
       Origin: 'http://evil.example',
       'Access-Control-Request-Method': 'POST',
       'Access-Control-Request-Headers': 'x-quotegate-console',
     }
     const answer = await ask(at, { method: 'OPTIONS', headers: preflight })
-    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    expect(
+      Object.keys(answer.headers).filter((name) => name.startsWith('access-control')),
+    ).toEqual([])
     expect(JSON.parse((await act(gateway, 'drop-all')).body)).toEqual({ dropped: 1 })
   })
 
@@ -83,8 +115,16 @@ describe('an action', () => {
     const gateway = await gatewayWith(production)
     expect((await statusOf(gateway)).access).toBe('reading')
     for (const action of ['drop', 'drop-all', 'explain', 'try', 'faults']) {
-      const answer = await act(gateway, action, { id: 'x', kind: 'quote', pair: 'A_B', body: '{}' })
-      expect([answer.status, answer.body], action).toEqual([403, expect.stringContaining('read-only')])
+      const answer = await act(gateway, action, {
+        id: 'x',
+        kind: 'quote',
+        pair: 'A_B',
+        body: '{}',
+      })
+      expect([answer.status, answer.body], action).toEqual([
+        403,
+        expect.stringContaining('read-only'),
+      ])
     }
   })
 })
@@ -99,7 +139,8 @@ describe('with an ADMIN_TOKEN', () => {
       [`Bearer ${token}`, 200, 'full'],
       [`bearer ${token}`, 200, 'full'],
     ] as const) {
-      const headers: Record<string, string> = Authorization === undefined ? {} : { Authorization }
+      const headers: Record<string, string> =
+        Authorization === undefined ? {} : { Authorization }
       const { status, body } = await ask(`${gateway.operationsUrl}/status`, { headers })
       const got = [
         (await act(gateway, 'drop-all', {}, headers)).status,
@@ -112,9 +153,15 @@ describe('with an ADMIN_TOKEN', () => {
   test('a page of another origin is refused as such, whatever token it sends', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     for (const Authorization of [undefined, 'Bearer wrong', `Bearer ${token}`]) {
-      const headers = { Origin: 'http://evil.example', ...(Authorization && { Authorization }) }
+      const headers = {
+        Origin: 'http://evil.example',
+        ...(Authorization && { Authorization }),
+      }
       const { status, body } = await act(gateway, 'drop-all', {}, headers)
-      expect([status, body], Authorization).toEqual([403, expect.stringContaining('another origin')])
+      expect([status, body], Authorization).toEqual([
+        403,
+        expect.stringContaining('another origin'),
+      ])
     }
   })
 
@@ -132,7 +179,9 @@ describe('with an ADMIN_TOKEN', () => {
   test('the token is shown nowhere', async () => {
     const secrets = { ADMIN_TOKEN: token, SWAP_AUTHORIZATION: 'Bearer swap-secret' }
     const { operationsUrl } = await gatewayWith(secrets)
-    const { body } = await ask(`${operationsUrl}/status`, { headers: { Authorization: `Bearer ${token}` } })
+    const { body } = await ask(`${operationsUrl}/status`, {
+      headers: { Authorization: `Bearer ${token}` },
+    })
     expect(body).toContain('SWAP_AUTHORIZATION')
     expect(body).not.toContain(token)
     expect(body).not.toContain('swap-secret')
@@ -146,7 +195,9 @@ test('a page may run only its own files, and no page may frame it', async () => 
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain("frame-ancestors 'none'")
   expect(policy).not.toMatch(/unsafe|\*|https?:/)
-  expect(body).not.toMatch(/ style=|<style|\son\w+=|<script(?![^>]*\ssrc=)|(?:src|href)="(?:https?:)?\/\//)
+  expect(body).not.toMatch(
+    / style=|<style|\son\w+=|<script(?![^>]*\ssrc=)|(?:src|href)="(?:https?:)?\/\//,
+  )
 })
 
 test('no path leads out of the folder of the console, and an unreadable one gets no page of HTML', async () => {
@@ -155,7 +206,11 @@ test('no path leads out of the folder of the console, and an unreadable one gets
     const head = `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`
     return (await sendRaw(operationsUrl, head, { waitMs: 60_000 })).text
   }
-  const outside = ['/..%2foperations-app.ts', '/../operations-app.ts', '/%2e%2e/status.ts']
+  const outside = [
+    '/..%2foperations-app.ts',
+    '/../operations-app.ts',
+    '/%2e%2e/status.ts',
+  ]
   for (const path of [...outside, '/console/main.js', '/constructor'])
     expect(await answerTo(path), path).toMatch(/^HTTP\/1\.1 404/)
   const unreadable = await answerTo('http://[::1/metrics')

@@ -7,11 +7,21 @@ import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 async function notes() {
   const { logger, lines } = await keptLog('info')
-  const kept = new AddressNotes({ log: logger, allShareQuotes: false, clientIpHeader: 'forwarded' })
+  const kept = new AddressNotes({
+    log: logger,
+    allShareQuotes: false,
+    clientIpHeader: 'forwarded',
+  })
   const metrics = freshMetrics()
   const events = new Events([metrics.listener, kept])
   const take = (note: AddressNote, peer: string, noteHeader = 'X-Real-IP') =>
-    events.addressNoted({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
+    events.addressNoted({
+      address: peer,
+      peer,
+      peerTrusted: note !== 'untrusted-header',
+      note,
+      noteHeader,
+    })
   return { kept, take, metrics, warned: () => lines(levels.warn) }
 }
 
@@ -24,7 +34,9 @@ it('each peer is named once for each way in which its header is not read, and ke
   }
   expect(warned().map(({ peer, reason }) => `${peer} ${reason}`)).toEqual(
     ['10.0.0.1', '10.0.0.2'].flatMap((peer) =>
-      ['other-header', 'untrusted-header', 'malformed-header'].map((reason) => `${peer} ${reason}`),
+      ['other-header', 'untrusted-header', 'malformed-header'].map(
+        (reason) => `${peer} ${reason}`,
+      ),
     ),
   )
   take('other-header', '10.0.0.1', 'True-Client-IP')
@@ -35,7 +47,8 @@ it.each(['other-header', 'untrusted-header'] as const)(
   'a thousand peers are named and kept, and the requests of all are counted: %s',
   async (note) => {
     const { kept, take, metrics, warned } = await notes()
-    for (let peer = 0; peer < 1_500; peer += 1) take(note, `10.0.${peer >> 8}.${peer & 255}`)
+    for (let peer = 0; peer < 1_500; peer += 1)
+      take(note, `10.0.${peer >> 8}.${peer & 255}`)
     const counted = `quotegate_client_address_headers_ignored_total{reason="${note}"} 1500`
     expect(await metrics.render()).toContain(counted)
     expect(kept.peers[note].size).toBe(1_000)

@@ -16,10 +16,15 @@ test('every file that the page names is served, from the sources and from a buil
   for (const name of names) {
     const file = await consoleFile(name)
     expect(file?.length, name).toBeGreaterThan(0)
-    const built = await readFile(new URL(`../../dist/operations/console/${name}`, import.meta.url))
+    const built = await readFile(
+      new URL(`../../dist/operations/console/${name}`, import.meta.url),
+    )
     expect(built.equals(file ?? Buffer.alloc(0)), name).toBe(true)
     const text = String(file)
-    for (const [, named = ''] of text.matchAll(/(?:href="|src="|from '\.\/)([\w-]+\.\w+)/g)) names.add(named)
+    for (const [, named = ''] of text.matchAll(
+      /(?:href="|src="|from '\.\/)([\w-]+\.\w+)/g,
+    ))
+      names.add(named)
   }
   expect(names).toContain('htm.js')
 })

@@ -6,7 +6,15 @@ import { Recent } from '../../src/operations/recent.ts'
 import type { Slots } from '../../src/operations/schemas.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordedGateway } from '../support/gateways/between.ts'
-import { ask, floatOrder, helloOf, look, nothingCounted, quote, statusOf } from './support.ts'
+import {
+  ask,
+  floatOrder,
+  helloOf,
+  look,
+  nothingCounted,
+  quote,
+  statusOf,
+} from './support.ts'
 
 /** A history with a clock that stands still until `pass` is called. */
 function aHistory() {
@@ -26,8 +34,15 @@ function aHistory() {
     answer(durationMs: number, id = ''): void {
       history.requestEnded({ area: 'quote', request: {}, id } as never, 200, durationMs)
     },
-    call(outcome: 'answered' | 'failed-status' | 'connection_limit_reached', durationMs = 0): void {
-      history.callEnded({ upstream: 'swap', traffic: 'quotes', status: 503 }, outcome, durationMs)
+    call(
+      outcome: 'answered' | 'failed-status' | 'connection_limit_reached',
+      durationMs = 0,
+    ): void {
+      history.callEnded(
+        { upstream: 'swap', traffic: 'quotes', status: 503 },
+        outcome,
+        durationMs,
+      )
     },
   }
 }
@@ -36,7 +51,10 @@ describe('the slots of the history', () => {
   test('have exactly what was counted in each, a day long, and nothing of the time before the start', () => {
     const steps = fc.array(
       fc.record({
-        afterMs: fc.oneof(fc.integer({ min: 0, max: 25_000 }), fc.integer({ min: 0, max: 40_000_000 })),
+        afterMs: fc.oneof(
+          fc.integer({ min: 0, max: 25_000 }),
+          fc.integer({ min: 0, max: 40_000_000 }),
+        ),
         requests: fc.integer({ min: 0, max: 10_000 }),
         inFlight: fc.integer({ min: 1, max: 500 }),
       }),
@@ -73,7 +91,9 @@ describe('the slots of the history', () => {
         }
         const firstOfHour = Math.floor(atMs / 10_000) - 359
         const ofHour = seen.filter((one) => Math.floor(one.atMs / 10_000) >= firstOfHour)
-        expect(history.total('requests', 360)).toBe(ofHour.reduce((sum, one) => sum + one.requests, 0))
+        expect(history.total('requests', 360)).toBe(
+          ofHour.reduce((sum, one) => sum + one.requests, 0),
+        )
       }),
       { numRuns: 15 },
     )
@@ -99,7 +119,14 @@ describe('the slots of the history', () => {
     tick()
     expect(history.minutes().values.p95Ms.at(-1)).toBeLessThan(6)
     const slept = history.seconds().values.p95Ms.slice(-6)
-    expect(slept.map((p95) => p95 !== null)).toEqual([false, false, false, false, false, true])
+    expect(slept.map((p95) => p95 !== null)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+      true,
+    ])
   })
 })
 
@@ -110,7 +137,10 @@ test('a rate is of the time that was counted, also before the tick that ends a s
     tick(100)
     pass(1_000)
   }
-  const rates = () => [history.recent.requestsPerSecond, history.trafficOf('swap')[0]?.callsPerSecond ?? 0]
+  const rates = () => [
+    history.recent.requestsPerSecond,
+    history.trafficOf('swap')[0]?.callsPerSecond ?? 0,
+  ]
   for (let second = 66; second <= 90; second += 1) {
     // The slice is over, and the tick that ends it comes half a second later.
     const [requests = 0, calls = 0] = rates()
@@ -144,7 +174,8 @@ test('the calls of the last minute are forgotten after it, and the last error is
   call('failed-status', 100)
   pass(4_000)
   tick()
-  const quotes = () => history.trafficOf('swap').find(({ traffic }) => traffic === 'quotes')
+  const quotes = () =>
+    history.trafficOf('swap').find(({ traffic }) => traffic === 'quotes')
   expect(quotes()).toMatchObject({
     seconds: 5,
     callsPerSecond: 2,
@@ -158,7 +189,10 @@ test('the calls of the last minute are forgotten after it, and the last error is
   pass(55_000)
   tick()
   expect(quotes()).toMatchObject({
-    ...{ callsPerSecond: 0, failedShare: null, notSent: 0, p95Ms: null },
+    callsPerSecond: 0,
+    failedShare: null,
+    notSent: 0,
+    p95Ms: null,
     lastError: { what: '503', at: 5_001_000 },
   })
 })
@@ -174,7 +208,11 @@ test('the slowest request is forgotten within a minute, and the next slowest tak
   passed(20_000)
   answer(500, 'faster')
   answer(100, 'fastest')
-  expect(history.slowest).toMatchObject({ requestId: 'slow', durationMs: 900, agoMs: 20_000 })
+  expect(history.slowest).toMatchObject({
+    requestId: 'slow',
+    durationMs: 900,
+    agoMs: 20_000,
+  })
   passed(41_000)
   expect(history.slowest?.requestId).toBe('faster')
   passed(60_000)
@@ -186,7 +224,8 @@ describe('events', () => {
 
   test('are kept, the last two hundred of them', () => {
     const recent = aRecent()
-    for (let count = 1; count <= 1_000; count += 1) recent.addEvent('note', `${count} ${'x'.repeat(1_000)}`)
+    for (let count = 1; count <= 1_000; count += 1)
+      recent.addEvent('note', `${count} ${'x'.repeat(1_000)}`)
     const kept = recent.eventsAfter(0)
     expect(kept).toHaveLength(200)
     expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
@@ -199,7 +238,11 @@ describe('events', () => {
     const second = recent.addEvent('warn', '2 pairs')
     recent.addEvent('note', 'other')
     recent.addEvent('warn', '3 pairs', second)
-    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
+    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual([
+      '1 pair',
+      'other',
+      '3 pairs',
+    ])
     expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
   })
 })
@@ -214,7 +257,9 @@ describe('the history of a gateway', () => {
     await floatOrder(gateway)
     const minutes = async () =>
       JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body).minutes as Slots
-    await expect.poll(async () => sumOf(await minutes(), 'requests'), { timeout: 10_000 }).toBe(6)
+    await expect
+      .poll(async () => sumOf(await minutes(), 'requests'), { timeout: 10_000 })
+      .toBe(6)
     const viewer = await look(gateway.operationsUrl)
     const { history, health } = (await helloOf(viewer)) as {
       history: { seconds: Slots; minutes: Slots }
@@ -223,12 +268,27 @@ describe('the history of a gateway', () => {
     await viewer.leave()
     for (const slots of [history.seconds, history.minutes]) {
       expect(sumOf(slots, 'requests')).toBe(6)
-      expect([sumOf(slots, 'quotes'), sumOf(slots, 'hits'), sumOf(slots, 'saved')]).toEqual([5, 4, 4])
+      expect([
+        sumOf(slots, 'quotes'),
+        sumOf(slots, 'hits'),
+        sumOf(slots, 'saved'),
+      ]).toEqual([5, 4, 4])
     }
-    const savings = { quotes: 5, callsSaved: 4, expiredOrdersStopped: 1, orders: 1, ordersMatched: 1 }
+    const savings = {
+      quotes: 5,
+      callsSaved: 4,
+      expiredOrdersStopped: 1,
+      orders: 1,
+      ordersMatched: 1,
+    }
     expect(health.savings).toMatchObject(savings)
     const quotes = health.upstreams.find(({ name }) => name === 'swap')?.traffic[0]
-    expect(quotes).toMatchObject({ traffic: 'quotes', failedShare: 0, notSent: 0, p95Ms: expect.any(Number) })
+    expect(quotes).toMatchObject({
+      traffic: 'quotes',
+      failedShare: 0,
+      notSent: 0,
+      p95Ms: expect.any(Number),
+    })
   })
 
   test("shows the slowest request with its trace, and without the client's own texts", async () => {
@@ -241,14 +301,29 @@ describe('the history of a gateway', () => {
     )
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
     expect(await statusOf(gateway)).toMatchObject({ slowest: null })
-    await asking(gateway.url, '9', ['App-Name', 'wallet', 'traceparent', `00-${traceId}-00f067aa0ba902b7-01`])
+    await asking(gateway.url, '9', [
+      'App-Name',
+      'wallet',
+      'traceparent',
+      `00-${traceId}-00f067aa0ba902b7-01`,
+    ])
     const slowest = {
-      ...{ area: 'quote', method: 'GET', status: 200, traceId, sampled: false },
-      ...{ durationMs: expect.any(Number), agoMs: expect.any(Number), requestId: expect.stringMatching(/./) },
+      area: 'quote',
+      method: 'GET',
+      status: 200,
+      traceId,
+      sampled: false,
+      durationMs: expect.any(Number),
+      agoMs: expect.any(Number),
+      requestId: expect.stringMatching(/./),
     }
     const withToken = { Authorization: 'Bearer correct-horse-battery' }
     expect((await statusOf(gateway, withToken)).slowest).toEqual(slowest)
     // A client may have chosen both ids.
-    expect((await statusOf(gateway)).slowest).toEqual({ ...slowest, traceId: null, requestId: '' })
+    expect((await statusOf(gateway)).slowest).toEqual({
+      ...slowest,
+      traceId: null,
+      requestId: '',
+    })
   })
 })

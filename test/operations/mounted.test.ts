@@ -18,16 +18,19 @@ async function mounted(): Promise<string> {
 test.each([
   ['/outer/inner/console', '/outer/inner/console/'],
   ['/outer/inner/console?theme=dark', '/outer/inner/console/?theme=dark'],
-])('the console below a path without its final slash, %s, redirects to %s', async (path, target) => {
-  const url = await mounted()
-  const { status, headers } = await ask(url + path)
-  expect(status).toBe(301)
-  // Relative, so that it also holds behind a proxy that has removed the beginning of the path.
-  const location = String(headers.location)
-  expect(location).toMatch(/^\.\//)
-  expect(new URL(location, url + path).href).toBe(url + target)
-  expect((await ask(url + target)).body).toContain('<h1>quotegate</h1>')
-})
+])(
+  'the console below a path without its final slash, %s, redirects to %s',
+  async (path, target) => {
+    const url = await mounted()
+    const { status, headers } = await ask(url + path)
+    expect(status).toBe(301)
+    // Relative, so that it also holds behind a proxy that has removed the beginning of the path.
+    const location = String(headers.location)
+    expect(location).toMatch(/^\.\//)
+    expect(new URL(location, url + path).href).toBe(url + target)
+    expect((await ask(url + target)).body).toContain('<h1>quotegate</h1>')
+  },
+)
 
 test('the console redirects nowhere else, whatever the path looks like', async () => {
   const url = await mounted()

@@ -13,15 +13,28 @@ import { freePort } from '../support/machine/free-port.ts'
 import { listening } from '../support/machine/listening.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey } from '../support/stores/valkey.ts'
-import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
+import {
+  act,
+  aSecond,
+  ask,
+  floatOrder,
+  gatewayInHaste,
+  quote,
+  statusOf,
+} from './support.ts'
 
 async function historyOf({ operationsUrl }: RunningGateway) {
   const { body } = await ask(`${operationsUrl}/history`)
-  return JSON.parse(body) as { outages: Outage[]; events: { text: string; tone: string }[] }
+  return JSON.parse(body) as {
+    outages: Outage[]
+    events: { text: string; tone: string }[]
+  }
 }
 
-const outagesOf = async (gateway: RunningGateway) => (await statusOf(gateway)).outages as Outage[]
-const textsOf = async (gateway: RunningGateway) => (await historyOf(gateway)).events.map(({ text }) => text)
+const outagesOf = async (gateway: RunningGateway) =>
+  (await statusOf(gateway)).outages as Outage[]
+const textsOf = async (gateway: RunningGateway) =>
+  (await historyOf(gateway)).events.map(({ text }) => text)
 
 const send = ({ url }: RunningGateway, target: string) =>
   fetch(url + target, { headers: { 'App-Name': 'demo', Authorization: 'Bearer key' } })
@@ -39,14 +52,20 @@ const detailOf = async (gateway: RunningGateway, target: string) =>
 const quoteOf = (pair: string) => `/v3/pairs/${pair}/quotes?amount=1`
 
 /** A gateway whose breakers open after so many failures, and an upstream that can be switched off and on. */
-async function failingStage(breakerFailures: number, settings: Record<string, string> = {}) {
+async function failingStage(
+  breakerFailures: number,
+  settings: Record<string, string> = {},
+) {
   let failing: number | 'nothing' | 'hangs' = 'nothing'
   const { url } = await recordingUpstream((_request, response) => {
-    if (failing === 'nothing') giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
+    if (failing === 'nothing')
+      giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
     else if (failing !== 'hangs') response.writeHead(failing).end()
   })
   const gateway = await gatewayInHaste({
-    ...{ SWAP_BASE_URL: url, breakerFailures, breakerOpenMs: 600_000 },
+    SWAP_BASE_URL: url,
+    breakerFailures,
+    breakerOpenMs: 600_000,
     ...settings,
   })
   return {
@@ -73,7 +92,10 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   const outages = new Outages(clock, recent)
   const down = (sinceMs?: number) => ({
     name: 'a part',
-    trouble: () => (isDown ? ({ what: 'store', says: 'down', isSevere: true, sinceMs } as const) : undefined),
+    trouble: () =>
+      isDown
+        ? ({ what: 'store', says: 'down', isSevere: true, sinceMs } as const)
+        : undefined,
   })
   outages.watch([down(), down(performance.now() - 600_000)])
   const minutes = (ms: number) => Math.round(ms / 60_000)
@@ -85,7 +107,9 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   aheadMs = 3_600_000
   isDown = false
   expect(ages()).toEqual([])
-  expect(outages.past.map(({ since, until }) => minutes((until ?? 0) - since))).toEqual([0, 10])
+  expect(outages.past.map(({ since, until }) => minutes((until ?? 0) - since))).toEqual([
+    0, 10,
+  ])
   expect(recent.eventsAfter(0).at(-1)?.text).toBe('a part: over after 10 min')
 })
 
@@ -93,8 +117,11 @@ describe('an outage of an upstream', () => {
   test('begins with its first failure, even after several tries, and is over with a success', async () => {
     const port = await freePort()
     const gateway = await gatewayInHaste({
-      ...{ SWAP_BASE_URL: `http://127.0.0.1:${port}`, PAYMENTS_BASE_URL: 'sandbox' },
-      ...{ breakerFailures: 2, breakerOpenMs: 600_000, retries: 0 },
+      SWAP_BASE_URL: `http://127.0.0.1:${port}`,
+      PAYMENTS_BASE_URL: 'sandbox',
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
+      retries: 0,
     })
     expect(await outagesOf(gateway)).toEqual([])
     const before = Date.now()
@@ -110,8 +137,13 @@ describe('an outage of an upstream', () => {
     const [outage, ...others] = await outagesOf(gateway)
     expect(others).toEqual([])
     expect(outage).toMatchObject({
-      ...{ what: 'upstream', upstream: 'swap', traffic: 'connections', isSevere: true, until: null },
-      ...{ lastFailure: 'connection refused', stillServed: ['payments'] },
+      what: 'upstream',
+      upstream: 'swap',
+      traffic: 'connections',
+      isSevere: true,
+      until: null,
+      lastFailure: 'connection refused',
+      stillServed: ['payments'],
     })
     // The wall clock and the monotonic one are read one after the other.
     expect(outage?.since).toBeGreaterThanOrEqual(before - 2)
@@ -145,8 +177,12 @@ describe('an outage of an upstream', () => {
       const [outage, ...others] = await outagesOf(gateway)
       expect(others).toEqual([])
       expect(outage).toMatchObject({
-        ...{ upstream: 'swap', traffic: 'rest', lastFailure: String(status), requests: refused },
-        ...{ concerned: 'refused', stillServed: ['quotes'] },
+        upstream: 'swap',
+        traffic: 'rest',
+        lastFailure: String(status),
+        requests: refused,
+        concerned: 'refused',
+        stillServed: ['quotes'],
       })
       expect(outage?.retryInMs).toBeGreaterThan(300_000)
       expect(outage?.retryInMs).toBeLessThanOrEqual(600_000)
@@ -159,21 +195,27 @@ describe('an outage of an upstream', () => {
   test.each(['/v3/pairs', quoteOf('A_B')])(
     'says after how long %s timed out, and not that one is trying whose client has left',
     async (target) => {
-      const { gateway, fail } = await failingStage(1, { UPSTREAM_HEADERS_TIMEOUT_MS: '1000' })
+      const { gateway, fail } = await failingStage(1, {
+        UPSTREAM_HEADERS_TIMEOUT_MS: '1000',
+      })
       fail(503)
       await get(gateway, target)
       gateway.pass(aSecond)
       fail('hangs')
       await get(gateway, target)
       const [outage] = await outagesOf(gateway)
-      const [, seconds] = /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
+      const [, seconds] =
+        /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
       expect(Number(seconds)).toBeGreaterThanOrEqual(1)
 
       const retryInMs = async () => (await outagesOf(gateway))[0]?.retryInMs
       gateway.pass(600_000)
       expect(await retryInMs()).toBe(0)
       const leaving = new AbortController()
-      const { headers, signal } = { headers: { 'App-Name': 'demo' }, signal: leaving.signal }
+      const { headers, signal } = {
+        headers: { 'App-Name': 'demo' },
+        signal: leaving.signal,
+      }
       const trial = fetch(gateway.url + target, { headers, signal }).catch(() => {})
       await expect.poll(retryInMs, { interval: 5 }).toBeUndefined()
       leaving.abort()
@@ -183,11 +225,14 @@ describe('an outage of an upstream', () => {
   )
 
   test('of all quotes that are asked for says so, of how many pairs, and names only what has succeeded since', async () => {
-    const { gateway, fail, stop } = await failingStage(2, { PAYMENTS_BASE_URL: 'sandbox' })
+    const { gateway, fail, stop } = await failingStage(2, {
+      PAYMENTS_BASE_URL: 'sandbox',
+    })
     const pairs = ['A_B', 'C_D', 'E_F', 'G_H']
     const all = [...pairs.map(quoteOf), '/v3/pairs']
     // What has succeeded before says nothing.
-    for (const target of [quoteOf('I_J'), '/v3/pairs', '/checkouts?limit=1']) await get(gateway, target)
+    for (const target of [quoteOf('I_J'), '/v3/pairs', '/checkouts?limit=1'])
+      await get(gateway, target)
     fail(503)
     await stop(...all)
     await Promise.all(all.map((target) => get(gateway, target)))
@@ -204,7 +249,8 @@ describe('an outage of an upstream', () => {
     expect(await detailOf(gateway, '/v3/pairs')).toMatch(
       /^Requests other than quotes and orders keep failing .+\. Nothing was sent: /,
     )
-    const swapQuotes = 'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
+    const swapQuotes =
+      'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
     expect(await textsOf(gateway)).toContain(swapQuotes)
 
     await get(gateway, '/checkouts?limit=1')
@@ -214,12 +260,17 @@ describe('an outage of an upstream', () => {
       await get(gateway, quoteOf('I_J'))
       return stillServed()
     }
-    await expect.poll(servedAfterAHit).toEqual(['cached quotes until they expire', 'payments'])
+    await expect
+      .poll(servedAfterAHit)
+      .toEqual(['cached quotes until they expire', 'payments'])
 
     fail('nothing')
     await get(gateway, quoteOf('K_L'))
     expect((await outagesOf(gateway))[1]).toMatchObject({
-      ...{ what: 'pairs', isSevere: false, howMany: 4, requests: 0 },
+      what: 'pairs',
+      isSevere: false,
+      howMany: 4,
+      requests: 0,
       stillServed: ['quotes of other pairs', 'payments'],
     })
     expect(await detailOf(gateway, quoteOf('A_B'))).toMatch(
@@ -239,21 +290,35 @@ describe('an outage of an upstream', () => {
     for (const target of [quoteOf('A_B'), '/v3/pairs']) await get(gateway, target)
     const [before] = await outagesOf(gateway)
     expect(before).toMatchObject({
-      ...{ what: 'pairs', isSevere: false, names: ['BTC_USDC', 'OLD_PAIR'], howMany: 2, requests: 0 },
-      ...{ lastFailure: '504', retryInMs: expect.any(Number) },
+      what: 'pairs',
+      isSevere: false,
+      names: ['BTC_USDC', 'OLD_PAIR'],
+      howMany: 2,
+      requests: 0,
+      lastFailure: '504',
+      retryInMs: expect.any(Number),
       stillServed: ['quotes of other pairs', 'the rest of the swap API'],
     })
-    for (let refused = 1; refused <= 4; refused += 1) await get(gateway, quoteOf('BTC_USDC'))
+    for (let refused = 1; refused <= 4; refused += 1)
+      await get(gateway, quoteOf('BTC_USDC'))
     expect(await outagesOf(gateway)).toMatchObject([{ requests: 4 }])
     await pause(50)
     fail(503)
     await stop(quoteOf('C_D'))
     const [outage, ...others] = await outagesOf(gateway)
     expect(others).toEqual([])
-    expect(outage).toMatchObject({ what: 'pairs', isSevere: true, howMany: 3, askedFor: 3 })
+    expect(outage).toMatchObject({
+      what: 'pairs',
+      isSevere: true,
+      howMany: 3,
+      askedFor: 3,
+    })
     expect(outage?.since).toBeGreaterThanOrEqual((before?.since ?? 0) + 50)
     // That it became worse is not the end of what was before.
-    expect((await historyOf(gateway)).events.map(({ tone }) => tone).slice(-2)).toEqual(['warn', 'bad'])
+    expect((await historyOf(gateway)).events.map(({ tone }) => tone).slice(-2)).toEqual([
+      'warn',
+      'bad',
+    ])
   })
 })
 
@@ -269,32 +334,53 @@ describe('other things that can be wrong', () => {
       ORDER_EXPIRY_MARGIN_MS: 60_000,
     })
     await quote(gateway)
-    await expect.poll(() => statusOf(gateway)).toMatchObject({ degraded: false, outages: [] })
+    await expect
+      .poll(() => statusOf(gateway))
+      .toMatchObject({ degraded: false, outages: [] })
     const before = Date.now()
     await store.kill()
-    const down = { what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }
+    const down = {
+      what: 'store',
+      isSevere: true,
+      lastFailure: expect.any(String),
+      requests: 0,
+    }
     await expect.poll(() => outagesOf(gateway)).toMatchObject([down])
     expect((await outagesOf(gateway))[0]?.since).toBeGreaterThanOrEqual(before - 2)
     await floatOrder(gateway)
-    expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
+    expect(await outagesOf(gateway)).toMatchObject([
+      { requests: 1, concerned: 'forwarded' },
+    ])
   })
 
   test('the store: up, but too old for its journal, which is off until a restart', {
     tags: ['redis-server'],
   }, async () => {
     const [{ port }, front] = [await valkey(), await freePort()]
-    const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${front}`, VALKEY_TIMEOUT_MS: 500 })
+    const gateway = await gatewayWith({
+      VALKEY_URL: `redis://127.0.0.1:${front}`,
+      VALKEY_TIMEOUT_MS: 500,
+    })
     // It comes after the gateway, which would not have started with it, and says that it is a Redis 6.
     const old = createTcpServer((near) => {
       const far = connect(port, '127.0.0.1').on('error', () => near.destroy())
       near.on('error', () => {}).on('close', () => far.destroy())
       near.pipe(far).on('data', (bytes) => {
-        near.write(bytes.toString('latin1').replace('redis_version:7', 'redis_version:6'), 'latin1')
+        near.write(
+          bytes.toString('latin1').replace('redis_version:7', 'redis_version:6'),
+          'latin1',
+        )
       })
     })
     await listening(old, front)
-    const says = expect.stringMatching(/^up, but its journal is not used .+ are forwarded$/)
-    const off = { store: { up: true }, degraded: true, outages: [{ what: 'store', isSevere: true, says }] }
+    const says = expect.stringMatching(
+      /^up, but its journal is not used .+ are forwarded$/,
+    )
+    const off = {
+      store: { up: true },
+      degraded: true,
+      outages: [{ what: 'store', isSevere: true, says }],
+    }
     await expect.poll(() => statusOf(gateway), { timeout: 20_000 }).toMatchObject(off)
     const { body } = await ask(`${gateway.operationsUrl}/readyz`)
     expect(JSON.parse(body)).toEqual({ status: 'ready', degraded: true })
@@ -304,9 +390,13 @@ describe('other things that can be wrong', () => {
     const gateway = await gatewayWith()
     await act(gateway, 'faults', { clockOffsetMs: 60_000 })
     await get(gateway, quoteOf('ETH_USDC'))
-    await expect.poll(() => outagesOf(gateway)).toMatchObject([{ what: 'clock', isSevere: true }])
+    await expect
+      .poll(() => outagesOf(gateway))
+      .toMatchObject([{ what: 'clock', isSevere: true }])
     expect((await outagesOf(gateway))[0]?.offsetMs).toBeGreaterThan(50_000)
-    expect((await textsOf(gateway)).at(-1)).toMatch(/^provider's clock: \d+ s ahead of ours, /)
+    expect((await textsOf(gateway)).at(-1)).toMatch(
+      /^provider's clock: \d+ s ahead of ours, /,
+    )
   })
 
   test('a missing TRUST_PROXY, and more orders that are forwarded as unknown than usual', async () => {
@@ -314,15 +404,27 @@ describe('other things that can be wrong', () => {
     const headers = { Forwarded: 'for=198.51.100.7' }
     for (const pair of ['P_1', 'P_2', 'P_3']) await quote(gateway, { pair, headers })
     const trustProxy = {
-      ...{ what: 'trust-proxy', isSevere: false, names: ['127.0.0.1'], howMany: 1, requests: 3 },
+      what: 'trust-proxy',
+      isSevere: false,
+      names: ['127.0.0.1'],
+      howMany: 1,
+      requests: 3,
       says: expect.stringMatching(/^1 peer outside it sent a client-address header: /),
     }
-    for (let order = 1; order <= 5; order += 1) await floatOrder(gateway, { amount: String(order) })
+    for (let order = 1; order <= 5; order += 1)
+      await floatOrder(gateway, { amount: String(order) })
     await expect.poll(async () => (await statusOf(gateway)).savings.orders).toBe(5)
     expect(await outagesOf(gateway)).toMatchObject([trustProxy])
     await floatOrder(gateway, { amount: '6' })
-    const says = '100% of the float orders of the last 30 min were forwarded as unknown, usually 100%'
-    const unknown = { what: 'unknown-orders', says, isSevere: false, share: 1, usualShare: 1 }
+    const says =
+      '100% of the float orders of the last 30 min were forwarded as unknown, usually 100%'
+    const unknown = {
+      what: 'unknown-orders',
+      says,
+      isSevere: false,
+      share: 1,
+      usualShare: 1,
+    }
     await expect.poll(() => outagesOf(gateway)).toMatchObject([trustProxy, unknown])
   })
 })
@@ -334,7 +436,9 @@ test('each thing that can be wrong has a section of the runbook', () => {
   // Without the token its lists are empty, which reads as if nothing had failed.
   const commands = page.match(/curl [^`\n]*\/status/g) ?? ['none']
   expect(commands.filter((command) => !command.includes('-H "$auth"'))).toEqual([])
-  expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/runbook\.md#quotegateclockunknown$/)
+  expect(runbookOf({ what: 'clock' })).toMatch(
+    /\/docs\/runbook\.md#quotegateclockunknown$/,
+  )
   expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toMatch(/#quotegateclockoffset$/)
 })
 

@@ -7,14 +7,18 @@ import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { floatOrder, quote, statusOf } from './support.ts'
 
 /** A gateway that refuses every order for a quote that it has given, as if the quote had just expired. */
-const refusing = (settings = {}) => gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000, ...settings })
+const refusing = (settings = {}) =>
+  gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000, ...settings })
 
 /** One whose provider pays more for each quote. */
 async function refusingAll() {
   let paid = 289.64511
   const upstream = await recordingUpstream((_request, response) => {
     paid += 0.00001
-    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: paid.toFixed(5) } }))
+    giveQuote(
+      response,
+      quoteBody({ toAmount: { assetId: 'USDC', value: paid.toFixed(5) } }),
+    )
   })
   return refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
 }
@@ -23,13 +27,24 @@ test('a refused order has its terms, the rule that decided, and the quotes that 
   const gateway = await refusingAll()
   const first = await quote(gateway, { application: 'web' })
   const second = await quote(gateway, { application: 'web' })
-  expect(await floatOrder(gateway, { application: 'web', terms: { toAmount: '289.64512' } })).toBe(409)
+  expect(
+    await floatOrder(gateway, { application: 'web', terms: { toAmount: '289.64512' } }),
+  ).toBe(409)
   const [refused] = (await statusOf(gateway)).lastRefusals
   expect(refused).toMatchObject({
-    ...{ reason: 'expired', rule: 'exact', why: expect.stringContaining('states the toAmount of a quote') },
-    ...{ pair: 'ETH_USDC', amount: '0.1', toAmount: '289.64512', quoteIds: [] },
-    ...{ application: 'web', client: '127.0.0.x', quoteId: first.id },
-    ...{ quoteAgeMs: expect.any(Number), expiredForMs: 0, quotesConsidered: 2 },
+    reason: 'expired',
+    rule: 'exact',
+    why: expect.stringContaining('states the toAmount of a quote'),
+    pair: 'ETH_USDC',
+    amount: '0.1',
+    toAmount: '289.64512',
+    quoteIds: [],
+    application: 'web',
+    client: '127.0.0.x',
+    quoteId: first.id,
+    quoteAgeMs: expect.any(Number),
+    expiredForMs: 0,
+    quotesConsidered: 2,
   })
   const considered = { amount: '0.1', isOwn: true, lateMs: expect.any(Number) }
   expect(refused.quotes).toEqual([
@@ -43,12 +58,22 @@ test('a refused order has its terms, the rule that decided, and the quotes that 
 test('a refused order names the quotes that it asks for, known or not', async () => {
   const gateway = await refusing({ ORDER_UNKNOWN_QUOTE: 'refuse' })
   const { id } = await quote(gateway, { application: 'web' })
-  for (const quoteId of [id, 'never-seen']) await floatOrder(gateway, { terms: { quoteId } })
+  for (const quoteId of [id, 'never-seen'])
+    await floatOrder(gateway, { terms: { quoteId } })
   const [unknown, known] = (await statusOf(gateway)).lastRefusals
-  expect(known).toMatchObject({ rule: 'id', quoteIds: [id], quotes: [{ id, decided: true }] })
+  expect(known).toMatchObject({
+    rule: 'id',
+    quoteIds: [id],
+    quotes: [{ id, decided: true }],
+  })
   expect(unknown).toMatchObject({
-    ...{ reason: 'unknown', rule: 'id', quoteIds: ['never-seen'] },
-    ...{ quoteId: null, expiredForMs: null, quotes: [], quotesConsidered: 0 },
+    reason: 'unknown',
+    rule: 'id',
+    quoteIds: ['never-seen'],
+    quoteId: null,
+    expiredForMs: null,
+    quotes: [],
+    quotesConsidered: 0,
   })
 })
 
@@ -58,7 +83,10 @@ test('a quote that was given to another client is marked as such', async () => {
   const { id } = await quote(gateway, from('192.0.2.1'))
   expect(await floatOrder(gateway, from('192.0.2.2'))).toBe(409)
   const [refused] = (await statusOf(gateway)).lastRefusals
-  expect(refused).toMatchObject({ client: '192.0.2.x', quotes: [{ id, isOwn: false, decided: true }] })
+  expect(refused).toMatchObject({
+    client: '192.0.2.x',
+    quotes: [{ id, isOwn: false, decided: true }],
+  })
 })
 
 test('at most five of the quotes are listed, with the number that was considered', async () => {
@@ -73,7 +101,8 @@ test('at most five of the quotes are listed, with the number that was considered
 
 test('keeps the last fifty refusals, the newest first, and counts them all', async () => {
   const gateway = await gatewayWith({ ORDER_UNKNOWN_QUOTE: 'refuse' })
-  for (let number = 1; number <= 53; number += 1) await floatOrder(gateway, { amount: String(number) })
+  for (let number = 1; number <= 53; number += 1)
+    await floatOrder(gateway, { amount: String(number) })
   const { lastRefusals, ordersRefused } = await statusOf(gateway)
   expect([ordersRefused, lastRefusals.length]).toEqual([53, 50])
   expect(lastRefusals[0]).toMatchObject({ reason: 'unknown', amount: '53' })
@@ -89,7 +118,8 @@ test('refused orders are summed by application: how many of all orders of the la
   const date = () => new Date(clock.nowMs()).toUTCString()
   const upstream = await recordingUpstream((request, response) => {
     if (request.method === 'POST') response.writeHead(201).end('{}')
-    else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 10_000 }), ['Date', date()])
+    else
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + 10_000 }), ['Date', date()])
   })
   const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
   for (const lateMs of [30_000, undefined, 44_000]) {
@@ -101,8 +131,13 @@ test('refused orders are summed by application: how many of all orders of the la
   const sums = async () => (await statusOf(gateway)).refusedByApplication
   const expected = [
     {
-      ...{ application: 'web', orders: 3, expired: 2, unknown: 0, reported: 0 },
-      ...{ leastLateMs: expect.closeTo(30_000, -3.5), mostLateMs: expect.closeTo(44_000, -3.5) },
+      application: 'web',
+      orders: 3,
+      expired: 2,
+      unknown: 0,
+      reported: 0,
+      leastLateMs: expect.closeTo(30_000, -3.5),
+      mostLateMs: expect.closeTo(44_000, -3.5),
     },
   ]
   // However the wall clock is set.
@@ -115,12 +150,19 @@ test('refused orders are summed by application: how many of all orders of the la
 })
 
 const anOrder: fc.Arbitrary<{ decision: FloatOrderDecision; lateMs?: number }> = fc.oneof(
-  fc.record({ decision: fc.constantFrom('forwarded-live', 'forwarded-unknown', 'refused-unknown') }),
-  fc.record({ decision: fc.constantFrom('refused-expired', 'reported-expired'), lateMs: fc.nat(100_000) }),
+  fc.record({
+    decision: fc.constantFrom('forwarded-live', 'forwarded-unknown', 'refused-unknown'),
+  }),
+  fc.record({
+    decision: fc.constantFrom('refused-expired', 'reported-expired'),
+    lateMs: fc.nat(100_000),
+  }),
 )
 
 test('the sums of the last hour are those of its orders, for any history', () => {
-  const counted = fc.array(fc.tuple(fc.constantFrom('web', 'ios', 'android'), anOrder, fc.nat(7_199_999)))
+  const counted = fc.array(
+    fc.tuple(fc.constantFrom('web', 'ios', 'android'), anOrder, fc.nat(7_199_999)),
+  )
   fc.assert(
     fc.property(counted, (orders) => {
       const sums = new OrdersByApplication()
@@ -131,7 +173,8 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       const lastMinute = 119
       const lastMs = startMs + lastMinute * 60_000
       const kept = inOrder.filter(
-        ([, , afterMs]) => afterMs >= (lastMinute - 59) * 60_000 && afterMs < lastMs + 60_000 - startMs,
+        ([, , afterMs]) =>
+          afterMs >= (lastMinute - 59) * 60_000 && afterMs < lastMs + 60_000 - startMs,
       )
       for (const { application, ...sum } of sums.refused(lastMs)) {
         const its = kept.filter(([name]) => name === application).map(([, one]) => one)
@@ -148,7 +191,9 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       const refusing = kept
         .filter(([, { decision }]) => !decision.startsWith('forwarded'))
         .map(([name]) => name)
-      expect(new Set(sums.refused(lastMs).map(({ application }) => application))).toEqual(new Set(refusing))
+      expect(new Set(sums.refused(lastMs).map(({ application }) => application))).toEqual(
+        new Set(refusing),
+      )
     }),
   )
 })

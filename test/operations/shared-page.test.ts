@@ -8,7 +8,9 @@ test('/metrics is rendered once for all that wait for it, and counts what happen
   const scrape = async () => (await fetch(`${operationsUrl}/metrics`)).text()
   for (let count = 1; count <= 10; count += 1) {
     await (await fetch(`${url}/nothing`)).text()
-    expect(await scrape()).toContain(`quotegate_problems_total{type="not-found"} ${count}\n`)
+    expect(await scrape()).toContain(
+      `quotegate_problems_total{type="not-found"} ${count}\n`,
+    )
   }
   const pages = await Promise.all(Array.from({ length: 60 }, scrape))
   // The processor time that the page states is another in each rendering.
@@ -26,7 +28,12 @@ test('a page is not rendered again within five times as long as it took', async 
   const asked = [page(), page()]
   await setTimeout(10)
   asked.push(page(), page())
-  expect((await Promise.all(asked)).map(String)).toEqual(['page 1', 'page 1', 'page 2', 'page 2'])
+  expect((await Promise.all(asked)).map(String)).toEqual([
+    'page 1',
+    'page 1',
+    'page 2',
+    'page 2',
+  ])
   expect(await page().then(String)).toBe('page 3')
   const [first = 0, second = 0, third = 0] = began
   // A timer of Node may be a millisecond early.
@@ -48,7 +55,9 @@ test('who asks while a page is rendered gets the next one, and no two are render
   await setTimeout(5)
   const asked = [first, page(), page()]
   expect((await Promise.all(asked)).map(String)).toEqual([
-    ...['page 1, 1 at once', 'page 2, 1 at once', 'page 2, 1 at once'],
+    'page 1, 1 at once',
+    'page 2, 1 at once',
+    'page 2, 1 at once',
   ])
 })
 

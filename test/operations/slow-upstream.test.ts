@@ -6,7 +6,11 @@ import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, nothingCounted, statusOf } from './support.ts'
 
 /** So many minutes, with so many calls in each. */
-const span = (durationMs: number, minutes: number, calls = 60) => ({ durationMs, minutes, calls })
+const span = (durationMs: number, minutes: number, calls = 60) => ({
+  durationMs,
+  minutes,
+  calls,
+})
 
 /** The minutes of a process. */
 function livedThrough(...spans: ReturnType<typeof span>[]) {
@@ -17,7 +21,8 @@ function livedThrough(...spans: ReturnType<typeof span>[]) {
   let minutesSlow = 0
   for (const { minutes, calls, durationMs } of spans) {
     for (let passed = 0; passed < minutes; passed += 1) {
-      for (let call = 0; call < calls; call += 1) history.callEnded(ended, 'answered', durationMs)
+      for (let call = 0; call < calls; call += 1)
+        history.callEnded(ended, 'answered', durationMs)
       atMs += 60_000
       history.tick(nothingCounted)
       if (slowness(history.p95s.swap) !== undefined) minutesSlow += 1
@@ -44,7 +49,10 @@ describe('an upstream', () => {
     ['is much faster than it was', [usual(2_600), later(100)]],
     ['is known for less than an hour', [later(2_600)]],
     ['was fast for half an hour alone', [span(100, 30), span(2_600, 25)]],
-    ['gets two calls a minute, whatever they take', [usual(100), span(0, 40, 0), span(2_600, 120, 2)]],
+    [
+      'gets two calls a minute, whatever they take',
+      [usual(100), span(0, 40, 0), span(2_600, 120, 2)],
+    ],
     // It is compared with its last day alone.
     ['was fast a day ago', [usual(100), span(0, 1_450, 0), later(2_600)]],
   ])('that %s is not slow', (_how, spans) => {
@@ -52,14 +60,19 @@ describe('an upstream', () => {
   })
 
   test('that stays slow is slow for half a day, and then as usual', () => {
-    const { minutesSlow, now } = livedThrough(span(100, 1_440, 30), span(2_600, 1_440, 30))
+    const { minutesSlow, now } = livedThrough(
+      span(100, 1_440, 30),
+      span(2_600, 1_440, 30),
+    )
     expect(minutesSlow).toBeGreaterThan(700)
     expect(minutesSlow).toBeLessThan(740)
     expect(now).toBeUndefined()
   })
 })
 
-test('a provider that has become slow is in /status, and an event', { timeout: 60_000 }, async () => {
+test('a provider that has become slow is in /status, and an event', {
+  timeout: 60_000,
+}, async () => {
   let aheadMs = 0
   let takesMs = 0
   const upstream = await recordingUpstream((_request, response) => {
@@ -67,13 +80,19 @@ test('a provider that has become slow is in /status, and an event', { timeout: 6
     response.end('[]')
   })
   const steadyMs = () => performance.now() + aheadMs
-  const clock = { nowMs: () => Date.now() + aheadMs, steadyMs, timers: { ...systemTimers, steadyMs } }
+  const clock = {
+    nowMs: () => Date.now() + aheadMs,
+    steadyMs,
+    timers: { ...systemTimers, steadyMs },
+  }
   const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })
-  const history = async () => JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
+  const history = async () =>
+    JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
 
   /** So many minutes after these calls, of which the history knows. */
   async function callAndPass(calls: number, minutes: number): Promise<void> {
-    for (let call = 1; call <= calls; call += 1) await (await fetch(`${gateway.url}/v3/pairs`)).arrayBuffer()
+    for (let call = 1; call <= calls; call += 1)
+      await (await fetch(`${gateway.url}/v3/pairs`)).arrayBuffer()
     const { last } = (await history()).minutes
     aheadMs += minutes * 60_000
     await expect
@@ -87,10 +106,14 @@ test('a provider that has become slow is in /status, and an event', { timeout: 6
   await callAndPass(25, 1)
   await expect
     .poll(async () => (await statusOf(gateway)).outages, { timeout: 20_000 })
-    .toMatchObject([{ what: 'slow', upstream: 'swap', isSevere: false, concerned: 'none', requests: 0 }])
+    .toMatchObject([
+      { what: 'slow', upstream: 'swap', isSevere: false, concerned: 'none', requests: 0 },
+    ])
   const [outage] = (await statusOf(gateway)).outages
   expect(outage.p95Ms).toBeGreaterThan(2_500)
   expect(outage.usualP95Ms).toBeLessThan(1_300)
   const { events } = (await history()) as { events: { text: string }[] }
-  expect(events.at(-1)?.text).toMatch(/^swap slowness: p95 of 10 min is \d+ ms, usually \d+ ms$/)
+  expect(events.at(-1)?.text).toMatch(
+    /^swap slowness: p95 of 10 min is \d+ ms, usually \d+ ms$/,
+  )
 })

@@ -7,7 +7,15 @@ import { gatewayWith } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { valkey } from '../support/stores/valkey.ts'
-import { act, aSecond, ask, floatOrder, gatewayInHaste, quote, statusOf } from './support.ts'
+import {
+  act,
+  aSecond,
+  ask,
+  floatOrder,
+  gatewayInHaste,
+  quote,
+  statusOf,
+} from './support.ts'
 
 /** What an action answers. */
 async function acted(gateway: RunningGateway, action: string, body: object) {
@@ -30,12 +38,16 @@ describe('/status', () => {
     const status = await statusOf(gateway)
     expect(status).toMatchObject({
       version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-      ...{ mode: 'SANDBOX', ready: true, access: 'full', degraded: false },
+      mode: 'SANDBOX',
+      ready: true,
+      access: 'full',
+      degraded: false,
       store: { kind: 'memory', up: true },
       cache: { entries: 1, bytes: expect.any(Number) },
       ledger: { entries: 1 },
       journal: { disk: null, stream: null },
-      ...{ ordersRefused: 0, lastRefusals: [] },
+      ordersRefused: 0,
+      lastRefusals: [],
       clock: { estimateMs: 0, lowMs: expect.any(Number) },
       untrustedPeers: { count: 0, peers: [] },
     })
@@ -43,19 +55,32 @@ describe('/status', () => {
     const named = (name: string) =>
       status.upstreams.find((upstream: { name: string }) => upstream.name === name)
     const closed = { state: 'closed', retryAfterMs: 0 }
-    expect(named('swap')).toMatchObject({ inFlight: 0, connectionsMost: 7, queueMost: 9, openPairs: 0 })
+    expect(named('swap')).toMatchObject({
+      inFlight: 0,
+      connectionsMost: 7,
+      queueMost: 9,
+      openPairs: 0,
+    })
     const ofSwap = ['connections', 'orders', 'rest'].map((name) => ({ name, ...closed }))
     expect(named('swap').breakers).toEqual(ofSwap)
     expect(named('payments').breakers).toEqual([{ name: 'connections', ...closed }])
-    expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(settingNames)
-    const connections = { name: 'UPSTREAM_CONNECTIONS', value: '7', source: 'environment' }
+    expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(
+      settingNames,
+    )
+    const connections = {
+      name: 'UPSTREAM_CONNECTIONS',
+      value: '7',
+      source: 'environment',
+    }
     expect(status.settings).toContainEqual(connections)
   })
 
   test("says LIVE as soon as one upstream is not the sandbox, and which upstream's breaker is open", async () => {
     const gateway = await gatewayInHaste({
-      ...{ SWAP_BASE_URL: 'http://127.0.0.1:9', PAYMENTS_BASE_URL: 'sandbox' },
-      ...{ breakerFailures: 1, retries: 0 },
+      SWAP_BASE_URL: 'http://127.0.0.1:9',
+      PAYMENTS_BASE_URL: 'sandbox',
+      breakerFailures: 1,
+      retries: 0,
     })
     await quote(gateway)
     gateway.pass(aSecond)
@@ -71,20 +96,28 @@ describe('/status', () => {
 describe('a gateway with a store that replicas share', () => {
   async function expectStore(gateway: RunningGateway, up: boolean): Promise<void> {
     const store = { kind: 'valkey', up }
-    await expect.poll(() => statusOf(gateway)).toMatchObject({ ready: true, degraded: !up, store })
+    await expect
+      .poll(() => statusOf(gateway))
+      .toMatchObject({ ready: true, degraded: !up, store })
     const { status, body } = await ask(`${gateway.operationsUrl}/readyz`)
     expect([status, JSON.parse(body)]).toEqual([200, { status: 'ready', degraded: !up }])
     expect(await counted(gateway, 'quotegate_store_up')).toBe(Number(up))
   }
 
-  test('says that it has one, and no password of it', { tags: ['redis-server'] }, async () => {
-    const gateway = await gatewayWith({ VALKEY_URL: (await valkey({ password: 'hunter2' })).url })
+  test('says that it has one, and no password of it', {
+    tags: ['redis-server'],
+  }, async () => {
+    const gateway = await gatewayWith({
+      VALKEY_URL: (await valkey({ password: 'hunter2' })).url,
+    })
     await expectStore(gateway, true)
     expect(JSON.stringify(await statusOf(gateway))).not.toContain('hunter2')
   })
 
   test('is ready although the store is down, and says that it is degraded', async () => {
-    const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${await freePort()}` })
+    const gateway = await gatewayWith({
+      VALKEY_URL: `redis://127.0.0.1:${await freePort()}`,
+    })
     await expectStore(gateway, false)
     expect((await quote(gateway)).id).toEqual(expect.any(String))
   })
@@ -96,16 +129,23 @@ describe('explain', () => {
   test('finds the quote of an order of the same application, and changes nothing', async () => {
     const gateway = await gatewayWith()
     const { id } = await quote(gateway)
-    const counts = async () => (await gateway.metrics()).match(/^quotegate_float_orders_total.*$/gm)
+    const counts = async () =>
+      (await gateway.metrics()).match(/^quotegate_float_orders_total.*$/gm)
     const before = await counts()
     expect(await acted(gateway, 'explain', { body, application: 'demo' })).toMatchObject({
-      ...{ decision: 'forwarded-live', rule: 'pays', quoteId: id, application: 'demo' },
+      decision: 'forwarded-live',
+      rule: 'pays',
+      quoteId: id,
+      application: 'demo',
       quotes: [{ id, decided: true }],
     })
     const ofAnother = await acted(gateway, 'explain', { body, application: 'other' })
     expect(ofAnother.decision).toBe('forwarded-unknown')
     expect(await counts()).toEqual(before)
-    expect(await statusOf(gateway)).toMatchObject({ ordersRefused: 0, cache: { entries: 1 } })
+    expect(await statusOf(gateway)).toMatchObject({
+      ordersRefused: 0,
+      cache: { entries: 1 },
+    })
   })
 
   test('says the same as the order route about a late order', async () => {
@@ -142,7 +182,12 @@ describe('try', () => {
 
   test('asks through the traffic listener, and says how to do it with curl', async () => {
     const gateway = await gatewayWith()
-    const said = await acted(gateway, 'try', { ...trial, pair: "E'TH", application: "o'demo", client: '' })
+    const said = await acted(gateway, 'try', {
+      ...trial,
+      pair: "E'TH",
+      application: "o'demo",
+      client: '',
+    })
     expect(said.curl).toBe(
       `curl -i -H 'App-Name: o'\\''demo' '${gateway.url}/v3/pairs/E'\\''TH/quotes?amount=0.1'`,
     )
@@ -155,7 +200,9 @@ describe('try', () => {
   test('shows a miss, then a hit, by the client address in the header that this gateway trusts', async () => {
     const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
     for (const how of ['stored', 'hit']) {
-      const { headers } = (await acted(gateway, 'try', trial)) as { headers: [string, string][] }
+      const { headers } = (await acted(gateway, 'try', trial)) as {
+        headers: [string, string][]
+      }
       expect(Object.fromEntries(headers)['Cache-Status']).toContain(how)
     }
     const named = { ...trial, client: '203.0.113.5' }
@@ -163,8 +210,14 @@ describe('try', () => {
     // It would be counted as a proxy that is missing in TRUST_PROXY, and so be an outage that never ends.
     const distrusting = await gatewayWith({ TRUST_PROXY: '10.0.0.0/8' })
     const { status, body } = await act(distrusting, 'try', named)
-    expect([status, body]).toEqual([400, expect.stringContaining('Without TRUST_PROXY=loopback')])
-    expect(await statusOf(distrusting)).toMatchObject({ untrustedPeers: { count: 0 }, outages: [] })
+    expect([status, body]).toEqual([
+      400,
+      expect.stringContaining('Without TRUST_PROXY=loopback'),
+    ])
+    expect(await statusOf(distrusting)).toMatchObject({
+      untrustedPeers: { count: 0 },
+      outages: [],
+    })
   })
 
   test.each([

@@ -9,7 +9,12 @@ import type { Slots } from '../../src/operations/schemas.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, framesOf, helloOf, look, production, quote } from './support.ts'
 
@@ -18,7 +23,13 @@ const withToken = { Authorization: `Bearer ${token}` }
 
 interface Tick {
   minutes: Slots
-  requests: { path: string; client: string; application: string; cacheStatus: string | null; why: string }[]
+  requests: {
+    path: string
+    client: string
+    application: string
+    cacheStatus: string | null
+    why: string
+  }[]
   quotes: { pair: string; hits: number; leftMs: number; drift: number | null }[]
   refusals: { pair: string }[]
   skipped: number
@@ -31,17 +42,25 @@ const ticksOf = (viewer: { frames: { event: string; data: object }[] }) =>
 function countedIn({ minutes: { values } }: Tick): Record<string, number> {
   const sum = (counts: readonly (number | null)[]) =>
     counts.reduce<number>((total, count) => total + (count ?? 0), 0)
-  return Object.fromEntries(Object.entries(values).map(([name, counts]) => [name, sum(counts)]))
+  return Object.fromEntries(
+    Object.entries(values).map(([name, counts]) => [name, sum(counts)]),
+  )
 }
 
 test('begins with the whole state, then sends what is new, without keys and the query of a payments path', async () => {
   const gateway = await gatewayWith()
   await quote(gateway)
   const viewer = await look(gateway.operationsUrl)
-  expect(await helloOf(viewer)).toMatchObject({ access: 'full', quotes: [{ pair: 'ETH_USDC' }] })
+  expect(await helloOf(viewer)).toMatchObject({
+    access: 'full',
+    quotes: [{ pair: 'ETH_USDC' }],
+  })
   await quote(gateway)
   await quote(gateway)
-  await until(() => ticksOf(viewer).some(({ requests }) => requests.length > 0), 'a tick with requests')
+  await until(
+    () => ticksOf(viewer).some(({ requests }) => requests.length > 0),
+    'a tick with requests',
+  )
   const tick = ticksOf(viewer).find(({ requests }) => requests.length > 0)
   const count = () => countedIn(ticksOf(viewer).at(-1) as Tick)
   await until(() => count().requests === 3, 'the count')
@@ -50,7 +69,9 @@ test('begins with the whole state, then sends what is new, without keys and the 
   expect(ticksOf(viewer).at(-1)?.quotes).toMatchObject([{ pair: 'ETH_USDC', hits: 2 }])
   expect(tick?.requests[0]).toMatchObject({
     path: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
-    ...{ client: '127.0.0.x', application: 'demo', cacheStatus: expect.stringContaining('hit') },
+    client: '127.0.0.x',
+    application: 'demo',
+    cacheStatus: expect.stringContaining('hit'),
   })
   const headers = { Authorization: 'Bearer pay-secret' }
   await fetch(`${gateway.url}/checkouts?email=a%40b.example`, { headers })
@@ -81,12 +102,18 @@ test('counts a hit of a quote only when it is served, not when it is found expir
   await quote(gateway)
   await quote(gateway)
   const viewer = await look(gateway.operationsUrl)
-  expect(await helloOf(viewer)).toMatchObject({ quotes: [{ pair: `${'P'.repeat(200)}…`, hits: 1 }] })
+  expect(await helloOf(viewer)).toMatchObject({
+    quotes: [{ pair: `${'P'.repeat(200)}…`, hits: 1 }],
+  })
   await viewer.leave()
 })
 
 test('sends each refusal, with its reason, to each viewer once, whenever they connected', async () => {
-  const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const gateway = await gatewayWith({
+    ...production,
+    ADMIN_TOKEN: token,
+    ORDER_UNKNOWN_QUOTE: 'refuse',
+  })
   const first = await look(gateway.operationsUrl, withToken)
   await until(() => ticksOf(first).length > 0, 'a second to begin')
   // Hits are a share of all requested quotes, so one that failed is counted too.
@@ -99,9 +126,15 @@ test('sends each refusal, with its reason, to each viewer once, whenever they co
     expect(told).toMatchObject([{ pair: 'ETH_USDC' }])
   }
   const described = ticksOf(first).flatMap(({ requests }) => requests)
-  expect(described.map(({ why }) => why)).toContainEqual(expect.stringContaining('quote-unknown'))
+  expect(described.map(({ why }) => why)).toContainEqual(
+    expect.stringContaining('quote-unknown'),
+  )
   await until(() => countedIn(ticksOf(first).at(-1) as Tick).refused === 1, 'the count')
-  expect(countedIn(ticksOf(first).at(-1) as Tick)).toMatchObject({ requests: 2, quotes: 1, hits: 0 })
+  expect(countedIn(ticksOf(first).at(-1) as Tick)).toMatchObject({
+    requests: 2,
+    quotes: 1,
+    hits: 0,
+  })
   await Promise.all([first.leave(), second.leave()])
 })
 
@@ -121,9 +154,14 @@ test('accepts two hundred viewers, answers the next that there are too many, and
 
 test('refuses pages of another origin, and takes no place for a HEAD', async () => {
   const { operationsUrl } = await gatewayWith()
-  await expect(look(operationsUrl, { 'Sec-Fetch-Site': 'cross-site' })).rejects.toThrow('403')
+  await expect(look(operationsUrl, { 'Sec-Fetch-Site': 'cross-site' })).rejects.toThrow(
+    '403',
+  )
   const { status, headers } = await fetch(`${operationsUrl}/stream`, { method: 'HEAD' })
-  expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+  expect([status, headers.get('content-type')]).toEqual([
+    200,
+    'text/event-stream; charset=utf-8',
+  ])
 })
 
 test('does not hold up the shutdown, even if a viewer has stopped reading', async () => {
@@ -144,15 +182,25 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
 })
 
 type FakeResponse = EventEmitter &
-  Record<'writeHead' | 'write' | 'destroy', Mock<(text: string) => void>> & { writableNeedDrain: boolean }
+  Record<'writeHead' | 'write' | 'destroy', Mock<(text: string) => void>> & {
+    writableNeedDrain: boolean
+  }
 
 /** A stream of events alone, with this many viewers. */
 function aStream(viewers: number) {
   const recent = new Recent(completeClock({ nowMs: () => 1_000 }))
-  const shown = { hello: vi.fn(), tick: vi.fn((_level: unknown, passed: object) => passed) }
+  const shown = {
+    hello: vi.fn(),
+    tick: vi.fn((_level: unknown, passed: object) => passed),
+  }
   const live = createLiveStream(shown as never, recent)
   const responses = Array.from({ length: viewers }, () => {
-    const own = { writeHead: vi.fn(), write: vi.fn(), destroy: vi.fn(), writableNeedDrain: false }
+    const own = {
+      writeHead: vi.fn(),
+      write: vi.fn(),
+      destroy: vi.fn(),
+      writableNeedDrain: false,
+    }
     return Object.assign(new EventEmitter(), own) as FakeResponse
   })
   for (const response of responses) live.join(response as never, 'full')
@@ -167,9 +215,17 @@ test('once a second the counters are read, and what happened is listed while a c
   const { recent, shown, live, responses } = aStream(2)
   let counted = 0
   const history = { tick: () => (counted += 1) }
-  const metrics = { requestCounts: () => ({}), quoteCounts: () => ({ lookups: {}, orders: {} }) }
+  const metrics = {
+    requestCounts: () => ({}),
+    quoteCounts: () => ({ lookups: {}, orders: {} }),
+  }
   const rest = { outages: { look() {} }, upstreams: {}, exchanges: {} }
-  onTestFinished(startRecorder({ recent, history, metrics, ...rest } as unknown as OperationsParts, live))
+  onTestFinished(
+    startRecorder(
+      { recent, history, metrics, ...rest } as unknown as OperationsParts,
+      live,
+    ),
+  )
   vi.advanceTimersByTime(3_000)
   for (const { write } of responses) expect(write).toHaveBeenCalledTimes(4)
   responses[0]?.emit('close')
@@ -209,18 +265,23 @@ test('of a flood every request is counted, and some are described', () => {
   let atMs = 1_000
   const recent = new Recent(completeClock({ nowMs: () => atMs }))
   const exchange = {
-    ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
+    area: 'swap',
+    id: 'r',
+    reading: {},
+    timeSpent: () => ({ queueMs: null }),
     request: { rawHeaders: [], socket: {} },
   } as unknown as Exchange
   recent.watch(true)
   const { mark } = recent
-  for (let request = 0; request < 5_000; request += 1) recent.requestEnded(exchange, 200, 1)
+  for (let request = 0; request < 5_000; request += 1)
+    recent.requestEnded(exchange, 200, 1)
   const passed = recent.after(mark)
   expect(passed.requests).toHaveLength(60)
   expect(passed.skipped).toBe(4_940)
   for (let second = 0; second < 100; second += 1) {
     atMs += 1_000
-    for (let request = 0; request < 60; request += 1) recent.requestEnded(exchange, 500, 1)
+    for (let request = 0; request < 60; request += 1)
+      recent.requestEnded(exchange, 500, 1)
   }
   expect(recent.after(mark).skipped).toBe(5_000 + 6_000 - 200)
   expect(recent.requests).toHaveLength(200)

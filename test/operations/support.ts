@@ -13,7 +13,10 @@ export async function gatewayInHaste(
 ): Promise<RunningGateway & { pass(ms: number): void }> {
   let aheadMs = 0
   const timers = { ...systemTimers, steadyMs: () => systemTimers.steadyMs() + aheadMs }
-  const gateway = await gatewayWith(settings, { ...overrides, clock: { ...systemClock, timers } })
+  const gateway = await gatewayWith(settings, {
+    ...overrides,
+    clock: { ...systemClock, timers },
+  })
   return {
     ...gateway,
     pass(ms) {
@@ -31,7 +34,10 @@ export const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'http://127.0
 /** With any Host header, which fetch does not allow. */
 export async function ask(
   url: string,
-  { headers = {}, ...rest }: { headers?: Record<string, string>; method?: string; body?: string } = {},
+  {
+    headers = {},
+    ...rest
+  }: { headers?: Record<string, string>; method?: string; body?: string } = {},
 ): Promise<Answered> {
   const all = Object.entries({ Host: 'localhost', ...headers }).flat()
   const { pathname, search } = new URL(url)
@@ -56,7 +62,11 @@ export function act(
 ): Promise<Answered> {
   return ask(`${operationsUrl}/actions/${action}`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Quotegate-Console': '1', ...headers },
+    headers: {
+      'Content-Type': 'application/json',
+      'X-Quotegate-Console': '1',
+      ...headers,
+    },
     body: JSON.stringify(body),
   })
 }
@@ -66,14 +76,22 @@ export async function quote(
   { pair = 'ETH_USDC', amount = '0.1', application = 'demo', headers = {} } = {},
 ): Promise<{ id: string; expiry: number }> {
   const all = { 'App-Name': application, ...headers }
-  const answer = await fetch(`${url}/v3/pairs/${pair}/quotes?amount=${amount}`, { headers: all })
+  const answer = await fetch(`${url}/v3/pairs/${pair}/quotes?amount=${amount}`, {
+    headers: all,
+  })
   return (await answer.json()) as { id: string; expiry: number }
 }
 
 /** `terms`: further ones. */
 export async function floatOrder(
   { url }: RunningGateway,
-  { pair = 'ETH_USDC', amount = '0.1', application = 'demo', terms = {}, headers = {} } = {},
+  {
+    pair = 'ETH_USDC',
+    amount = '0.1',
+    application = 'demo',
+    terms = {},
+    headers = {},
+  } = {},
 ): Promise<number> {
   const answer = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
@@ -90,7 +108,10 @@ export interface Viewer {
 }
 
 /** What this viewer was sent in each of so many frames. */
-export async function framesOf({ frames }: Viewer, count: number): Promise<Record<string, unknown>[]> {
+export async function framesOf(
+  { frames }: Viewer,
+  count: number,
+): Promise<Record<string, unknown>[]> {
   await until(() => frames.length >= count, `${count} frames`)
   return frames.map(({ data }) => data)
 }
@@ -102,10 +123,17 @@ export async function helloOf(viewer: Viewer): Promise<Record<string, unknown>> 
 }
 
 /** A viewer of the console. */
-export async function look(operationsUrl: string, headers: Record<string, string> = {}): Promise<Viewer> {
+export async function look(
+  operationsUrl: string,
+  headers: Record<string, string> = {},
+): Promise<Viewer> {
   const leaving = new AbortController()
-  const answer = await fetch(`${operationsUrl}/stream`, { headers, signal: leaving.signal })
-  if (!answer.ok || answer.body === null) throw new Error(`the stream answered ${answer.status}`)
+  const answer = await fetch(`${operationsUrl}/stream`, {
+    headers,
+    signal: leaving.signal,
+  })
+  if (!answer.ok || answer.body === null)
+    throw new Error(`the stream answered ${answer.status}`)
   const frames: Viewer['frames'] = []
   const reading = (async () => {
     let pending = ''
@@ -129,6 +157,15 @@ export async function look(operationsUrl: string, headers: Record<string, string
 
 /** What the history is given by a gateway without traffic. */
 export const nothingCounted: Counts = {
-  ...{ requests: 0, quotes: 0, hits: 0, saved: 0, errors: 0, refused: 0, expired: 0 },
-  ...{ orders: 0, matched: 0, unknown: 0, inFlight: 0 },
+  requests: 0,
+  quotes: 0,
+  hits: 0,
+  saved: 0,
+  errors: 0,
+  refused: 0,
+  expired: 0,
+  orders: 0,
+  matched: 0,
+  unknown: 0,
+  inFlight: 0,
 }

@@ -2,7 +2,16 @@ import { expect, test } from 'vitest'
 import { hello, tick } from '../../src/operations/schemas.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { aSecond, ask, floatOrder, gatewayInHaste, look, production, quote, statusOf } from './support.ts'
+import {
+  aSecond,
+  ask,
+  floatOrder,
+  gatewayInHaste,
+  look,
+  production,
+  quote,
+  statusOf,
+} from './support.ts'
 
 const token = 'correct-horse-battery'
 const withToken = { Authorization: `Bearer ${token}` }
@@ -10,13 +19,18 @@ const withToken = { Authorization: `Bearer ${token}` }
 /** One quote is given, one client is over its limit, and one pair fails. */
 async function gatewayWithSecrets() {
   const upstream = await recordingUpstream(({ target }, response) => {
-    if (target.includes('ETH_USDC')) giveQuote(response, quoteBody({ id: 'secret-quote' }))
-    else if (target.includes('LIMITED')) response.writeHead(429, { 'Retry-After': '30' }).end()
+    if (target.includes('ETH_USDC'))
+      giveQuote(response, quoteBody({ id: 'secret-quote' }))
+    else if (target.includes('LIMITED'))
+      response.writeHead(429, { 'Retry-After': '30' }).end()
     else response.writeHead(503).end()
   })
   const gateway = await gatewayInHaste({
-    ...{ ...production, SWAP_BASE_URL: upstream.url, ADMIN_TOKEN: token },
-    ...{ ORDER_EXPIRY_MARGIN_MS: 60_000, breakerFailures: 1 },
+    ...production,
+    SWAP_BASE_URL: upstream.url,
+    ADMIN_TOKEN: token,
+    ORDER_EXPIRY_MARGIN_MS: 60_000,
+    breakerFailures: 1,
   })
   const application = 'secret-app'
   await quote(gateway, { application })
@@ -34,33 +48,64 @@ test('without the token a viewer sees what is wrong and how much, and nothing of
   const gateway = await gatewayWithSecrets()
   const full = await statusOf(gateway, withToken)
   expect(full).toMatchObject({
-    lastRefusals: [{ application: 'secret-app', client: '127.0.0.x', quotes: [{ id: 'secret-quote' }] }],
+    lastRefusals: [
+      {
+        application: 'secret-app',
+        client: '127.0.0.x',
+        quotes: [{ id: 'secret-quote' }],
+      },
+    ],
     refusedByApplication: [{ application: 'secret-app', expired: 1 }],
-    coolDowns: { clients: 1, shown: [{ application: 'secret-limited', address: '127.0.0.x' }] },
+    coolDowns: {
+      clients: 1,
+      shown: [{ application: 'secret-limited', address: '127.0.0.x' }],
+    },
     untrustedPeers: { count: 1, peers: ['127.0.0.1'] },
-    lastFailures: expect.arrayContaining([expect.objectContaining({ requestId: 'secret-request' })]),
+    lastFailures: expect.arrayContaining([
+      expect.objectContaining({ requestId: 'secret-request' }),
+    ]),
   })
   const pairs = { what: 'pairs', howMany: 1, names: ['SECRET_PAIR'] }
   expect(full.outages).toContainEqual(expect.objectContaining(pairs))
 
   const reading = await statusOf(gateway)
   expect(reading).toMatchObject({
-    ...{ access: 'reading', ordersRefused: 1, refusedByApplication: [], lastFailures: [] },
-    ...{ coolDowns: { clients: 1, shown: [{ application: '', address: '' }] } },
-    ...{ untrustedPeers: { count: 1, peers: [] }, slowest: { requestId: '' } },
+    access: 'reading',
+    ordersRefused: 1,
+    refusedByApplication: [],
+    lastFailures: [],
+    coolDowns: { clients: 1, shown: [{ application: '', address: '' }] },
+    untrustedPeers: { count: 1, peers: [] },
+    slowest: { requestId: '' },
   })
   expect(reading.outages).toContainEqual(expect.objectContaining({ ...pairs, names: [] }))
   const kept = { rule: full.lastRefusals[0].rule, why: full.lastRefusals[0].why }
   expect(reading.lastRefusals).toEqual([
     {
-      ...{ number: expect.any(Number), at: expect.any(Number), reason: 'expired', sent: false, ...kept },
-      ...{ quoteAgeMs: expect.any(Number), expiredForMs: 0, quotesConsidered: 1 },
-      ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
-      ...{ quoteId: null, quotes: [], requestId: '' },
+      number: expect.any(Number),
+      at: expect.any(Number),
+      reason: 'expired',
+      sent: false,
+      ...kept,
+      quoteAgeMs: expect.any(Number),
+      expiredForMs: 0,
+      quotesConsidered: 1,
+      pair: '',
+      amount: '',
+      toAmount: null,
+      quoteIds: [],
+      application: '',
+      client: '',
+      quoteId: null,
+      quotes: [],
+      requestId: '',
     },
   ])
 
-  const viewers = [await look(gateway.operationsUrl), await look(gateway.operationsUrl, withToken)]
+  const viewers = [
+    await look(gateway.operationsUrl),
+    await look(gateway.operationsUrl, withToken),
+  ]
   for (const [index, { frames }] of viewers.entries()) {
     const refusals = () => frames.flatMap(({ data }) => data.refusals as object[]).length
     await until(() => refusals() === 1 + index, 'what was before')
@@ -73,7 +118,11 @@ test('without the token a viewer sees what is wrong and how much, and nothing of
   }
   const { body: history } = await ask(`${gateway.operationsUrl}/history`)
   const frames = viewers[0]?.frames ?? []
-  expect(frames[0]?.data).toMatchObject({ requests: [], failures: [], quotes: [{ id: '' }] })
+  expect(frames[0]?.data).toMatchObject({
+    requests: [],
+    failures: [],
+    quotes: [{ id: '' }],
+  })
   const seen = [reading, frames, history].map((said) => JSON.stringify(said))
   expect(seen.join()).not.toMatch(/secret|127\.0\.0\.x/i)
   await Promise.all(viewers.map((viewer) => viewer.leave()))

@@ -2,16 +2,29 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseDecimal } from '../../src/http/decimal.ts'
 import { statedAmountOf } from '../../src/orders/amounts.ts'
-import { compare, isRounded, isSame, plain, significantDigits } from '../property/guard-model.ts'
+import {
+  compare,
+  isRounded,
+  isSame,
+  plain,
+  significantDigits,
+} from '../property/guard-model.ts'
 
-const claimOf = (text: string, isNumber = false) => ({ text, canonical: parseDecimal(text) ?? '', isNumber })
+const claimOf = (text: string, isNumber = false) => ({
+  text,
+  canonical: parseDecimal(text) ?? '',
+  isNumber,
+})
 /** Of an order that states it. */
 function readStatedAmount(toAmount: ReturnType<typeof claimOf>) {
   const stated = statedAmountOf({ toAmount })
   if (stated === undefined) throw new Error('no amount')
   return stated
 }
-const priceOf = (text: string) => ({ toValue: parseDecimal(text) ?? '', double: Number(text) })
+const priceOf = (text: string) => ({
+  toValue: parseDecimal(text) ?? '',
+  double: Number(text),
+})
 
 it.each([
   ['0.034512', 5],
@@ -19,15 +32,31 @@ it.each([
   ['100000', 1],
   ['3.4512e-2', 5],
   ['100000.01', 8],
-])('the digits of an amount are without zeros at the end or before the first: %s', (text, count) =>
-  expect(readStatedAmount(claimOf(text)).digits).toBe(count),
+])(
+  'the digits of an amount are without zeros at the end or before the first: %s',
+  (text, count) => expect(readStatedAmount(claimOf(text)).digits).toBe(count),
 )
 
 it.each([
   // A number means every decimal whose nearest double it spells, a string one decimal.
-  ['123456789.12345679', true, '123456789.123456789', { isExactly: true, isPaidBy: true }],
-  ['123456789.12345679', false, '123456789.123456789', { isExactly: false, isPaidBy: false }],
-  ['123456789.12345678', true, '123456789.123456789', { isExactly: false, isPaidBy: true }],
+  [
+    '123456789.12345679',
+    true,
+    '123456789.123456789',
+    { isExactly: true, isPaidBy: true },
+  ],
+  [
+    '123456789.12345679',
+    false,
+    '123456789.123456789',
+    { isExactly: false, isPaidBy: false },
+  ],
+  [
+    '123456789.12345678',
+    true,
+    '123456789.123456789',
+    { isExactly: false, isPaidBy: true },
+  ],
   ['1e21', true, '1000000000000000000000', { isExactly: true, isPaidBy: true }],
   // One with more digits than its double needs means these digits.
   ['0.1000000000000000055', true, '0.1', { isExactly: false, isPaidBy: false }],
@@ -36,10 +65,16 @@ it.each([
   ['9007199254740993', false, '9007199254740992', { isExactly: false, isPaidBy: false }],
   ['9007199254740992', false, '9007199254740993', { isExactly: false, isPaidBy: true }],
   ['100', false, '99.999', { isExactly: false, isPaidBy: false }],
-])('an order for %s (a number: %s) and a quote of %s: %j', (text, isNumber, paid, expected) => {
-  const { isExactly, isPaidBy } = readStatedAmount(claimOf(text, isNumber))
-  expect({ isExactly: isExactly(priceOf(paid)), isPaidBy: isPaidBy(priceOf(paid)) }).toEqual(expected)
-})
+])(
+  'an order for %s (a number: %s) and a quote of %s: %j',
+  (text, isNumber, paid, expected) => {
+    const { isExactly, isPaidBy } = readStatedAmount(claimOf(text, isNumber))
+    expect({
+      isExactly: isExactly(priceOf(paid)),
+      isPaidBy: isPaidBy(priceOf(paid)),
+    }).toEqual(expected)
+  },
+)
 
 it('an amount has one spelling with every decimal and number that may be the same', () => {
   const double = (text: string) => readStatedAmount(claimOf(text)).double
@@ -80,32 +115,38 @@ it('an amount is compared with a quote as decimals are that are written out', ()
   })
   const seen = { rounded: 0, not: 0 }
   fc.assert(
-    fc.property(units, units, fc.boolean(), stated, (one, another, isNear, { decimals, up, isNumber }) => {
-      const quoted = decimalOf(one)
-      const amount = decimalOf(rounded(isNear ? one : another, decimals, up))
-      fc.pre(amount !== '0')
-      const spelled = { text: isNumber ? String(Number(amount)) : amount, isNumber }
-      const {
-        digits,
-        isExactly,
-        isRounded: isRoundedTo,
-        isPaidBy,
-      } = readStatedAmount(claimOf(spelled.text, isNumber))
-      const price = priceOf(quoted)
-      const expected = {
-        digits: significantDigits(spelled.text),
-        isExactly: isSame(spelled, quoted),
-        isRounded: isRounded(spelled.text, quoted),
-        isPaidBy: compare(quoted, spelled.text) >= 0 || isSame(spelled, quoted),
-      }
-      expect({
-        digits,
-        isExactly: isExactly(price),
-        isRounded: isRoundedTo(price),
-        isPaidBy: isPaidBy(price),
-      }).toEqual(expected)
-      seen[expected.isRounded ? 'rounded' : 'not'] += 1
-    }),
+    fc.property(
+      units,
+      units,
+      fc.boolean(),
+      stated,
+      (one, another, isNear, { decimals, up, isNumber }) => {
+        const quoted = decimalOf(one)
+        const amount = decimalOf(rounded(isNear ? one : another, decimals, up))
+        fc.pre(amount !== '0')
+        const spelled = { text: isNumber ? String(Number(amount)) : amount, isNumber }
+        const {
+          digits,
+          isExactly,
+          isRounded: isRoundedTo,
+          isPaidBy,
+        } = readStatedAmount(claimOf(spelled.text, isNumber))
+        const price = priceOf(quoted)
+        const expected = {
+          digits: significantDigits(spelled.text),
+          isExactly: isSame(spelled, quoted),
+          isRounded: isRounded(spelled.text, quoted),
+          isPaidBy: compare(quoted, spelled.text) >= 0 || isSame(spelled, quoted),
+        }
+        expect({
+          digits,
+          isExactly: isExactly(price),
+          isRounded: isRoundedTo(price),
+          isPaidBy: isPaidBy(price),
+        }).toEqual(expected)
+        seen[expected.isRounded ? 'rounded' : 'not'] += 1
+      },
+    ),
     { numRuns: 30_000 },
   )
   expect(Math.min(seen.rounded, seen.not)).toBeGreaterThan(5_000)

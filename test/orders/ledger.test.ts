@@ -29,7 +29,11 @@ type Given = Partial<NotedQuote>
 /** A ledger whose clock shows what each call says. */
 function ledgerOf(quotes: readonly Given[], entries = 200_000) {
   let nowMs = noted
-  const ledger = new Ledger({ entries, retentionMs, clock: completeClock({ nowMs: () => nowMs }) })
+  const ledger = new Ledger({
+    entries,
+    retentionMs,
+    clock: completeClock({ nowMs: () => nowMs }),
+  })
   const note = (given: Given, atMs = nowMs) => {
     nowMs = atMs
     const whole = { ...quote, notedAtMs: nowMs, ...given }
@@ -47,9 +51,17 @@ function ledgerOf(quotes: readonly Given[], entries = 200_000) {
     /** What is decided of an order with these members, and by which quote. */
     judge(members: string, atMs: number, application = 'wallet') {
       nowMs = atMs
-      const { order } = readOrder(Buffer.from(`{${members}}`), { quoteIdFields: ['quoteId'] })
+      const { order } = readOrder(Buffer.from(`{${members}}`), {
+        quoteIdFields: ['quoteId'],
+      })
       if (order === undefined) throw new Error('not an order')
-      const asked = { application, partition: 'own', isAddress: true, othersKnown: true, marginMs: 0 }
+      const asked = {
+        application,
+        partition: 'own',
+        isAddress: true,
+        othersKnown: true,
+        marginMs: 0,
+      }
       const { verdict } = new FloatOrder(order, asked, ledger)
       return `${verdict.state} by ${verdict.rule}${'quote' in verdict ? `: ${verdict.quote.id}` : ''}`
     },
@@ -64,12 +76,15 @@ const priced = `${open},"toAmount":289.645`
 
 it('terms do not merge with their neighbours', () => {
   const ledger = ledgerOf([{ pairId: 'A', application: 'B 1' }])
-  expect(ledger.judge('"pairId":"A B","fromAmount":0.1', noted, '1')).toBe('unknown by none')
+  expect(ledger.judge('"pairId":"A B","fromAmount":0.1', noted, '1')).toBe(
+    'unknown by none',
+  )
 })
 
 describe('amounts with one nearest double', () => {
   const amountOf = (index: number) => `0.1${'0'.repeat(20)}${index + 1}1`
-  const exactly = (index: number) => `"pairId":"ETH_USDC","fromAmount":"${amountOf(index)}"`
+  const exactly = (index: number) =>
+    `"pairId":"ETH_USDC","fromAmount":"${amountOf(index)}"`
   const shared = (count: number, given: Given = {}) =>
     many(count, (index) => {
       const amount = { fromValue: amountOf(index), requestedAmount: amountOf(index) }
@@ -86,12 +101,19 @@ describe('amounts with one nearest double', () => {
   // A live order was refused, and late ones were sent, once a provider had answered one amount with 65 others.
   it('or that are answers to one amount are found by it while they are among the last 1,000 that were noted', () => {
     const from = (index: number) => ({
-      ...{ fromValue: `0.100${index + 1_000}`, requestedAmount: '0.1', partition: `${index}` },
+      fromValue: `0.100${index + 1_000}`,
+      requestedAmount: '0.1',
+      partition: `${index}`,
     })
     const { judge, note } = ledgerOf(
-      many(1_100, (index) => ({ id: `f${index}`, ...from(index), toValue: `14.${1_000 + index}55` })),
+      many(1_100, (index) => ({
+        id: `f${index}`,
+        ...from(index),
+        toValue: `14.${1_000 + index}55`,
+      })),
     )
-    const stating = (toAmount: string) => `"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"${toAmount}"`
+    const stating = (toAmount: string) =>
+      `"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"${toAmount}"`
     expect(judge(stating('14.110055'), expiry)).toBe('expired by exact: f100')
     expect(judge(stating('14.109955'), expiry)).toBe('unknown by none')
     note({ id: 'again', ...from(0), toValue: '15.123456', expiresAtMs: expiry + 60_000 })
@@ -100,10 +122,18 @@ describe('amounts with one nearest double', () => {
 
   it('do not hide the quotes of the usual one, which is quoted all day, nor are they pushed out by these', () => {
     const usual = many(200, (index) => ({ id: `u${index}` }))
-    const ledger = ledgerOf([...usual.slice(0, 1), ...shared(1, { toValue: '289' }), ...usual.slice(1)])
+    const ledger = ledgerOf([
+      ...usual.slice(0, 1),
+      ...shared(1, { toValue: '289' }),
+      ...usual.slice(1),
+    ])
     expect(ledger.judge(exactly(0), noted)).toBe('live by pays: s0')
-    for (const given of shared(1_200, { toValue: '289', partition: 'another' })) ledger.note(given)
-    for (const order of [priced, '"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"']) {
+    for (const given of shared(1_200, { toValue: '289', partition: 'another' }))
+      ledger.note(given)
+    for (const order of [
+      priced,
+      '"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"',
+    ]) {
       expect(ledger.judge(order, noted)).toMatch('live by exact')
       expect(ledger.judge(order, expiry)).toMatch('expired by exact')
     }
@@ -116,7 +146,10 @@ it('a quote that is noted again is one entry of the first time, and with a later
   expect(ledger.findById('q1')?.notedAtMs).toBe(noted)
   note({ expiresAtMs: expiry + 10, cacheKey: 'key 2' })
   expect(ledger.size).toBe(2)
-  expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: expiry + 10, cacheKey: 'key 2' })
+  expect(ledger.findById('q1')).toMatchObject({
+    expiresAtMs: expiry + 10,
+    cacheKey: 'key 2',
+  })
 })
 
 it('a quote that a full ledger has dropped does not come back when another one of its price gets a sooner end', () => {
@@ -125,9 +158,9 @@ it('a quote that a full ledger has dropped does not come back when another one o
     2,
   )
   note({ id: 'q3', refusedFromMs: expiry - 5_000 })
-  expect(judge('"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"', expiry + 1)).toBe(
-    'expired by exact: q2',
-  )
+  expect(
+    judge('"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"', expiry + 1),
+  ).toBe('expired by exact: q2')
 })
 
 it('a live quote decides though a full ledger has dropped one of its price and client that ended after it', () => {
@@ -159,7 +192,8 @@ it('a quote that comes again with a sooner end costs no more among many live quo
   }
   note({ id: 'again' })
   const notingUs = cpuUs(() => {
-    for (let index = 0; index < 20_000; index += 1) note({ id: `r${index}`, partition: `${index}` })
+    for (let index = 0; index < 20_000; index += 1)
+      note({ id: `r${index}`, partition: `${index}` })
   })
   const againUs = cpuUs(() => note({ id: 'again', refusedFromMs: expiry - 1 }))
   expect(againUs).toBeLessThan(notingUs / 2)
@@ -200,20 +234,26 @@ describe('the bounds', () => {
       10,
     )
     expect(ledger.size).toBe(10)
-    const kept = many(50, (index) => ledger.findById(`n${index}`) ?? {}).map(({ id }) => id)
+    const kept = many(50, (index) => ledger.findById(`n${index}`) ?? {}).map(
+      ({ id }) => id,
+    )
     expect(kept.filter((id) => id !== undefined)).toEqual(
       many(10, (index) => ({ id: `n${index + 40}` })).map(({ id }) => id),
     )
     expect([named, priced, open].map((order) => judge(order, noted))).toEqual([
       'unknown by id',
-      ...['unknown by none', 'unknown by none'],
+      'unknown by none',
+      'unknown by none',
     ])
   })
 
   it('drop entries past their retention, a few at a time', () => {
-    const { ledger, note } = ledgerOf(many(40, (index) => ({ id: `n${index}`, expiresAtMs: expiry + index })))
+    const { ledger, note } = ledgerOf(
+      many(40, (index) => ({ id: `n${index}`, expiresAtMs: expiry + index })),
+    )
     const nowMs = expiry + retentionMs + 40
-    for (let notes = 0; notes < 10; notes += 1) note({ id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
+    for (let notes = 0; notes < 10; notes += 1)
+      note({ id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
     expect(ledger.size).toBe(10)
     expect(ledger.findById('n39')).toBeUndefined()
   })
@@ -245,7 +285,11 @@ describe('the bounds', () => {
 
 describe('of one terms', () => {
   const price = (index: number) => `${1_000 + index}.5678`
-  const prices = many(1_600, (index) => ({ id: `p${index}`, partition: 'another', toValue: price(index) }))
+  const prices = many(1_600, (index) => ({
+    id: `p${index}`,
+    partition: 'another',
+    toValue: price(index),
+  }))
   const first = `${open},"toAmount":${price(0)}`
 
   it('the last 1,000 prices count, and all are found by their amount or id', () => {
@@ -273,7 +317,13 @@ it('the ledger reaches back to the start, until it drops a quote before its time
   const ledger = new Ledger({ entries: 1, retentionMs, clock, log: logger })
   const note = (id: string, endsInMs: number) => {
     const expiresAtMs = clock.nowMs() + endsInMs
-    ledger.note({ ...quote, id, expiresAtMs, ...endAt(expiresAtMs), notedAtMs: clock.nowMs() })
+    ledger.note({
+      ...quote,
+      id,
+      expiresAtMs,
+      ...endAt(expiresAtMs),
+      notedAtMs: clock.nowMs(),
+    })
   }
   expect(ledger.reachMs).toBe(0)
   note('first', 1_000_000)
@@ -288,5 +338,7 @@ it('the ledger reaches back to the start, until it drops a quote before its time
   note('third', -1_700)
   note('fourth', 0)
   expect(ledger.reachMs).toBe(1_700)
-  expect(lines(levels.warn)).toEqual([expect.objectContaining({ expiredForMs: 1_700, entries: 1 })])
+  expect(lines(levels.warn)).toEqual([
+    expect.objectContaining({ expiredForMs: 1_700, entries: 1 }),
+  ])
 })

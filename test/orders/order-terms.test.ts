@@ -9,12 +9,18 @@ const orderOf = (text: string) => {
   return order
 }
 const fromAmountOf = (json: string) => orderOf(`{"fromAmount":${json}}`).fromAmount
-const nested = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+const nested = (levels: number) =>
+  `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
 
 const seen =
   '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645,"slippage":0.5}'
 
-const nothing = { quoteIds: [], pair: undefined, fromAmount: undefined, toAmount: undefined }
+const nothing = {
+  quoteIds: [],
+  pair: undefined,
+  fromAmount: undefined,
+  toAmount: undefined,
+}
 
 describe('the terms of an order', () => {
   it('are read from the order of a public client, and are all absent in an empty object', () => {
@@ -38,26 +44,55 @@ describe('the terms of an order', () => {
     ['{"assetId":"ETH","value":"0.10"}', '0.10', '0.1', false],
     ['{"value":0.10,"assetId":"ETH"}', '0.10', '0.1', true],
     // As a lenient upstream would read an odd spelling: as the nearest double.
-    ...['" 0.1"', '"0.1 "', '"+0.1"', '"\\t0.1\\n"', '"0.1e0000"', '{"value":" 0.1"}'].map(odd),
-    ...[`"${'0'.repeat(90)}.1"`, `"0.1${'0'.repeat(90)}"`, `0.1${'0'.repeat(60_000)}`].map(odd),
+    ...[
+      '" 0.1"',
+      '"0.1 "',
+      '"+0.1"',
+      '"\\t0.1\\n"',
+      '"0.1e0000"',
+      '{"value":" 0.1"}',
+    ].map(odd),
+    ...[
+      `"${'0'.repeat(90)}.1"`,
+      `"0.1${'0'.repeat(90)}"`,
+      `0.1${'0'.repeat(60_000)}`,
+    ].map(odd),
   ])('have the amount of %.40s as it is spelled', (json, text, canonical, isNumber) => {
     expect(fromAmountOf(json)).toEqual({ text, canonical, isNumber })
   })
 
   it.each([
-    ...['true', '-1', '-0', '""', '" "', '"0x0"', '"-1"', '"1,5"', '"Infinity"', '"one"', '[]', '[1]'],
-    ...['["1"]'],
-    ...['1e80', '1e9999999', `1${'0'.repeat(80)}`, `"${'9'.repeat(81)}"`],
-    ...['{"value":["1"]}', '{"value":{"value":"1"}}'],
+    'true',
+    '-1',
+    '-0',
+    '""',
+    '" "',
+    '"0x0"',
+    '"-1"',
+    '"1,5"',
+    '"Infinity"',
+    '"one"',
+    '[]',
+    '[1]',
+    '["1"]',
+    '1e80',
+    '1e9999999',
+    `1${'0'.repeat(80)}`,
+    `"${'9'.repeat(81)}"`,
+    '{"value":["1"]}',
+    '{"value":{"value":"1"}}',
   ])('distinguish %s, which is not an amount, from an absent amount', (json) => {
     expect(fromAmountOf(json)).toBeUndefined()
     expect(orderOf(`{"toAmount":${json}}`).toAmount).toBe('unreadable')
   })
 
-  it.each(['null', '{}', '{"value":null}', '{"assetId":"ETH"}'])('have no amount in %s', (json) => {
-    expect(fromAmountOf(json)).toBeUndefined()
-    expect(orderOf(`{"toAmount":${json}}`).toAmount).toBeUndefined()
-  })
+  it.each(['null', '{}', '{"value":null}', '{"assetId":"ETH"}'])(
+    'have no amount in %s',
+    (json) => {
+      expect(fromAmountOf(json)).toBeUndefined()
+      expect(orderOf(`{"toAmount":${json}}`).toAmount).toBeUndefined()
+    },
+  )
 
   it.each(['null', '1', '""', '["ETH_USDC"]', '{}'])('have no pair in %s', (json) => {
     expect(orderOf(`{"pairId":${json}}`).pair).toBeUndefined()
@@ -87,15 +122,25 @@ describe('the quote ids of an order', () => {
   )
 
   it.each([
-    ...['{"id":""}', '{"id":null}', '{"id":{}}', '{"id":["x"]}', '{"quote":"x"}', '{"quote.id":"x"}'],
-    ...['{"quote":[]}'],
+    '{"id":""}',
+    '{"id":null}',
+    '{"id":{}}',
+    '{"id":["x"]}',
+    '{"quote":"x"}',
+    '{"quote.id":"x"}',
+    '{"quote":[]}',
     // An object that looks like the parser's own number type.
     '{"id":{"value":"x","isLosslessNumber":true}}',
   ])('are absent from %s', (body) => expect(orderOf(body).quoteIds).toEqual([]))
 
   it('are not found inside the text of a number, or in what an object inherits', () => {
     expect(idsIn('{"id":5}', 'id.value')).toEqual([])
-    const inherited = ['constructor.name', '__proto__.constructor.name', 'id.length', 'toString']
+    const inherited = [
+      'constructor.name',
+      '__proto__.constructor.name',
+      'id.length',
+      'toString',
+    ]
     expect(idsIn('{"id":"x"}', ...inherited)).toEqual([])
   })
 })
@@ -113,7 +158,9 @@ describe('keys with a meaning in JavaScript', () => {
     (key) => {
       expect(orderOf(`{"${key}":${inherited}}`)).toEqual(nothing)
       expect(orderOf(`{"quote":{"${key}":${inherited}}}`).quoteIds).toEqual([])
-      expect(orderOf(`{"fromAmount":{"${key}":{"value":"1"}}}`).fromAmount).toBeUndefined()
+      expect(
+        orderOf(`{"fromAmount":{"${key}":{"value":"1"}}}`).fromAmount,
+      ).toBeUndefined()
       expect(Object.keys(Object.prototype)).toEqual([])
     },
   )
@@ -130,7 +177,10 @@ describe('keys with a meaning in JavaScript', () => {
 describe('a body is refused', () => {
   it.each([
     ['', /empty/],
-    ...['[]', '[{}]', '1', '"x"', 'null'].map((body): [string, RegExp] => [body, /not a JSON object/]),
+    ...['[]', '[{}]', '1', '"x"', 'null'].map((body): [string, RegExp] => [
+      body,
+      /not a JSON object/,
+    ]),
     [Buffer.from('{"id":"\xe9"}', 'latin1'), /UTF-8/],
     [Buffer.from('{"id":"x"}', 'utf16le'), /./],
     ['\ufeff{}', /byte order mark/],

@@ -8,8 +8,12 @@ function notesOf(forgotten: string[] = []) {
   const clock = createTestClock()
   const ledger = new Ledger({ entries: 10, retentionMs: 86_400_000, clock })
   return new Notes({
-    ...{ ledger, clock, events: new Events(), markOf: (partition) => partition },
-    ...{ journals: { disk: undefined, stream: undefined }, sharedQuotes: undefined },
+    ledger,
+    clock,
+    events: new Events(),
+    markOf: (partition) => partition,
+    journals: { disk: undefined, stream: undefined },
+    sharedQuotes: undefined,
     cache: { forgetAll: (keys) => forgotten.push(...keys) },
   })
 }
@@ -17,7 +21,8 @@ function notesOf(forgotten: string[] = []) {
 it('a used quote was used up to its expiry, and the same id with a later one only once that was used', () => {
   const notes = notesOf()
   notes.use({ id: 'q1', expiresAtMs: 100, cacheKey: '' })
-  const usedAt = () => [99, 100, 200, 201].map((expiresAtMs) => notes.wasUsed({ id: 'q1', expiresAtMs }))
+  const usedAt = () =>
+    [99, 100, 200, 201].map((expiresAtMs) => notes.wasUsed({ id: 'q1', expiresAtMs }))
   expect(usedAt()).toEqual([true, true, false, false])
   notes.use({ id: 'q1', expiresAtMs: 200, cacheKey: '' })
   expect(usedAt()).toEqual([true, true, true, false])

@@ -1,4 +1,12 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -45,40 +53,66 @@ beforeAll(async () => {
   await runIn(folder, 'tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
   // The types of Node need those of undici.
   for (const name of ['@types/node', 'undici-types'])
-    cpSync(join(nodeModules, name), join(folder, 'node_modules', name), { recursive: true })
+    cpSync(join(nodeModules, name), join(folder, 'node_modules', name), {
+      recursive: true,
+    })
   writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true }')
-  for (const name of ['consumer.ts', 'module.mts']) writeFileSync(join(folder, name), consumer)
+  for (const name of ['consumer.ts', 'module.mts'])
+    writeFileSync(join(folder, name), consumer)
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const kinds = {
   'module commonjs': { files: ['consumer.ts'], module: 'commonjs' },
   // Of older projects, such as one that has ts-jest with its defaults.
-  'moduleResolution node': { files: ['consumer.ts'], module: 'commonjs', moduleResolution: 'node' },
-  node16: { files: ['consumer.ts', 'module.mts'], module: 'node16', moduleResolution: 'node16' },
-  bundler: { files: ['consumer.ts', 'module.mts'], module: 'esnext', moduleResolution: 'bundler' },
+  'moduleResolution node': {
+    files: ['consumer.ts'],
+    module: 'commonjs',
+    moduleResolution: 'node',
+  },
+  node16: {
+    files: ['consumer.ts', 'module.mts'],
+    module: 'node16',
+    moduleResolution: 'node16',
+  },
+  bundler: {
+    files: ['consumer.ts', 'module.mts'],
+    module: 'esnext',
+    moduleResolution: 'bundler',
+  },
 }
 
 // In one process, which reads the types of Node once.
 test('the declarations compile, strict and checked themselves, beside the types of Node alone, in each kind of project', async () => {
   for (const [name, { files, ...kind }] of Object.entries(kinds)) {
     const compilerOptions = {
-      ...{ target: 'es2022', lib: ['es2022'], types: ['node'], noEmit: true, ignoreDeprecations: '6.0' },
-      ...{
-        strict: true,
-        exactOptionalPropertyTypes: true,
-        noUncheckedIndexedAccess: true,
-        skipLibCheck: false,
-      },
+      target: 'es2022',
+      lib: ['es2022'],
+      types: ['node'],
+      noEmit: true,
+      ignoreDeprecations: '6.0',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
       ...kind,
     }
-    writeFileSync(join(folder, `${name}.json`), JSON.stringify({ compilerOptions, files }))
+    writeFileSync(
+      join(folder, `${name}.json`),
+      JSON.stringify({ compilerOptions, files }),
+    )
   }
   const projects = Object.keys(kinds).map((name) => `${name}.json`)
   const compiler = join(nodeModules, 'typescript/bin/tsc')
-  const { code, stdout, stderr } = await runIn(folder, 'node', [compiler, '-b', '--verbose', ...projects])
+  const { code, stdout, stderr } = await runIn(folder, 'node', [
+    compiler,
+    '-b',
+    '--verbose',
+    ...projects,
+  ])
   expect(code, stdout + stderr).toBe(0)
-  for (const project of projects) expect(stdout).toMatch(new RegExp(`Building project '.*${project}'`))
+  for (const project of projects)
+    expect(stdout).toMatch(new RegExp(`Building project '.*${project}'`))
 })
 
 test('the declarations import nothing but each other and Node', () => {
@@ -88,9 +122,13 @@ test('the declarations import nothing but each other and Node', () => {
     .filter((name) => /\.d\.c?ts$/.test(name))
     .flatMap((name) => {
       const text = readFileSync(join(types, name), 'utf8')
-      const matches = text.matchAll(/ from ['"]([^'"]+)['"];?$|import\(['"]([^'"]+)['"]/gm)
+      const matches = text.matchAll(
+        / from ['"]([^'"]+)['"];?$|import\(['"]([^'"]+)['"]/gm,
+      )
       return [...matches].map(([, path, inType = '']) => path ?? inType)
     })
   expect(imported.length).toBeGreaterThan(5)
-  expect(imported.filter((path) => !path.startsWith('.') && !path.startsWith('node:'))).toEqual([])
+  expect(
+    imported.filter((path) => !path.startsWith('.') && !path.startsWith('node:')),
+  ).toEqual([])
 })

@@ -10,22 +10,35 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
 test('the decision record gives a reason for each dependency, and for no other package', () => {
   const record = read('docs/decisions/0008-dependencies.md')
-  const named = [...record.matchAll(/^\| `(.+?)` \| .{20,}\. \|/gm)].map(([, name = '']) => name)
+  const named = [...record.matchAll(/^\| `(.+?)` \| .{20,}\. \|/gm)].map(
+    ([, name = '']) => name,
+  )
   const { dependencies, optionalDependencies } = JSON.parse(read('package.json'))
   // The client of the shared store is written down before it is there.
-  const expected = new Set([...Object.keys({ ...dependencies, ...optionalDependencies }), 'ioredis'])
+  const expected = new Set([
+    ...Object.keys({ ...dependencies, ...optionalDependencies }),
+    'ioredis',
+  ])
   expect(named).toEqual([...expected].sort())
 })
 
 test('every package that is installed has a permissive licence', () => {
   const packages = productionPackages()
-  expect(packages.filter(({ direct }) => direct).map(({ name }) => name)).toContain('express')
+  expect(packages.filter(({ direct }) => direct).map(({ name }) => name)).toContain(
+    'express',
+  )
   expect(packages.filter(({ license }) => !isPermissive(license))).toEqual([])
 })
 
 interface Bill {
   metadata: { component: { name: string } }
-  components: { group?: string; name: string; version: string; licenses?: unknown[]; hashes?: unknown[] }[]
+  components: {
+    group?: string
+    name: string
+    version: string
+    licenses?: unknown[]
+    hashes?: unknown[]
+  }[]
 }
 
 test('the SBOM names every production package and no other, each with its licence and hash', {

@@ -21,7 +21,9 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('docs/library.md installs the tarball of this version', () => {
-  expect(read('docs/library.md')).toContain(`npm install --save-dev ../quotegate/quotegate-${version}.tgz`)
+  expect(read('docs/library.md')).toContain(
+    `npm install --save-dev ../quotegate/quotegate-${version}.tgz`,
+  )
 })
 
 describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {

@@ -28,8 +28,19 @@ describe('install scripts', () => {
 })
 
 test('npm start, npm test and the builds need no POSIX shell', () => {
-  for (const name of ['start', 'test', 'test:unit', 'build', 'build:image', 'dev', 'lint', 'typecheck'])
-    expect(`${name}: ${scripts[name]}`).not.toMatch(/\b(exec|rm|cp|mv|sh|bash)\b|\.sh\b|\$|;|'|: [A-Z_]+=/)
+  for (const name of [
+    'start',
+    'test',
+    'test:unit',
+    'build',
+    'build:image',
+    'dev',
+    'lint',
+    'typecheck',
+  ])
+    expect(`${name}: ${scripts[name]}`).not.toMatch(
+      /\b(exec|rm|cp|mv|sh|bash)\b|\.sh\b|\$|;|'|: [A-Z_]+=/,
+    )
 })
 
 test('the Node of .node-version is that of the image', () => {
@@ -38,7 +49,10 @@ test('the Node of .node-version is that of the image', () => {
 
 interface Workflow {
   permissions: Record<string, string>
-  jobs: Record<string, { 'timeout-minutes'?: number; steps: { run?: string; uses?: string }[] }>
+  jobs: Record<
+    string,
+    { 'timeout-minutes'?: number; steps: { run?: string; uses?: string }[] }
+  >
 }
 
 test.each(['ci', 'release'])(
@@ -52,7 +66,9 @@ test.each(['ci', 'release'])(
     expect(permissions).toEqual({ contents: 'read' })
     for (const { 'timeout-minutes': minutes, steps } of Object.values(jobs)) {
       expect(minutes).toBeGreaterThan(0)
-      for (const step of steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@')))
+      for (const step of steps.filter(({ uses = '' }) =>
+        uses.startsWith('actions/checkout@'),
+      ))
         expect(step).toMatchObject({ with: { 'persist-credentials': false } })
     }
   },
@@ -65,11 +81,17 @@ describe('.ci/run', () => {
     expect(blockOf(read('README.md'))).toBe('npm ci && npm test\n')
     const parts: string[] = scripts.check.split(' && ')
     expect(parts).toContain('npm test')
-    const steps = parts.map((part) => (part === 'npm test' ? 'node scripts/bare.mjs' : part))
-    const started = run.map((line) => /^(?:step|beside)(?: nice -n 19)? (.+)$/.exec(line)?.[1])
+    const steps = parts.map((part) =>
+      part === 'npm test' ? 'node scripts/bare.mjs' : part,
+    )
+    const started = run.map(
+      (line) => /^(?:step|beside)(?: nice -n 19)? (.+)$/.exec(line)?.[1],
+    )
     expect(started).toEqual(expect.arrayContaining(steps))
     // Or what runs beside a step and fails would be lost.
-    expect(run.lastIndexOf('joined')).toBeGreaterThan(run.findLastIndex((line) => line.startsWith('beside ')))
+    expect(run.lastIndexOf('joined')).toBeGreaterThan(
+      run.findLastIndex((line) => line.startsWith('beside ')),
+    )
   })
 
   test('installs the packages that CONTRIBUTING.md names, and those that every Debian has', () => {

@@ -20,17 +20,29 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => project?.remove())
 
-const expectGood = ({ code, stdout, stderr }: Ran) => expect(`${code} ${stdout}${stderr}`).toMatch(/^0 /)
+const expectGood = ({ code, stdout, stderr }: Ran) =>
+  expect(`${code} ${stdout}${stderr}`).toMatch(/^0 /)
 /** Of this repository: what a user's project brings along. */
 const tool = (path: string) => join(root, 'node_modules', path)
 
 describe('the tarball', () => {
   test('holds dist, grafana and docs, what npm adds, and nothing else', () => {
     const folders = new Set(files.map((file) => file.split('/')[1]))
-    expect([...folders].sort()).toEqual(['LICENSE', 'README.md', 'dist', 'docs', 'grafana', 'package.json'])
-    expect(files.filter((file) => /\.(map|png)$|\.ts$(?<!\.d\.ts)/.test(file))).toEqual([])
+    expect([...folders].sort()).toEqual([
+      'LICENSE',
+      'README.md',
+      'dist',
+      'docs',
+      'grafana',
+      'package.json',
+    ])
+    expect(files.filter((file) => /\.(map|png)$|\.ts$(?<!\.d\.ts)/.test(file))).toEqual(
+      [],
+    )
     const pointedTo = JSON.stringify([exports, bin]).match(/\.\/[\w./-]+\.\w+/g) ?? []
-    expect(pointedTo.filter((path) => !files.includes(path.replace('.', 'package')))).toEqual([])
+    expect(
+      pointedTo.filter((path) => !files.includes(path.replace('.', 'package'))),
+    ).toEqual([])
   })
 
   test('passes publint, and has the types that an importer finds', async () => {
@@ -39,7 +51,9 @@ describe('the tarball', () => {
       const { messages } = await publint({ pkgDir: 'node_modules/quotegate', strict: true, pack: false })
       console.log(JSON.stringify(messages))
     `
-    expect((await project.run('node', ['--input-type=module', '-e', source])).stdout).toBe('[]\n')
+    expect(
+      (await project.run('node', ['--input-type=module', '-e', source])).stdout,
+    ).toBe('[]\n')
     const attw = tool('@arethetypeswrong/cli/dist/index.js')
     expectGood(await project.run('node', [attw, project.tarball, '--no-emoji']))
   })
@@ -56,18 +70,30 @@ describe('its entries', () => {
         return import('quotegate/dist/app.js')
       }).catch(({ code }) => console.log(code))
     `
-    const { stdout, stderr } = await project.run('node', ['--input-type=commonjs', '-e', program])
-    const names = 'ListenError,SettingsError,StateError,createGateway;SandboxError,startSandbox'
-    expect([stdout, stderr]).toEqual([`${names};${names} true,true\nERR_PACKAGE_PATH_NOT_EXPORTED\n`, ''])
+    const { stdout, stderr } = await project.run('node', [
+      '--input-type=commonjs',
+      '-e',
+      program,
+    ])
+    const names =
+      'ListenError,SettingsError,StateError,createGateway;SandboxError,startSandbox'
+    expect([stdout, stderr]).toEqual([
+      `${names};${names} true,true\nERR_PACKAGE_PATH_NOT_EXPORTED\n`,
+      '',
+    ])
   })
 
   test('are what the programs of docs/library.md need to do what the page says', async () => {
     const page = readFileSync(join(root, 'docs/library.md'), 'utf8')
-    const programs = [...page.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, program = '']) => program)
+    const programs = [...page.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(
+      ([, program = '']) => program,
+    )
     const said = await Promise.all(
       programs.map(async (program, index) => {
         project.write({ [`library-${index}.js`]: program })
-        const { code, stdout, stderr } = await project.run('node', [`library-${index}.js`])
+        const { code, stdout, stderr } = await project.run('node', [
+          `library-${index}.js`,
+        ])
         return `${code} ${stderr}${stdout.trim()}`
       }),
     )
@@ -89,13 +115,21 @@ describe('npx quotegate', () => {
   test.each([
     ['starts', [], '/v3/pairs/ETH_USDC/quotes?amount=1'],
     ['starts the sandbox alone', ['--sandbox'], '/v3/pairs'],
-  ])('%s, serves, and stops at a signal', { tags: ['curl'] }, async (_what, flags, path) => {
-    const PORT = String(await freePort())
-    // Through sh, so that the pid of the program itself is known; npx is a process of its own in front of it.
-    const script = `node_modules/.bin/quotegate ${flags.join(' ')} & pid=$!
+  ])(
+    '%s, serves, and stops at a signal',
+    { tags: ['curl'] },
+    async (_what, flags, path) => {
+      const PORT = String(await freePort())
+      // Through sh, so that the pid of the program itself is known; npx is a process of its own in front of it.
+      const script = `node_modules/.bin/quotegate ${flags.join(' ')} & pid=$!
       for i in $(seq 200); do curl -fs -H 'App-Name: npx' "http://127.0.0.1:$PORT${path}" && break; sleep 0.1; done
       kill -TERM $pid; wait $pid; echo " exit $?"`
-    const { stdout } = await project.run('sh', ['-c', script], { PORT, ADMIN_PORT: '0', LOG_LEVEL: 'silent' })
-    expect(stdout).toMatch(/ETH_USDC[\s\S]* exit 0\n$/)
-  })
+      const { stdout } = await project.run('sh', ['-c', script], {
+        PORT,
+        ADMIN_PORT: '0',
+        LOG_LEVEL: 'silent',
+      })
+      expect(stdout).toMatch(/ETH_USDC[\s\S]* exit 0\n$/)
+    },
+  )
 })

@@ -18,16 +18,26 @@ export interface Project {
   readonly folder: string
   readonly tarball: string
   write(files: Record<string, string>): void
-  run(command: string, parameters: readonly string[], env?: Record<string, string | undefined>): Promise<Ran>
+  run(
+    command: string,
+    parameters: readonly string[],
+    env?: Record<string, string | undefined>,
+  ): Promise<Ran>
   remove(): void
 }
 
 /** Packs what `npm run build` has left in dist (npm test does that first) and installs it, with `alongside`. */
-export async function installedProject(alongside: readonly string[] = []): Promise<Project> {
+export async function installedProject(
+  alongside: readonly string[] = [],
+): Promise<Project> {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-package-'))
-  const run: Project['run'] = (command, parameters, env = {}) => runIn(folder, command, parameters, env)
+  const run: Project['run'] = (command, parameters, env = {}) =>
+    runIn(folder, command, parameters, env)
   const tarball = await pack(folder)
-  writeFileSync(join(folder, 'package.json'), '{ "name": "new-user", "private": true, "type": "module" }')
+  writeFileSync(
+    join(folder, 'package.json'),
+    '{ "name": "new-user", "private": true, "type": "module" }',
+  )
   await install(folder, [tarball, ...alongside])
   return {
     folder,
@@ -45,13 +55,25 @@ export async function installedProject(alongside: readonly string[] = []): Promi
 
 /** Without scripts: a build would take away the dist that other tests are running. */
 export async function pack(folder: string): Promise<string> {
-  const flags = ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder]
+  const flags = [
+    'pack',
+    '--ignore-scripts',
+    '--loglevel=error',
+    '--pack-destination',
+    folder,
+  ]
   must(await runIn(root, 'npm', flags, allButPath()))
-  return join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz')
+  return join(
+    folder,
+    readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz',
+  )
 }
 
 /** `npm install` of these, beside what the package.json of `folder` asks for. */
-export async function install(folder: string, packages: readonly string[]): Promise<void> {
+export async function install(
+  folder: string,
+  packages: readonly string[],
+): Promise<void> {
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
   must(await runIn(folder, 'npm', ['install', ...quietly, ...packages], allButPath()))
 }
@@ -63,7 +85,10 @@ export function runIn(
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Ran> {
   const { PATH = '', HOME = '' } = environment()
-  const options = { cwd: folder, env: { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, ...env } }
+  const options = {
+    cwd: folder,
+    env: { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, ...env },
+  }
   return new Promise((resolve) => {
     execFile(command, parameters, options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1

@@ -13,7 +13,12 @@ async function startedToFail(statement: string, settings: Record<string, string>
   const program = await startListening({ NODE_OPTIONS, ...settings })
   const client = new RawConnection(program.url)
   await once(client.socket, 'connect')
-  return { program, client, operationsUrl: program.operationsUrl, fail: () => program.child.kill('SIGUSR2') }
+  return {
+    program,
+    client,
+    operationsUrl: program.operationsUrl,
+    fail: () => program.child.kill('SIGUSR2'),
+  }
 }
 
 test.each([
@@ -35,7 +40,11 @@ test.each([
     fail()
     const [line] = await program.says(/.*"level":"fatal".*/)
     expect(JSON.parse(line)).toMatchObject({
-      cause: { message: 'boom', stack: expect.stringContaining('boom'), cause: { message: 'spark' } },
+      cause: {
+        message: 'boom',
+        stack: expect.stringContaining('boom'),
+        cause: { message: 'spark' },
+      },
     })
     expect((await rawExchange(operationsUrl, get('/readyz'))).status).toBe(503)
     waiting[0]?.()
@@ -45,7 +54,9 @@ test.each([
 )
 
 test('an error that repeats does not fill the log or delay the shutdown', async () => {
-  const { program, fail } = await startedToFail("setInterval(() => { throw new Error('again') }, 1)")
+  const { program, fail } = await startedToFail(
+    "setInterval(() => { throw new Error('again') }, 1)",
+  )
   fail()
   const { code, stdout } = await program.exit
   expect(code).toBe(1)
@@ -67,16 +78,24 @@ test('a late write to a client that has left harms no other client', async () =>
     waiting[count]?.()
   }
   upstream.answer((_request, response) => response.end('alive'))
-  expect((await rawExchange(gateway.url, get('/checkouts'))).body.toString()).toBe('alive')
+  expect((await rawExchange(gateway.url, get('/checkouts'))).body.toString()).toBe(
+    'alive',
+  )
 })
 
 // A startup with STATE_DIRECTORY=/proc/state and its --check-config ran forever, with a whole core.
-test.skipIf(process.platform !== 'linux')('a folder below /proc, where none can be made, is an error', () => {
-  const file = fileURLToPath(new URL('../../src/process/folders.ts', import.meta.url))
-  const script = `const { makeFolders } = await import(${JSON.stringify(file)}); makeFolders('/proc/state/deeper')`
-  const options = ['--import', 'tsx', '--input-type=module', '--eval', script]
-  // Without an end of its own, the test would run forever too.
-  const { status, stderr } = spawnSync(process.execPath, options, { timeout: 60_000, encoding: 'utf8' })
-  expect(stderr).toContain('ENOENT')
-  expect(status).toBe(1)
-})
+test.skipIf(process.platform !== 'linux')(
+  'a folder below /proc, where none can be made, is an error',
+  () => {
+    const file = fileURLToPath(new URL('../../src/process/folders.ts', import.meta.url))
+    const script = `const { makeFolders } = await import(${JSON.stringify(file)}); makeFolders('/proc/state/deeper')`
+    const options = ['--import', 'tsx', '--input-type=module', '--eval', script]
+    // Without an end of its own, the test would run forever too.
+    const { status, stderr } = spawnSync(process.execPath, options, {
+      timeout: 60_000,
+      encoding: 'utf8',
+    })
+    expect(stderr).toContain('ENOENT')
+    expect(status).toBe(1)
+  },
+)

@@ -11,7 +11,8 @@ function createOutput(takesAtOnce = Number.POSITIVE_INFINITY) {
     },
     writeBytes(_fd, bytes) {
       state.calls += 1
-      if (state.fault !== undefined) throw Object.assign(new Error(state.fault), { code: state.fault })
+      if (state.fault !== undefined)
+        throw Object.assign(new Error(state.fault), { code: state.fault })
       const taken = bytes.subarray(0, takesAtOnce)
       state.text += taken.toString()
       return taken.length
@@ -45,14 +46,17 @@ test.each([
   ['ENOSPC', true],
   // A reader that has gone does not come back.
   ['EPIPE', false],
-])('after %s it does not try again for every line, but a little later: %s', (fault, triesAgain) => {
-  vi.useFakeTimers()
-  onTestFinished(() => void vi.useRealTimers())
-  const { write, state } = createOutput()
-  state.fault = fault
-  for (let count = 0; count < 1_000; count += 1) write('line\n')
-  expect(state.calls).toBe(1)
-  state.fault = undefined
-  vi.advanceTimersByTime(250)
-  expect(state.text !== '').toBe(triesAgain)
-})
+])(
+  'after %s it does not try again for every line, but a little later: %s',
+  (fault, triesAgain) => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const { write, state } = createOutput()
+    state.fault = fault
+    for (let count = 0; count < 1_000; count += 1) write('line\n')
+    expect(state.calls).toBe(1)
+    state.fault = undefined
+    vi.advanceTimersByTime(250)
+    expect(state.text !== '').toBe(triesAgain)
+  },
+)

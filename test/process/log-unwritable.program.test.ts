@@ -18,7 +18,12 @@ function openPipe() {
 
 const inItself = [process.execPath, builtProgram]
 /** When script is gone, so is the terminal, which ends the program. */
-const inTerminal = ['script', '-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
+const inTerminal = [
+  'script',
+  '-qfc',
+  `exec '${process.execPath}' '${builtProgram}'`,
+  '/dev/null',
+]
 
 // A write to a pipe that is full waits for the reader, and with it would everything else. So would one to a terminal, after
 // Ctrl-S, or in a session whose other end sleeps.
@@ -30,7 +35,10 @@ test.each([
   ['its terminal stands still', 'pretty', inTerminal, {}],
 ])(
   'a log that cannot be written because %s (%s) harms no request',
-  async (_why, LOG_FORMAT, command, { full, gone }: { full?: boolean; gone?: boolean }) => {
+  async (_why, LOG_FORMAT, command, {
+    full,
+    gone,
+  }: { full?: boolean; gone?: boolean }) => {
     const { readEnd, writeEnd } = openPipe()
     const stdout = full ? openSync('/dev/full', 'w') : writeEnd
     const [PORT, ADMIN_PORT] = [String(await freePort()), String(await freePort())]
@@ -46,7 +54,10 @@ test.each([
     else onTestFinished(() => closeSync(readEnd))
     // Far more than the 64 KiB that a pipe takes.
     for (let count = 0; count < 200; count += 1) {
-      const { status } = await rawExchange(`http://127.0.0.1:${PORT}`, get(`/v3/pairs?${'a'.repeat(1_000)}`))
+      const { status } = await rawExchange(
+        `http://127.0.0.1:${PORT}`,
+        get(`/v3/pairs?${'a'.repeat(1_000)}`),
+      )
       expect(status).toBe(200)
     }
     if (command === inTerminal) return

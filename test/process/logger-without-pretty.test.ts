@@ -12,8 +12,13 @@ test('where pino-pretty is not installed, lines for a terminal are JSON', async 
   const destination = new PassThrough({ encoding: 'utf8' })
   const logger = await createLogger({ level: 'info', format: 'auto', destination })
   logger.info({}, 'listening')
-  expect(JSON.parse(destination.read())).toMatchObject({ level: 'info', msg: 'listening' })
+  expect(JSON.parse(destination.read())).toMatchObject({
+    level: 'info',
+    msg: 'listening',
+  })
 })
 
 test('LOG_FORMAT=pretty without pino-pretty says what to install', () =>
-  expect(createLogger({ level: 'info', format: 'pretty' })).rejects.toThrow(/needs pino-pretty/))
+  expect(createLogger({ level: 'info', format: 'pretty' })).rejects.toThrow(
+    /needs pino-pretty/,
+  ))

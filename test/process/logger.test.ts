@@ -14,22 +14,31 @@ test.each([
   ['auto', false, 'json'],
   ['pretty', false, 'pretty'],
   ['auto', true, 'pretty'],
-] as const)('LOG_FORMAT=%s, in a terminal: %s, is %s', async (format, isTTY, expected) => {
-  process.stdout.isTTY = isTTY
-  let text = ''
-  const destination = new PassThrough().setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk
-  })
-  const logger = await createLogger({ level: 'info', format, destination })
-  logger.warn({ peer: '10.1.2.3' }, 'hello')
-  await vi.waitFor(() => expect(text).toContain('hello'))
-  if (expected === 'json') {
-    expect(JSON.parse(text)).toMatchObject({ level: levels.warn, peer: '10.1.2.3', msg: 'hello' })
-  } else {
-    expect(text).toMatch(/^\[?\d\d:\d\d:\d\d\.\d{3}\]? WARN: hello\n/)
-    expect(text).toContain('peer: "10.1.2.3"')
-  }
-})
+] as const)(
+  'LOG_FORMAT=%s, in a terminal: %s, is %s',
+  async (format, isTTY, expected) => {
+    process.stdout.isTTY = isTTY
+    let text = ''
+    const destination = new PassThrough()
+      .setEncoding('utf8')
+      .on('data', (chunk: string) => {
+        text += chunk
+      })
+    const logger = await createLogger({ level: 'info', format, destination })
+    logger.warn({ peer: '10.1.2.3' }, 'hello')
+    await vi.waitFor(() => expect(text).toContain('hello'))
+    if (expected === 'json') {
+      expect(JSON.parse(text)).toMatchObject({
+        level: levels.warn,
+        peer: '10.1.2.3',
+        msg: 'hello',
+      })
+    } else {
+      expect(text).toMatch(/^\[?\d\d:\d\d:\d\d\.\d{3}\]? WARN: hello\n/)
+      expect(text).toContain('peer: "10.1.2.3"')
+    }
+  },
+)
 
 test('nothing is logged below the level', async () => {
   const log = await keptLog('warn')
@@ -62,10 +71,18 @@ describe('a secret that is logged by mistake', () => {
 
   test('does not affect the fields next to it, which are logged unchanged', async () => {
     const log = await keptLog()
-    const members = { headers: { Cookie: 'sk_live_1', 'X-Request-Id': 'id-1' }, status: 200, at: new Date(0) }
+    const members = {
+      headers: { Cookie: 'sk_live_1', 'X-Request-Id': 'id-1' },
+      status: 200,
+      at: new Date(0),
+    }
     log.logger.info(members, 'beside')
     const headers = { Cookie: '****', 'X-Request-Id': 'id-1' }
-    expect(log.lines()[0]).toMatchObject({ headers, status: 200, at: '1970-01-01T00:00:00.000Z' })
+    expect(log.lines()[0]).toMatchObject({
+      headers,
+      status: 200,
+      at: '1970-01-01T00:00:00.000Z',
+    })
     expect(members.headers.Cookie).toBe('sk_live_1')
   })
 
@@ -80,11 +97,16 @@ describe('a secret that is logged by mistake', () => {
 })
 
 test('an error is logged with its causes, and with a stack only if it has no code', async () => {
-  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), {
+    code: 'ECONNREFUSED',
+  })
   const itself = new Error('around')
   itself.cause = itself
   const log = await keptLog()
-  log.logger.error({ cause: new Error('boom', { cause: refused }), err: itself }, 'failed')
+  log.logger.error(
+    { cause: new Error('boom', { cause: refused }), err: itself },
+    'failed',
+  )
   const [line] = log.lines()
   expect(line?.cause).toEqual({
     name: 'Error',

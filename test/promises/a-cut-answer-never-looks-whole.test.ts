@@ -9,12 +9,18 @@ describe('an upstream that breaks off within its body', () => {
   test.each(
     [
       ['a stated length', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'],
-      ['a length and close', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort'],
+      [
+        'a length and close',
+        'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort',
+      ],
       ['a length of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nshort'],
       ['chunks', `${chunked}5\r\nshort\r\n`],
       ['half a chunk', `${chunked}9\r\nshort`],
       // RFC 9110 6.5.1: no trailer may say how long the body was.
-      ['trailers that name a length', `${chunked}5\r\nshort\r\n0\r\nContent-Length: 5\r\n\r\n`],
+      [
+        'trailers that name a length',
+        `${chunked}5\r\nshort\r\n0\r\nContent-Length: 5\r\n\r\n`,
+      ],
       ['chunks but for the last line', `${chunked}5\r\nshort\r\n0\r\n`],
     ].flatMap(([what = '', bytes = '']) => [
       [what, 'closes', bytes] as const,

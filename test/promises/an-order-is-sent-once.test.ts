@@ -2,14 +2,24 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { floatPath, post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  type ParsedAnswer,
+  RawConnection,
+  rawExchange,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayTo,
+  pause,
+  rawUpstream,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
 
 const order = '{"pairId":"ETH_USDC","fromAmount":0.1}'
 const paths = [floatPath, '/v3/orders']
 const ends = ['end', 'destroy', 'resetAndDestroy'] as const
-const send = (url: string, path: string): Promise<ParsedAnswer> => rawExchange(url, post(order, { path }))
+const send = (url: string, path: string): Promise<ParsedAnswer> =>
+  rawExchange(url, post(order, { path }))
 
 /** How often the order stands in what an upstream has received. */
 function timesIn(received: readonly Buffer[]): number {
@@ -24,7 +34,10 @@ const stages: [when: string, answer: string][] = [
   ['after an interim answer', 'HTTP/1.1 102 Processing\r\n\r\n'],
   ['after the head', `${created}Content-Length: 10\r\n\r\n`],
   ['in the middle of the body', `${created}Content-Length: 10\r\n\r\n{"id"`],
-  ['in the middle of a chunked body', `${created}Transfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n`],
+  [
+    'in the middle of a chunked body',
+    `${created}Transfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n`,
+  ],
 ]
 
 describe.each(paths)('an order is sent once to %s', (path) => {
@@ -42,35 +55,44 @@ describe.each(paths)('an order is sent once to %s', (path) => {
     },
   )
 
-  it.each(ends)('though the provider ends the connection before it has read the order: %s', async (end) => {
-    let connections = 0
-    const upstream = await rawServer((socket) => {
-      connections += 1
-      socket.once('readable', () => socket[end]())
-    })
-    const gateway = await gatewayTo(upstream, { retries: 1 })
-    await expectFailure(gateway.url, path)
-    await pause(100)
-    expect(connections).toBe(1)
-  })
+  it.each(ends)(
+    'though the provider ends the connection before it has read the order: %s',
+    async (end) => {
+      let connections = 0
+      const upstream = await rawServer((socket) => {
+        connections += 1
+        socket.once('readable', () => socket[end]())
+      })
+      const gateway = await gatewayTo(upstream, { retries: 1 })
+      await expectFailure(gateway.url, path)
+      await pause(100)
+      expect(connections).toBe(1)
+    },
+  )
 
-  it.each(ends)('at most, on a connection that the provider closes between two: %s', async (end) => {
-    const upstream = await recordingUpstream(({ body }, response) => {
-      const { socket } = response
-      response.writeHead(201).end()
-      // On its way to us, just noticed, and in between.
-      setTimeout(() => socket?.[end](), JSON.parse(body.toString()).a % 4)
-    })
-    const gateway = await gatewayTo(upstream.url, { retries: 1 })
-    for (let number = 0; number < 60; number += 1) {
-      const { status } = await rawExchange(gateway.url, post(`{"a":${number}}`, { path }))
-      expect([201, 502]).toContain(status)
-      await pause(number % 3)
-    }
-    const seen = upstream.requests.map(({ body }) => body.toString())
-    expect(seen.length).toBeGreaterThan(20)
-    expect(new Set(seen).size).toBe(seen.length)
-  })
+  it.each(ends)(
+    'at most, on a connection that the provider closes between two: %s',
+    async (end) => {
+      const upstream = await recordingUpstream(({ body }, response) => {
+        const { socket } = response
+        response.writeHead(201).end()
+        // On its way to us, just noticed, and in between.
+        setTimeout(() => socket?.[end](), JSON.parse(body.toString()).a % 4)
+      })
+      const gateway = await gatewayTo(upstream.url, { retries: 1 })
+      for (let number = 0; number < 60; number += 1) {
+        const { status } = await rawExchange(
+          gateway.url,
+          post(`{"a":${number}}`, { path }),
+        )
+        expect([201, 502]).toContain(status)
+        await pause(number % 3)
+      }
+      const seen = upstream.requests.map(({ body }) => body.toString())
+      expect(seen.length).toBeGreaterThan(20)
+      expect(new Set(seen).size).toBe(seen.length)
+    },
+  )
 
   it('and again only where no connection was made', async () => {
     const upstream = await recordingUpstream()
@@ -78,7 +100,9 @@ describe.each(paths)('an order is sent once to %s', (path) => {
     const gateway = await gatewayTo(upstream.url, { retries: 1 })
     const answer = await send(gateway.url, path)
     expect(expectProblem(answer, 502, 'upstream-unreachable').retryable).toBe(true)
-    expect(await gateway.metrics()).toMatch(/quotegate_upstream_retries_total\{upstream="swap"\} [12]\n/)
+    expect(await gateway.metrics()).toMatch(
+      /quotegate_upstream_retries_total\{upstream="swap"\} [12]\n/,
+    )
   })
 
   it('though its client sends it slowly and the provider answers early', async () => {

@@ -11,11 +11,17 @@ const quote = get(`${quotePath}?amount=0.1`)
 async function undated() {
   const upstream = await recordingUpstream(({ method, target }, response) => {
     response.sendDate = false
-    if (!target.includes('/quotes')) response.writeHead(method === 'POST' ? 201 : 200).end('{}')
+    if (!target.includes('/quotes'))
+      response.writeHead(method === 'POST' ? 201 : 200).end('{}')
     else if (target.includes('NO_QUOTE')) response.writeHead(404).end('{}')
     else {
       const body = quoteBody()
-      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length }).end(body)
+      response
+        .writeHead(200, {
+          'Content-Type': 'application/json',
+          'Content-Length': body.length,
+        })
+        .end(body)
     }
   })
   return { upstream, gateway: await gatewayTo(upstream.url, { CLIENT_CONNECTIONS: 50 }) }
@@ -34,7 +40,10 @@ test("every answer that the gateway makes has one Date, from the gateway's clock
     ['a quote from the provider', quote],
     ['a quote from memory', quote],
     ['the head of one', quote.replace('GET', 'HEAD')],
-    ['a quote that is not kept', get(`${quotePath}?amount=0.10`, 'Forwarded: for=unknown\r\n')],
+    [
+      'a quote that is not kept',
+      get(`${quotePath}?amount=0.10`, 'Forwarded: for=unknown\r\n'),
+    ],
     ['a quote without an amount', get(quotePath)],
     ['an unknown path', get('/nowhere')],
     ['options', 'OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n'],

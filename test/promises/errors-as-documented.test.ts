@@ -18,15 +18,32 @@ const framing = ['content-type', 'content-length', 'connection', 'date', 'keep-a
 /** Only where it says something: the rest of what is documented of a problem is always there. */
 const sometimes = ['Proxy-Status', 'RateLimit', 'RateLimit-Policy']
 /** What is of one answer alone. */
-const ofOneAnswer = ['instance', 'requestId', 'quoteId', 'expiry', 'expiredForMs', 'upstream']
+const ofOneAnswer = [
+  'instance',
+  'requestId',
+  'quoteId',
+  'expiry',
+  'expiredForMs',
+  'upstream',
+]
 
-function problemIn({ rawHeaders, body }: ParsedAnswer): { slug: string; body: Body | undefined } | undefined {
-  if (valuesOf(rawHeaders, 'content-type')[0] !== 'application/problem+json') return undefined
+function problemIn({
+  rawHeaders,
+  body,
+}: ParsedAnswer): { slug: string; body: Body | undefined } | undefined {
+  if (valuesOf(rawHeaders, 'content-type')[0] !== 'application/problem+json')
+    return undefined
   const parsed = body.length === 0 ? undefined : (JSON.parse(body.toString()) as Body)
-  return { slug: String(parsed?.type).replace('urn:quotegate:problem:', ''), body: parsed }
+  return {
+    slug: String(parsed?.type).replace('urn:quotegate:problem:', ''),
+    body: parsed,
+  }
 }
 
-function expectDocumentedHeaders({ rawHeaders }: ParsedAnswer, response: DocumentedResponse): void {
+function expectDocumentedHeaders(
+  { rawHeaders }: ParsedAnswer,
+  response: DocumentedResponse,
+): void {
   const documented = Object.entries(response.headers ?? {})
   for (const [name, node] of documented) {
     const { schema } = resolve<{ schema: Body }>(node)
@@ -34,14 +51,21 @@ function expectDocumentedHeaders({ rawHeaders }: ParsedAnswer, response: Documen
     // Of the problems of one status, only `order-in-progress` says when to ask again.
     const isOfOne = name === 'Retry-After' && slugsOf([response]).has('order-in-progress')
     if (!sometimes.includes(name) && !isOfOne) expect(values, name).toHaveLength(1)
-    for (const value of values) expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
+    for (const value of values)
+      expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
   }
-  const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase())
+  const names = rawHeaders
+    .filter((_, index) => index % 2 === 0)
+    .map((name) => name.toLowerCase())
   const known = [...framing, ...documented.map(([name]) => name.toLowerCase())]
   expect(names.filter((name) => !known.includes(name))).toEqual([])
 }
 
-function expectDocumented(answer: ParsedAnswer, body: Body | undefined, { responses }: Documented): void {
+function expectDocumented(
+  answer: ParsedAnswer,
+  body: Body | undefined,
+  { responses }: Documented,
+): void {
   const response = responses[answer.status]
   if (response === undefined) throw new Error(`a ${answer.status} is not documented`)
   expectDocumentedHeaders(answer, response)
@@ -49,7 +73,8 @@ function expectDocumented(answer: ParsedAnswer, body: Body | undefined, { respon
   if (body === undefined) return
   expect(faultsOf(content?.schema ?? {}, body)).toEqual([])
   expect(body.requestId).toBe(valuesOf(answer.rawHeaders, 'x-request-id')[0])
-  const example = content?.examples?.[String(body.type).replace('urn:quotegate:problem:', '')]?.value
+  const example =
+    content?.examples?.[String(body.type).replace('urn:quotegate:problem:', '')]?.value
   if (example === undefined) return
   expect(faultsOf(content?.schema ?? {}, example)).toEqual([])
   expect(Object.keys(body)).toEqual(Object.keys(example))
@@ -64,12 +89,18 @@ function expectDocumented(answer: ParsedAnswer, body: Body | undefined, { respon
 }
 
 /** Whether it is that problem; every problem that it may be has to be documented. */
-function isAsDocumented(answer: ParsedAnswer, slug: ProblemSlug, documented: Documented): boolean {
+function isAsDocumented(
+  answer: ParsedAnswer,
+  slug: ProblemSlug,
+  documented: Documented,
+): boolean {
   const problem = problemIn(answer)
   if (problem === undefined) return false
   expectDocumented(answer, problem.body, documented)
   // The answer to a HEAD tells no more than its status.
-  return problem.body === undefined ? answer.status === problemTypes[slug].status : problem.slug === slug
+  return problem.body === undefined
+    ? answer.status === problemTypes[slug].status
+    : problem.slug === slug
 }
 
 describe.each(Object.keys(provocations) as ProblemSlug[])(
@@ -79,8 +110,12 @@ describe.each(Object.keys(provocations) as ProblemSlug[])(
       const provoke = await provocations[slug]?.()
       const answered = await Promise.all(
         onTraffic.map(async (documented) => {
-          const answers = await Promise.all(callsOf(documented).map((call) => provoke?.(call)))
-          return answers.some((answer) => answer && isAsDocumented(answer, slug, documented))
+          const answers = await Promise.all(
+            callsOf(documented).map((call) => provoke?.(call)),
+          )
+          return answers.some(
+            (answer) => answer && isAsDocumented(answer, slug, documented),
+          )
             ? [documented.operation.operationId]
             : []
         }),

@@ -14,7 +14,8 @@ const paths = `
 const dotSegments = `
   /v3/orders/./float  /v3/x/../orders/float  /v3/orders/%2e/float  /v3/orders\\float
   /v3/orders/.%20/float  /v3/x/%2E%2e%09/orders/float  /v3/orders/%C2%A0.%2Ffloat  /v3/x/.%00.;a/orders/float`
-const elsewhere = '/V3/orders/float  //v3/orders/float  /%763/orders/float  /x/v3/orders/float'
+const elsewhere =
+  '/V3/orders/float  //v3/orders/float  /%763/orders/float  /x/v3/orders/float'
 const each = (text: string) => text.trim().split(/\s+/)
 
 async function givenAndOver() {
@@ -80,16 +81,26 @@ describe('every path that a router may take for the orders is judged, and sent a
   it('a quote and the order for it in one write are judged in that order', async () => {
     const { gateway } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const client = new RawConnection(gateway.url)
-    const get = 'GET /v3/pairs/ETH_USDC/quotes?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n'
-    client.write(Buffer.concat([Buffer.from(get), post('{"pairId":"ETH_USDC","fromAmount":0.1}')]))
-    expect([(await client.answer()).status, (await client.answer()).status]).toEqual([200, 201])
+    const get =
+      'GET /v3/pairs/ETH_USDC/quotes?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n'
+    client.write(
+      Buffer.concat([Buffer.from(get), post('{"pairId":"ETH_USDC","fromAmount":0.1}')]),
+    )
+    expect([(await client.answer()).status, (await client.answer()).status]).toEqual([
+      200, 201,
+    ])
   })
 
-  it.each(['GET', 'PUT', 'DELETE', 'OPTIONS'])('%s is not an order and passes', async (method) => {
-    const { gateway, provider, upstream } = await orderStage()
-    provider.takeOrder = (_request, response) => response.writeHead(405).end()
-    const request = post('{"a": 1 ', { method })
-    expect((await rawExchange(gateway.url, request)).status).toBe(method === 'GET' ? 200 : 405)
-    expect(upstream.requests.map(({ body }) => body.toString())).toEqual(['{"a": 1 '])
-  })
+  it.each(['GET', 'PUT', 'DELETE', 'OPTIONS'])(
+    '%s is not an order and passes',
+    async (method) => {
+      const { gateway, provider, upstream } = await orderStage()
+      provider.takeOrder = (_request, response) => response.writeHead(405).end()
+      const request = post('{"a": 1 ', { method })
+      expect((await rawExchange(gateway.url, request)).status).toBe(
+        method === 'GET' ? 200 : 405,
+      )
+      expect(upstream.requests.map(({ body }) => body.toString())).toEqual(['{"a": 1 '])
+    },
+  )
 })

@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
 const quote = (amount: number) =>
   `GET /v3/pairs/ETH_USDC/quotes?amount=${amount} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
@@ -44,7 +49,10 @@ describe('of the connections to the swap API', () => {
     [1, 0],
     [16, 2],
   ])('of %i, %i are for float orders alone', async (connections, reserved) => {
-    const { arrived, held, send } = await stage({ UPSTREAM_CONNECTIONS: connections, DRAIN_TIMEOUT_MS: 0 })
+    const { arrived, held, send } = await stage({
+      UPSTREAM_CONNECTIONS: connections,
+      DRAIN_TIMEOUT_MS: 0,
+    })
     const others = [
       quote(1),
       asset,
@@ -52,10 +60,15 @@ describe('of the connections to the swap API', () => {
       ...Array.from({ length: connections }, (_, i) => quote(i + 2)),
     ]
     await send(...others)
-    await until(() => held.length === connections - reserved, 'the others to be under way')
+    await until(
+      () => held.length === connections - reserved,
+      'the others to be under way',
+    )
     await send(...Array.from({ length: reserved }, () => floatOrder))
     await until(() => held.length === connections, 'the orders to be under way')
-    expect(arrived().slice(connections - reserved)).toEqual(Array(reserved).fill('POST /v3/orders/float'))
+    expect(arrived().slice(connections - reserved)).toEqual(
+      Array(reserved).fill('POST /v3/orders/float'),
+    )
   })
 })
 

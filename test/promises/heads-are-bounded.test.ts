@@ -13,7 +13,8 @@ const gateway = attackedGateway()
 
 const headOf = (headers: string, target = '/checkouts/limits') =>
   `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
-const headersOf = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
+const headersOf = (count: number) =>
+  Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
 const inPieces = (count: number, size: number) =>
   Array.from({ length: count }, () => ['a'.repeat(size), 1]).flat()
 
@@ -27,12 +28,23 @@ function expectUnseen(outcome: Outcome, status: number, slug: string): void {
 describe('a request head has at most 200 headers', () => {
   it('brings every one of 200 to the upstream, the last Authorization too', async () => {
     // Host, Connection and Authorization are three of them.
-    await attack(gateway.url, headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`))
-    expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', 'x-196': 'v', authorization: 'last' })
+    await attack(
+      gateway.url,
+      headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`),
+    )
+    expect(gateway.received[0]?.headers).toMatchObject({
+      'x-0': 'v',
+      'x-196': 'v',
+      authorization: 'last',
+    })
   })
 
   it.each([200, 2_000])('refuses Host and %d more with 431', async (count) =>
-    expectUnseen(await attack(gateway.url, headOf(headersOf(count)) + smuggled), 431, 'head-too-large'),
+    expectUnseen(
+      await attack(gateway.url, headOf(headersOf(count)) + smuggled),
+      431,
+      'head-too-large',
+    ),
   )
 })
 
@@ -49,8 +61,14 @@ describe('a request head has at most 16 KiB', () => {
   it.each([
     ['a value of 16 KiB', [headOf(`X-A: ${'a'.repeat(16_384)}\r\n`) + smuggled]],
     ['a value of 300,000 bytes', [headOf(`X-A: ${'a'.repeat(300_000)}\r\n`) + smuggled]],
-    ['many medium headers', [headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled]],
-    ['a value in many pieces', ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...inPieces(40, 2_000)]],
+    [
+      'many medium headers',
+      [headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled],
+    ],
+    [
+      'a value in many pieces',
+      ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...inPieces(40, 2_000)],
+    ],
   ])('refuses %s with 431', async (_what, steps) => {
     const { answers } = await attack(gateway.url, steps)
     expect(answers).toHaveLength(1)
@@ -68,7 +86,10 @@ describe('a target has at most 8 KiB', () => {
   })
 
   it.each([8_193, 17_408, 100_000])('refuses %d bytes with 414', async (size) => {
-    const outcome = await attack(gateway.url, headOf('', '/checkouts/'.padEnd(size, 'a')) + smuggled)
+    const outcome = await attack(
+      gateway.url,
+      headOf('', '/checkouts/'.padEnd(size, 'a')) + smuggled,
+    )
     expectUnseen(outcome, 414, 'target-too-long')
   })
 
@@ -87,14 +108,28 @@ describe('a target has at most 8 KiB', () => {
 // Closing with bytes unread resets the connection, and a reset discards an answer that is still on its way.
 it.each([
   ['a head that is too large', headOf(`X-A: ${'a'.repeat(50_000)}\r\n`)],
-  ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
-  ['two hosts', 'POST /checkouts HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 8388608\r\n\r\n'],
-  ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
-  ['such a path, chunked', 'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n'],
+  [
+    'a bad target',
+    'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n',
+  ],
+  [
+    'two hosts',
+    'POST /checkouts HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 8388608\r\n\r\n',
+  ],
+  [
+    'an unknown path',
+    'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n',
+  ],
+  [
+    'such a path, chunked',
+    'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n',
+  ],
 ])('gives the sender of 8 MiB behind %s its whole answer', async (_name, head) => {
   const half = Buffer.alloc(4_194_304, 97)
   const outcome = await attack(gateway.url, [head, half, 50, half, pause.bind(null, 1)])
-  expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 404, 431])])
+  expect(outcome.answers.map((answer) => answer.status)).toEqual([
+    expect.toBeOneOf([400, 404, 431]),
+  ])
   expect(outcome.error).toBeUndefined()
   expect(gateway.received).toEqual([])
 })

@@ -1,7 +1,11 @@
 import type { RequestListener } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import {
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
@@ -39,7 +43,8 @@ async function small(
   async function untilHeld(holds: (bytes: number) => boolean): Promise<void> {
     const deadlineMs = performance.now() + 60_000
     while (!holds(await counted('held_bytes'))) {
-      if (performance.now() > deadlineMs) throw new Error(`${await counted('held_bytes')} bytes are held`)
+      if (performance.now() > deadlineMs)
+        throw new Error(`${await counted('held_bytes')} bytes are held`)
       await pause(20)
     }
   }
@@ -61,7 +66,8 @@ test.each([orderLine, 'POST /v3/orders'])(
     const old = slow(line, 120)
     await untilHeld((bytes) => bytes > 115 * come)
     const recent = slow(line, 140)
-    const refused = () => [...old, ...recent].filter(({ received }) => received.length > 0)
+    const refused = () =>
+      [...old, ...recent].filter(({ received }) => received.length > 0)
     await until(() => refused().length > 30, 'some to be refused')
     await untilHeld((bytes) => bytes > 115 * come)
     expect(await counted('held_bytes')).toBeLessThanOrEqual(12 * 2 ** 20)
@@ -72,7 +78,10 @@ test.each([orderLine, 'POST /v3/orders'])(
     const last = recent.at(-1)
     last?.write(upload(line, largeOrder).slice(come))
     expect((await last?.answer())?.status).toBe(200)
-    expect(upstream.requests.map(({ body }) => body.toString())).toEqual([largeOrder, largeOrder])
+    expect(upstream.requests.map(({ body }) => body.toString())).toEqual([
+      largeOrder,
+      largeOrder,
+    ])
 
     const all = refused().filter((client) => client !== last)
     expect(all.length).toBe(await counted('refused_total'))
@@ -89,7 +98,10 @@ test.each([orderLine, 'POST /v3/orders'])(
 
 // A head and its body come as two writes from many clients. The body was whole, and went where slow ones wait.
 test('while orders fill half of the bound other bodies stream at once, but not one that is whole with its first piece', async () => {
-  const { upstream, gateway, untilHeld, slow } = await small({}, { UPSTREAM_CONNECTIONS: '8', queue: '8' })
+  const { upstream, gateway, untilHeld, slow } = await small(
+    {},
+    { UPSTREAM_CONNECTIONS: '8', queue: '8' },
+  )
   async function msUntilSeen(): Promise<number> {
     const before = upstream.requests.length
     const client = new RawConnection(gateway.url)
@@ -111,14 +123,18 @@ test('while orders fill half of the bound other bodies stream at once, but not o
   expect(soonestMs).toBeLessThan(900)
 
   for (let count = 0; count < 10; count += 1)
-    new RawConnection(gateway.url).write(upload('POST /checkouts', 'x'.repeat(100_000)).slice(0, 300))
-  await until(() => upstream.connections.size >= 2, 'slow bodies to have their connections')
+    new RawConnection(gateway.url).write(
+      upload('POST /checkouts', 'x'.repeat(100_000)).slice(0, 300),
+    )
+  await until(
+    () => upstream.connections.size >= 2,
+    'slow bodies to have their connections',
+  )
   for (const line of ['POST /checkouts', orderLine]) {
     const client = new RawConnection(gateway.url)
-    const [head, body] = upload(line, largeOrder.replaceAll('x', '')).split(/(?<=\r\n\r\n)/) as [
-      string,
-      string,
-    ]
+    const [head, body] = upload(line, largeOrder.replaceAll('x', '')).split(
+      /(?<=\r\n\r\n)/,
+    ) as [string, string]
     client.write(head)
     await pause(50)
     client.write(body)
@@ -136,7 +152,10 @@ test('refused orders leave the memory, though the clients of the first ones stay
   expect(seen.mostBytes).toBeLessThan(20e6 + 25_000 * seen.refused)
 })
 
-async function refuseWhileTheFirstStay(): Promise<{ refused: number; mostBytes: number }> {
+async function refuseWhileTheFirstStay(): Promise<{
+  refused: number
+  mostBytes: number
+}> {
   const { counted, heldOutsideTheHeap, slow } = await small()
   const staying = slow(orderLine, 140)
   const stay = () => staying.every(({ socket }) => !socket.destroyed)
@@ -152,7 +171,8 @@ async function refuseWhileTheFirstStay(): Promise<{ refused: number; mostBytes: 
     if (!stay()) break
     Object.assign(seen, { refused, mostBytes: Math.max(seen.mostBytes, bytes) })
   }
-  if (seen.refused >= 1_000) expect(staying.filter(({ received }) => received.length === 0)).toEqual([])
+  if (seen.refused >= 1_000)
+    expect(staying.filter(({ received }) => received.length === 0)).toEqual([])
   for (const { socket } of [...staying, ...coming]) socket.destroy()
   return seen
 }
@@ -171,7 +191,11 @@ test('what had come of a body is gone after an early answer, though its client g
     for (const { socket } of clients) socket.write('x')
   }, 500)
   onTestFinished(() => clearInterval(ticks))
-  await until(() => clients.every(({ received }) => received.length > 0), 'all to be answered', 30_000)
+  await until(
+    () => clients.every(({ received }) => received.length > 0),
+    'all to be answered',
+    30_000,
+  )
   // Whole bodies beside them make V8 collect, which otherwise has no reason to.
   const deadlineMs = performance.now() + 10_000
   let leastBytes = Number.POSITIVE_INFINITY

@@ -42,7 +42,9 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
   /** `said`: what the events said became of keys. */
   const withEvents = () => {
     const said: string[] = []
-    const events = new Events([{ orderKeyed: (result: string) => void said.push(result) }])
+    const events = new Events([
+      { orderKeyed: (result: string) => void said.push(result) },
+    ])
     return { keys: keysWith([], events), said }
   }
 
@@ -54,8 +56,12 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
     async (fitting, bytes) => {
       const { keys, said } = withEvents()
       const large = () => answer(201, Buffer.alloc(bytes))
-      for (let number = 0; number < fitting + 3; number += 1) await click(keys, `k${number}`, large)
-      expect([keys.size, said.filter((one) => one === 'displaced').length]).toEqual([fitting, 3])
+      for (let number = 0; number < fitting + 3; number += 1)
+        await click(keys, `k${number}`, large)
+      expect([keys.size, said.filter((one) => one === 'displaced').length]).toEqual([
+        fitting,
+        3,
+      ])
       expect(await click(keys, 'k3')).toBe(false)
       expect(await click(keys, 'k2')).toBe(true)
     },
@@ -78,17 +84,29 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
   test('whose orders are on their way or have no known answer stay, and where there are only these no new one is taken', async () => {
     const { keys, said } = withEvents()
     await click(keys, 'answered')
-    const lost = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+    const lost = new UpstreamFailure('swap', {
+      fault: 'http_response_timeout',
+      maybeSeen: true,
+    })
     const { promise, resolve } = deferred<WholeAnswer>()
     const inFlight = click(keys, 'in-flight', () => promise)
     for (let number = 2; number < maxKeys; number += 1)
-      await expect(click(keys, `k${number}`, () => Promise.reject(lost))).rejects.toThrow()
+      await expect(
+        click(keys, `k${number}`, () => Promise.reject(lost)),
+      ).rejects.toThrow()
     // It takes the place of the only one that was answered.
     await expect(click(keys, 'k1', () => Promise.reject(lost))).rejects.toThrow()
     await expect(click(keys, 'new')).rejects.toMatchObject({ slug: 'saturated' })
-    await expect(click(keys, 'k2')).rejects.toMatchObject({ slug: 'order-outcome-unknown' })
-    await expect(click(keys, 'in-flight')).rejects.toMatchObject({ slug: 'order-in-progress' })
-    expect(said.filter((one) => one === 'refused' || one === 'displaced')).toEqual(['displaced', 'refused'])
+    await expect(click(keys, 'k2')).rejects.toMatchObject({
+      slug: 'order-outcome-unknown',
+    })
+    await expect(click(keys, 'in-flight')).rejects.toMatchObject({
+      slug: 'order-in-progress',
+    })
+    expect(said.filter((one) => one === 'refused' || one === 'displaced')).toEqual([
+      'displaced',
+      'refused',
+    ])
     expect(keys.size).toBe(maxKeys)
     resolve(answer())
     expect(await inFlight).toBe(true)
@@ -103,9 +121,12 @@ class Store {
   how: 'ok' | 'loses replies' | 'away' = 'ok'
   asked = 0
 
-  async insist(...[operation, commands]: Parameters<SharedStore['insist']>): Promise<never> {
+  async insist(
+    ...[operation, commands]: Parameters<SharedStore['insist']>
+  ): Promise<never> {
     this.asked += 1
-    const said = this.how === 'away' ? undefined : await commands(this.#memory.clientOf(operation))
+    const said =
+      this.how === 'away' ? undefined : await commands(this.#memory.clientOf(operation))
     return (this.how === 'ok' ? said : undefined) as never
   }
 }
@@ -158,14 +179,22 @@ describe('in the shared store a displaced key is still found: a key there', () =
 describe('with the folder keys outlive the process: a key in a folder', () => {
   const started = async (directory: string) => {
     const trouble = new DiskTrouble(fakedClock, new Events())
-    const file = new KeyFile({ directory, clock: fakedClock, log: silentLogger(), trouble })
+    const file = new KeyFile({
+      directory,
+      clock: fakedClock,
+      log: silentLogger(),
+      trouble,
+    })
     const keys = keysWith([file])
     await keys.start()
     onTestFinished(() => keys.close())
     return { file, keys }
   }
   /** What every open file does from now on. */
-  async function change(name: 'appendFile' | 'readLines', to: (real: never) => unknown): Promise<() => void> {
+  async function change(
+    name: 'appendFile' | 'readLines',
+    to: (real: never) => unknown,
+  ): Promise<() => void> {
     const handle: FileHandle = await open(join(newFolder(), 'any'), 'w')
     await handle.close()
     const all = Object.getPrototypeOf(handle)
@@ -191,7 +220,11 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     const claims: Promise<void>[] = []
     for (let number = 0; number < 500; number += 1) {
       const beganAtMs = performance.now()
-      claims.push(file.claim(`id-${number}`, '{}').then(() => void took.push(performance.now() - beganAtMs)))
+      claims.push(
+        file
+          .claim(`id-${number}`, '{}')
+          .then(() => void took.push(performance.now() - beganAtMs)),
+      )
       await pause(1)
     }
     await Promise.all(claims)
@@ -210,7 +243,8 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     const second = await started(directory)
     back()
     await click(second.keys, 'b')
-    const aside = readdirSync(directory).find((name) => name.startsWith('set-aside-keys-')) ?? ''
+    const aside =
+      readdirSync(directory).find((name) => name.startsWith('set-aside-keys-')) ?? ''
     expect(readFileSync(join(directory, aside), 'utf8')).toContain('answered')
   })
 
@@ -228,14 +262,20 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     await click(second.keys, 'c')
     await second.keys.close()
     const third = await started(directory)
-    expect([await click(third.keys, 'b'), await click(third.keys, 'c')]).toEqual([false, false])
+    expect([await click(third.keys, 'b'), await click(third.keys, 'c')]).toEqual([
+      false,
+      false,
+    ])
   })
 
   test('is one of as many as are kept, also after a restart', async () => {
     const directory = newFolder()
     const line = (_: unknown, number: number) =>
       `{"key":"id-${number}","at":${Date.now()},"is":{"digest":"d","state":"large"}}\n`
-    writeFileSync(join(directory, 'keys.ndjson'), Array.from({ length: 15_000 }, line).join(''))
+    writeFileSync(
+      join(directory, 'keys.ndjson'),
+      Array.from({ length: 15_000 }, line).join(''),
+    )
     const { keys } = await started(directory)
     expect(keys.size).toBe(maxKeys)
     await click(keys)
@@ -249,7 +289,8 @@ test('an answer that the folder has lost is looked for in the store, and the ord
     const text = stored.get(id)
     return text === undefined ? undefined : { text, ageMs: 0 }
   }
-  const keep = async (id: string, text: string | undefined) => void (text && stored.set(id, text))
+  const keep = async (id: string, text: string | undefined) =>
+    void (text && stored.set(id, text))
   const store: KeyKeeper = {
     find,
     claim: async (id, text) => (await find(id)) ?? keep(id, text),

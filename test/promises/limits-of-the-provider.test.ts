@@ -42,8 +42,10 @@ async function stage(settings: Record<string, string | number> = {}) {
 }
 
 const from = (address: string, application = 'web') => [
-  ...['App-Name', application],
-  ...['Forwarded', `for="${address}"`],
+  'App-Name',
+  application,
+  'Forwarded',
+  `for="${address}"`,
 ]
 const typeOf = (answer: Answered) => JSON.parse(answer.body).type
 const limited = 'urn:quotegate:problem:provider-limit'
@@ -59,7 +61,11 @@ describe('a limit that the provider sets is met by each address once, and again 
     expect(await counted(gateway, notKept('status'))).toBe(1)
     clock.advance(1_500)
     const refused = await fresh()
-    expect(JSON.parse(refused.body)).toMatchObject({ type: limited, retryable: true, upstream: 'swap' })
+    expect(JSON.parse(refused.body)).toMatchObject({
+      type: limited,
+      retryable: true,
+      upstream: 'swap',
+    })
     expect(seconds(refused)).toBe(2)
     expect(upstream.requests).toHaveLength(1)
 
@@ -95,13 +101,22 @@ describe('a limit that the provider sets is met by each address once, and again 
       expect(upstream.requests).toHaveLength(2)
     }
     const hit = await asking(gateway.url, '0.5', from('192.0.2.1'))
-    expect(hit).toMatchObject({ status: 200, headers: { 'cache-status': 'quotegate; hit; ttl=60' } })
+    expect(hit).toMatchObject({
+      status: 200,
+      headers: { 'cache-status': 'quotegate; hit; ttl=60' },
+    })
     const authorized = [...from('192.0.2.1'), 'Authorization', 'Bearer theirs']
-    const others = [from('192.0.2.1', 'shop'), authorized, from('192.0.2.2'), from('unknown')]
+    const others = [
+      from('192.0.2.1', 'shop'),
+      authorized,
+      from('192.0.2.2'),
+      from('unknown'),
+    ]
     // Each meets a limit of a whole application once.
     for (const headers of others) expect((await fresh(headers)).body).toBe('slow down')
     provider.limits = () => false
-    for (const headers of others.slice(0, 3)) expect(typeOf(await fresh(headers))).toBe(limited)
+    for (const headers of others.slice(0, 3))
+      expect(typeOf(await fresh(headers))).toBe(limited)
   })
 
   it('does not limit orders, pairs and the state of an order, and their limit does not limit quotes', async () => {
@@ -109,9 +124,18 @@ describe('a limit that the provider sets is met by each address once, and again 
     provider.limit = ['Retry-After', '9']
     const expectOthersRelayed = async () => {
       const order = post('{"pairId":"A_B","fromAmount":1}')
-      const others = ['/v3/pairs', '/v3/orders/1'].map((path) => ask(gateway.url, { path }))
-      const answers = [...(await Promise.all(others)), await rawExchange(gateway.url, order)]
-      expect(answers.map(({ body }) => String(body))).toEqual(['slow down', 'slow down', 'slow down'])
+      const others = ['/v3/pairs', '/v3/orders/1'].map((path) =>
+        ask(gateway.url, { path }),
+      )
+      const answers = [
+        ...(await Promise.all(others)),
+        await rawExchange(gateway.url, order),
+      ]
+      expect(answers.map(({ body }) => String(body))).toEqual([
+        'slow down',
+        'slow down',
+        'slow down',
+      ])
     }
     for (let times = 0; times < 2; times += 1) await expectOthersRelayed()
     expect(await fresh()).toMatchObject({ body: 'slow down' })
@@ -120,7 +144,9 @@ describe('a limit that the provider sets is met by each address once, and again 
   })
 
   it('pauses refresh-ahead', async () => {
-    const { clock, provider, upstream, gateway, fresh } = await stage({ QUOTE_REFRESH_AHEAD_MS: 50_000 })
+    const { clock, provider, upstream, gateway, fresh } = await stage({
+      QUOTE_REFRESH_AHEAD_MS: 50_000,
+    })
     await asking(gateway.url, '0.5')
     provider.limit = ['Retry-After', '30']
     await fresh()
@@ -147,18 +173,30 @@ describe('a limit that the provider sets is met by each address once, and again 
   it('is counted, logged once, and shown in /status', async () => {
     const { clock, provider, gateway, log, fresh } = await stage()
     const metrics = () =>
-      Promise.all(['', '_total'].map((end) => counted(gateway, `quotegate_quote_cool_downs${end}`)))
-    const status = async () => JSON.parse(await (await fetch(`${gateway.operationsUrl}/status`)).text())
+      Promise.all(
+        ['', '_total'].map((end) => counted(gateway, `quotegate_quote_cool_downs${end}`)),
+      )
+    const status = async () =>
+      JSON.parse(await (await fetch(`${gateway.operationsUrl}/status`)).text())
     expect(await status()).toMatchObject({ coolDowns: { clients: 0, longestLeftMs: 0 } })
     provider.limit = ['Retry-After', '5']
-    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.2']) await fresh(from(address))
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.2'])
+      await fresh(from(address))
     expect(await metrics()).toEqual([2, 2])
     const shown = { application: 'web', address: '192.0.2.x', leftMs: 5_000 }
-    expect((await status()).coolDowns).toEqual({ clients: 2, longestLeftMs: 5_000, shown: [shown, shown] })
+    expect((await status()).coolDowns).toEqual({
+      clients: 2,
+      longestLeftMs: 5_000,
+      shown: [shown, shown],
+    })
     clock.advance(5_000)
     expect(await metrics()).toEqual([0, 2])
-    const said = log.lines().filter(({ msg }) => msg.startsWith('the provider answered a quote with 429'))
+    const said = log
+      .lines()
+      .filter(({ msg }) => msg.startsWith('the provider answered a quote with 429'))
     // The other address is summed: `times` in a line at the end of 10 s.
-    expect(said).toMatchObject([{ application: 'web', client: '192.0.2.x', forMs: 5_000 }])
+    expect(said).toMatchObject([
+      { application: 'web', client: '192.0.2.x', forMs: 5_000 },
+    ])
   })
 })

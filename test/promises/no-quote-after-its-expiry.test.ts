@@ -34,19 +34,31 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
     giveQuote(response, body, ['Date', new Date(nowMs).toUTCString()])
     clock.advance(provider.tripMs)
     wall.setByMs += provider.sleepMs
-    Object.assign(provider, { offsetMs: provider.offsetMs + provider.sleepMs, tripMs: 0, sleepMs: 0 })
+    Object.assign(provider, {
+      offsetMs: provider.offsetMs + provider.sleepMs,
+      tripMs: 0,
+      sleepMs: 0,
+    })
   })
   const log = await keptLog(level)
   const gateway = await gatewayWith(
     { SWAP_BASE_URL: upstream.url, ...settings },
     {
-      clock: { nowMs: () => clock.nowMs() + wall.setByMs, steadyMs: () => clock.nowMs() - startMs },
+      clock: {
+        nowMs: () => clock.nowMs() + wall.setByMs,
+        steadyMs: () => clock.nowMs() - startMs,
+      },
       logger: log.logger,
     },
   )
   const how = async () =>
-    (await ask(gateway.url)).headers['cache-status']?.toString().split('; ').slice(1, 3).join(' ')
-  const offsetSeconds = () => counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
+    (await ask(gateway.url)).headers['cache-status']
+      ?.toString()
+      .split('; ')
+      .slice(1, 3)
+      .join(' ')
+  const offsetSeconds = () =>
+    counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
   return { clock, wall, provider, upstream, gateway, log, how, offsetSeconds }
 }
 
@@ -142,7 +154,9 @@ describe("no quote is served after its expiry, by the Date of its answer: the pr
       provider.offsetMs = offsetMs
       for (const amount of ['1', '2', '3', '4']) {
         await asking(gateway.url, amount)
-        expect(Math.abs((await offsetSeconds()) - seconds)).toBeLessThanOrEqual(seconds === 0 ? 0 : 1.25)
+        expect(Math.abs((await offsetSeconds()) - seconds)).toBeLessThanOrEqual(
+          seconds === 0 ? 0 : 1.25,
+        )
         clock.advance(2_117)
       }
       provider.offsetMs = 0
@@ -155,13 +169,18 @@ describe("no quote is served after its expiry, by the Date of its answer: the pr
     [30_000, 1],
     [-30_000, 1],
     [1_000, 0],
-  ])('is named in the log once when it is more than 2 s off: %d ms', async (offsetMs, warnings) => {
-    const { provider, gateway, log } = await timed({}, 'warn')
-    provider.offsetMs = offsetMs
-    for (const amount of ['1', '2', '3']) await asking(gateway.url, amount)
-    const lines = log.lines(levels.warn).filter(({ msg }) => msg.includes("provider's clock"))
-    expect(lines).toHaveLength(warnings)
-  })
+  ])(
+    'is named in the log once when it is more than 2 s off: %d ms',
+    async (offsetMs, warnings) => {
+      const { provider, gateway, log } = await timed({}, 'warn')
+      provider.offsetMs = offsetMs
+      for (const amount of ['1', '2', '3']) await asking(gateway.url, amount)
+      const lines = log
+        .lines(levels.warn)
+        .filter(({ msg }) => msg.includes("provider's clock"))
+      expect(lines).toHaveLength(warnings)
+    },
+  )
 
   it('does not decide where a quote was over by it when it came: ours does', async () => {
     const { clock, provider, how } = await timed()
@@ -180,7 +199,8 @@ describe("no quote is served after its expiry, by the Date of its answer: the pr
       const { provider, how, upstream } = await timed()
       provider.offsetMs = offsetMs
       provider.lifeMs = offsetMs > 0 ? -offsetMs : 0
-      for (let times = 0; times < 2; times += 1) expect(await how()).toBe('fwd=bypass detail=expired')
+      for (let times = 0; times < 2; times += 1)
+        expect(await how()).toBe('fwd=bypass detail=expired')
       expect(upstream.requests).toHaveLength(2)
     },
   )

@@ -1,13 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { rawExchange, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  recordedGateway,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 
 const head = (path: string, lines: readonly string[] = []) =>
   `${[`GET ${path} HTTP/1.1`, 'Host: g', ...lines].join('\r\n')}\r\n\r\n`
 
 /** The headers that the upstream of this path is given for these lines. */
-async function headersFor(lines: readonly string[], settings = {}, path = '/v3/pairs'): Promise<string[]> {
+async function headersFor(
+  lines: readonly string[],
+  settings = {},
+  path = '/v3/pairs',
+): Promise<string[]> {
   const { upstream, gateway } = await recordedGateway(settings)
   expect((await rawExchange(gateway.url, head(path, lines))).status).toBe(200)
   return withoutHopByHop(upstream.requests[0]?.rawHeaders ?? [])
@@ -28,7 +36,9 @@ const claims = [
 const trusting = { TRUST_PROXY: 'loopback' }
 
 describe('Forwarded on the swap side is exactly one element, whatever an untrusted peer claims', () => {
-  test.each<[what: string, lines: string[], settings: Record<string, string>, forwarded: string]>([
+  test.each<
+    [what: string, lines: string[], settings: Record<string, string>, forwarded: string]
+  >([
     ['the peer, whatever an untrusted peer claims', claims, {}, 'for=127.0.0.1'],
     [
       'the client that a trusted peer names in Forwarded',
@@ -51,12 +61,34 @@ describe('Forwarded on the swap side is exactly one element, whatever an untrust
       { ...trusting, CLIENT_IP_HEADER: 'cf-connecting-ip' },
       'for=203.0.113.8',
     ],
-    ['unknown, where what a trusted peer says is broken', ['Forwarded: for="'], trusting, 'for=unknown'],
-    ['unknown, where a trusted peer hides its client', ['Forwarded: for=_hidden'], trusting, 'for=unknown'],
-    ['unknown, where a trusted peer says nothing', ['Forwarded: '], trusting, 'for=unknown'],
+    [
+      'unknown, where what a trusted peer says is broken',
+      ['Forwarded: for="'],
+      trusting,
+      'for=unknown',
+    ],
+    [
+      'unknown, where a trusted peer hides its client',
+      ['Forwarded: for=_hidden'],
+      trusting,
+      'for=unknown',
+    ],
+    [
+      'unknown, where a trusted peer says nothing',
+      ['Forwarded: '],
+      trusting,
+      'for=unknown',
+    ],
   ])('it names %s', async (_what, lines, settings, forwarded) => {
     const got = await headersFor([...lines, 'X-Request-Id: r'], settings)
-    expect(got).toEqual(['X-Request-Id', 'r', 'Forwarded', forwarded, 'Via', '1.1 quotegate'])
+    expect(got).toEqual([
+      'X-Request-Id',
+      'r',
+      'Forwarded',
+      forwarded,
+      'Via',
+      '1.1 quotegate',
+    ])
   })
 })
 
@@ -71,7 +103,12 @@ test("a swap request keeps its other headers in order, with the gateway's after 
   ]
   expect(await headersFor([...lines, 'X-Request-Id: r'])).toEqual([
     ...lines.flatMap((line) => line.split(': ')),
-    ...['X-Request-Id', 'r', 'Forwarded', 'for=127.0.0.1', 'Via', '1.1 quotegate'],
+    'X-Request-Id',
+    'r',
+    'Forwarded',
+    'for=127.0.0.1',
+    'Via',
+    '1.1 quotegate',
   ])
 })
 
@@ -99,7 +136,11 @@ describe('Via on the swap side', () => {
 })
 
 describe('what SWAP_ settings supply', () => {
-  const settings = { SWAP_APP_NAME: 'ours', SWAP_APP_VERSION: '9', SWAP_AUTHORIZATION: 'Bearer ours' }
+  const settings = {
+    SWAP_APP_NAME: 'ours',
+    SWAP_APP_VERSION: '9',
+    SWAP_AUTHORIZATION: 'Bearer ours',
+  }
 
   test('never reaches the payments upstream', async () => {
     expect(await headersFor([], settings, '/checkouts')).toEqual([])

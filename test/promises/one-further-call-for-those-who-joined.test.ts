@@ -44,20 +44,28 @@ async function hung(
 
 describe('a call that fails by time', () => {
   it('is a 504 for the one that began it; all that joined it share one further call', async () => {
-    const { upstream, gateway, waiting, called, isLate, joiners, unhandled } = await hung(100)
+    const { upstream, gateway, waiting, called, isLate, joiners, unhandled } =
+      await hung(100)
     await isLate()
     await called(2)
     const body = quoteBody()
     giveQuote(waiting[1] as ServerResponse, body)
     const answers = await Promise.all(joiners)
-    expect(answers.map((answer) => [answer.status, answer.body])).toEqual(times(100, [200, body]))
-    expect(answers.filter((answer) => statusOf(answer).includes('; stored; '))).toHaveLength(1)
-    expect(answers.filter((answer) => statusOf(answer).endsWith('; collapsed'))).toHaveLength(99)
+    expect(answers.map((answer) => [answer.status, answer.body])).toEqual(
+      times(100, [200, body]),
+    )
+    expect(
+      answers.filter((answer) => statusOf(answer).includes('; stored; ')),
+    ).toHaveLength(1)
+    expect(
+      answers.filter((answer) => statusOf(answer).endsWith('; collapsed')),
+    ).toHaveLength(99)
     expect(upstream.requests).toHaveLength(2)
     // Each request is one lookup, and the further call one more call.
-    expect([await counted(gateway, lookups('miss')), await counted(gateway, lookups('collapsed'))]).toEqual([
-      1, 100,
-    ])
+    expect([
+      await counted(gateway, lookups('miss')),
+      await counted(gateway, lookups('collapsed')),
+    ]).toEqual([1, 100])
     expect(await counted(gateway, calls)).toBe(2)
     expect(statusOf(await ask(gateway.url))).toContain('hit')
     expect(unhandled).toEqual([])
@@ -66,7 +74,11 @@ describe('a call that fails by time', () => {
 
 describe('a further call', () => {
   it('is refused while the breaker is open', async () => {
-    const stage = await held({ ...hanging, breakerFailures: '2', breakerOpenMs: '600000' })
+    const stage = await held({
+      ...hanging,
+      breakerFailures: '2',
+      breakerOpenMs: '600000',
+    })
     const failing = ask(stage.gateway.url, { path: `${quotePath}?amount=7` })
     await stage.called(1)
     stage.waiting[0]?.writeHead(503).end()

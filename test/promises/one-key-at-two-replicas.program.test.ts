@@ -7,18 +7,29 @@ import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
 const order = (gateway: { url: string }, key: string) =>
-  rawExchange(gateway.url, post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }))
+  rawExchange(
+    gateway.url,
+    post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }),
+  )
 
 async function started(settings: Record<string, string>) {
   const gateway = await gatewayWith(settings)
-  await eventually('the store to be up', async () => (await counted(gateway, 'quotegate_store_up')) === 1)
+  await eventually(
+    'the store to be up',
+    async () => (await counted(gateway, 'quotegate_store_up')) === 1,
+  )
   return gateway
 }
 
@@ -39,9 +50,13 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
       const both = await Promise.all([order(a, `k${round}`), order(b, `k${round}`)])
       const [taken] = both.filter(({ status }) => status === 201)
       expect(taken).toBeDefined()
-      for (const other of both) if (other.status !== 201) expectProblem(other, 409, 'order-in-progress')
+      for (const other of both)
+        if (other.status !== 201) expectProblem(other, 409, 'order-in-progress')
       for (const again of [await order(a, `k${round}`), await order(b, `k${round}`)])
-        expect([again.status, again.body.toString()]).toEqual([201, taken?.body.toString()])
+        expect([again.status, again.body.toString()]).toEqual([
+          201,
+          taken?.body.toString(),
+        ])
       expect(upstream.requests).toHaveLength(round + 1)
     }
   })
@@ -67,7 +82,10 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     const client = new Redis((await valkey()).url)
     onTestFinished(() => client.disconnect())
     let claimAgain: (() => Promise<unknown>) | undefined
-    const twice = async <Answer>(_operation: string, commands: (client: Redis) => Promise<Answer>) => {
+    const twice = async <Answer>(
+      _operation: string,
+      commands: (client: Redis) => Promise<Answer>,
+    ) => {
       claimAgain ??= () => commands(client)
       await commands(client)
       return commands(client)
@@ -89,12 +107,18 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
   })
 
   it('while the store is away each replica keeps its own keys, and tells the store what became of them', async () => {
-    const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
+    const { a, b, store, upstream } = await replicas((response) =>
+      response.writeHead(201).end('{}'),
+    )
     await store.kill()
-    for (let times = 0; times < 2; times += 1) expect((await order(a, 'k')).status).toBe(201)
+    for (let times = 0; times < 2; times += 1)
+      expect((await order(a, 'k')).status).toBe(201)
     expect(upstream.requests).toHaveLength(1)
     const back = await valkey({ port: store.port })
-    await eventually('the store to be up', async () => (await counted(b, 'quotegate_store_up')) === 1)
+    await eventually(
+      'the store to be up',
+      async () => (await counted(b, 'quotegate_store_up')) === 1,
+    )
     const kept = async () => ((await back.ask('KEYS', '*order:*')) as string[]).length > 0
     await eventually('the answer to be in the store', kept)
     expect((await order(b, 'k')).status).toBe(201)
@@ -102,7 +126,9 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
   })
 
   it('a store that pauses for longer than VALKEY_TIMEOUT_MS still keeps two replicas from sending twice', async () => {
-    const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
+    const { a, b, store, upstream } = await replicas((response) =>
+      response.writeHead(201).end('{}'),
+    )
     store.freeze()
     const both = Promise.all([order(a, 'k'), order(b, 'k')])
     await pause(300)
@@ -122,7 +148,9 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
 
   it('a database that the store refuses gets no answer of an order, and neither does number 0', async () => {
     const store = await valkey()
-    const upstream = await recordingUpstream((_request, response) => void response.writeHead(201).end('{}'))
+    const upstream = await recordingUpstream(
+      (_request, response) => void response.writeHead(201).end('{}'),
+    )
     const url = `${store.url.replace(/\/\d*$/, '')}/99`
     const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, VALKEY_URL: url })
     await pause(300)
@@ -138,7 +166,11 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
       if (!hangs) response.writeHead(201).end('{"id":"of the other"}')
     })
     const start = async () => {
-      const settings = { SWAP_BASE_URL: upstream.url, VALKEY_URL: store.url, STATE_DIRECTORY: folder }
+      const settings = {
+        SWAP_BASE_URL: upstream.url,
+        VALKEY_URL: store.url,
+        STATE_DIRECTORY: folder,
+      }
       const { url, ...program } = await startListening(settings)
       const kill = async () => {
         program.child.kill('SIGKILL')
@@ -162,7 +194,10 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     expect((await order(other, 'k')).status).toBe(201)
     const replayed = async (running: { url: string }) => {
       const again = await order(running, 'k')
-      expect([again.status, again.body.toString()]).toEqual([201, '{"id":"of the other"}'])
+      expect([again.status, again.body.toString()]).toEqual([
+        201,
+        '{"id":"of the other"}',
+      ])
     }
     await replayed(second)
     await second.kill()

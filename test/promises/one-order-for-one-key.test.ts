@@ -12,14 +12,19 @@ import { keptLog } from '../support/observing/log-lines.ts'
 const plainPath = '/v3/orders'
 const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: '0.1', toAddress: '0xab' })
 const lookup = '/v3/orders?toAddress=0xab'
-const keyed = (key: string, ...more: string[]) => [`Idempotency-Key: ${key}`, 'App-Name: wallet', ...more]
+const keyed = (key: string, ...more: string[]) => [
+  `Idempotency-Key: ${key}`,
+  'App-Name: wallet',
+  ...more,
+]
 const series = (result: string) => `quotegate_order_keys_total{result="${result}"}`
 
 /** Orders to this path, and a provider whose answers may wait in `held` until they are let go. */
 async function keyStage(path: string, ...how: Parameters<typeof orderStage>) {
   const stage = await orderStage(...how)
   const held: ServerResponse[] = []
-  const bytesOf = (key: string, ...more: string[]) => post(body, { path, headers: keyed(key, ...more) })
+  const bytesOf = (key: string, ...more: string[]) =>
+    post(body, { path, headers: keyed(key, ...more) })
   return {
     ...stage,
     held,
@@ -27,16 +32,19 @@ async function keyStage(path: string, ...how: Parameters<typeof orderStage>) {
       stage.provider.takeOrder = (_request, response) => void held.push(response)
     },
     answer: (status: number, text = '') => {
-      stage.provider.takeOrder = (_request, response) => response.writeHead(status).end(text)
+      stage.provider.takeOrder = (_request, response) =>
+        response.writeHead(status).end(text)
     },
-    send: (key = 'k', ...more: string[]) => stage.order(body, { path, headers: keyed(key, ...more) }),
+    send: (key = 'k', ...more: string[]) =>
+      stage.order(body, { path, headers: keyed(key, ...more) }),
     /** On a connection that the test may close. */
     begin: (key = 'k', ...more: string[]) => {
       const client = new RawConnection(stage.gateway.url)
       client.write(bytesOf(key, ...more))
       return client
     },
-    atProvider: (count: number) => until(() => held.length === count, 'the order is at the provider'),
+    atProvider: (count: number) =>
+      until(() => held.length === count, 'the order is at the provider'),
   }
 }
 
@@ -47,18 +55,33 @@ describe.each([floatPath, plainPath])(
       const { arrived, gateway, provider, send } = await keyStage(path)
       provider.takeOrder = (_request, response) => {
         response.setHeader('X-Provider', ['a', 'b'])
-        response.writeHead(201, 'Made').end(`{"id":"order-${arrived().length}", "note": "\u00e9" }`)
+        response
+          .writeHead(201, 'Made')
+          .end(`{"id":"order-${arrived().length}", "note": "\u00e9" }`)
       }
-      const first = await send('click-1', 'Connection: Idempotency-Key', 'Quotegate-Quote: a')
-      const second = await send('"click-1"', 'Quotegate-Quote: b')
-      expect(arrived().map(({ headers }) => headers['idempotency-key'])).toEqual(['click-1'])
-      expect([second.status, second.reason, second.body]).toEqual([201, 'Made', first.body])
-      expect(valuesOf(second.rawHeaders, 'x-provider')).toEqual(['a', 'b'])
-      const replayed = [first, second].map(({ rawHeaders }) => valuesOf(rawHeaders, 'idempotent-replayed'))
-      expect(replayed).toEqual([[], ['true']])
-      expect([await counted(gateway, series('claimed')), await counted(gateway, series('replayed'))]).toEqual(
-        [1, 1],
+      const first = await send(
+        'click-1',
+        'Connection: Idempotency-Key',
+        'Quotegate-Quote: a',
       )
+      const second = await send('"click-1"', 'Quotegate-Quote: b')
+      expect(arrived().map(({ headers }) => headers['idempotency-key'])).toEqual([
+        'click-1',
+      ])
+      expect([second.status, second.reason, second.body]).toEqual([
+        201,
+        'Made',
+        first.body,
+      ])
+      expect(valuesOf(second.rawHeaders, 'x-provider')).toEqual(['a', 'b'])
+      const replayed = [first, second].map(({ rawHeaders }) =>
+        valuesOf(rawHeaders, 'idempotent-replayed'),
+      )
+      expect(replayed).toEqual([[], ['true']])
+      expect([
+        await counted(gateway, series('claimed')),
+        await counted(gateway, series('replayed')),
+      ]).toEqual([1, 1])
     })
 
     it('while it is on its way, the second has to ask again', async () => {
@@ -79,10 +102,22 @@ describe.each([floatPath, plainPath])(
       const { arrived, order, send } = await keyStage(path)
       await send()
       const headers = keyed('k')
-      expectProblem(await order(`${body} `, { path, headers }), 422, 'idempotency-key-reused')
-      expectProblem(await order(body, { path: `${path}?a`, headers }), 422, 'idempotency-key-reused')
+      expectProblem(
+        await order(`${body} `, { path, headers }),
+        422,
+        'idempotency-key-reused',
+      )
+      expectProblem(
+        await order(body, { path: `${path}?a`, headers }),
+        422,
+        'idempotency-key-reused',
+      )
       const long = JSON.stringify({ a: 'x'.repeat(65_536) })
-      expectProblem(await order(long, { path, headers: keyed('l') }), 413, 'order-too-large')
+      expectProblem(
+        await order(long, { path, headers: keyed('l') }),
+        413,
+        'order-too-large',
+      )
       expect(arrived()).toHaveLength(1)
     })
 
@@ -117,19 +152,24 @@ describe.each([floatPath, plainPath])(
           setTimeout(() => response.destroy(), 50)
         },
       ],
-    ])('has an unknown outcome if its answer %s, and is not sent again', async (_how, status, fail) => {
-      const settings = status === 504 ? { UPSTREAM_TOTAL_TIMEOUT_MS: '1000' } : {}
-      const { arrived, gateway, provider, send } = await keyStage(path, settings)
-      provider.takeOrder = (_request, response) => void fail(response)
-      expect((await send()).status).toBe(status)
-      for (let again = 0; again < 2; again += 1)
-        expect(expectProblem(await send(), 409, 'order-outcome-unknown')).toMatchObject({
-          lookup,
-          retryable: false,
-        })
-      expect(arrived()).toHaveLength(1)
-      expect(await counted(gateway, series('unknown'))).toBe(2)
-    })
+    ])(
+      'has an unknown outcome if its answer %s, and is not sent again',
+      async (_how, status, fail) => {
+        const settings = status === 504 ? { UPSTREAM_TOTAL_TIMEOUT_MS: '1000' } : {}
+        const { arrived, gateway, provider, send } = await keyStage(path, settings)
+        provider.takeOrder = (_request, response) => void fail(response)
+        expect((await send()).status).toBe(status)
+        for (let again = 0; again < 2; again += 1)
+          expect(expectProblem(await send(), 409, 'order-outcome-unknown')).toMatchObject(
+            {
+              lookup,
+              retryable: false,
+            },
+          )
+        expect(arrived()).toHaveLength(1)
+        expect(await counted(gateway, series('unknown'))).toBe(2)
+      },
+    )
 
     it("keeps the provider's own failures, but not its 429, which says nothing of the order", async () => {
       const { arrived, answer, send } = await keyStage(path)
@@ -153,7 +193,9 @@ describe.each([floatPath, plainPath])(
       const long = 'x'.repeat(65_537)
       answer(201, long)
       expect((await send('long')).body.toString()).toBe(long)
-      expect(expectProblem(await send('long'), 409, 'order-answered')).toMatchObject({ lookup })
+      expect(expectProblem(await send('long'), 409, 'order-answered')).toMatchObject({
+        lookup,
+      })
       provider.takeOrder = (_request, response) => {
         response.socket?.end('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}')
       }
@@ -169,10 +211,13 @@ describe.each([floatPath, plainPath])(
       ['its client left before it was sent', {}],
       ['the gateway refused the order unsent', { queue: 0 }],
     ])('is free again where %s', async (_why, settings) => {
-      const { arrived, atProvider, begin, gateway, held, hold, send } = await keyStage(path, {
-        UPSTREAM_CONNECTIONS: 1,
-        ...settings,
-      })
+      const { arrived, atProvider, begin, gateway, held, hold, send } = await keyStage(
+        path,
+        {
+          UPSTREAM_CONNECTIONS: 1,
+          ...settings,
+        },
+      )
       hold()
       const busy = begin('busy')
       await atProvider(1)
@@ -180,7 +225,9 @@ describe.each([floatPath, plainPath])(
       if ('queue' in settings) expectProblem(await unsent.answer(), 503, 'saturated')
       else await expect.poll(() => counted(gateway, series('claimed'))).toBe(2)
       unsent.socket.destroy()
-      await expect.poll(() => counted(gateway, 'quotegate_http_requests_in_flight')).toBe(1)
+      await expect
+        .poll(() => counted(gateway, 'quotegate_http_requests_in_flight'))
+        .toBe(1)
       held[0]?.writeHead(201).end()
       await busy.answer()
       const sent = send()
@@ -219,9 +266,16 @@ describe.each([floatPath, plainPath])(
         ['another', 409],
         ['new', 503],
       ] as const) {
-        const headers = keyed(key, 'Expect: 100-continue', `Content-Length: ${body.length}`)
+        const headers = keyed(
+          key,
+          'Expect: 100-continue',
+          `Content-Length: ${body.length}`,
+        )
         other.write(post('', { path, headers }))
-        await until(() => other.received.includes('100 Continue\r\n\r\n'), 'its body is asked for')
+        await until(
+          () => other.received.includes('100 Continue\r\n\r\n'),
+          'its body is asked for',
+        )
         other.write(body)
         const answered = await other.answer()
         expect([answered.status, answered.informational]).toEqual([status, [100]])
@@ -244,7 +298,11 @@ describe.each([floatPath, plainPath])(
         perMinute: 10,
         take: async () => taken.pop() ?? Promise.reject(new Error('away')),
       }
-      const { send } = await keyStage(path, { RATE_LIMIT_PER_MINUTE: 10 }, { rateLimiter })
+      const { send } = await keyStage(
+        path,
+        { RATE_LIMIT_PER_MINUTE: 10 },
+        { rateLimiter },
+      )
       expectProblem(await send(), 500, 'internal-error')
       taken.push({ allowed: true, remaining: 4, resetMs: 30_000 })
       expect((await send()).status).toBe(201)
@@ -255,7 +313,8 @@ describe.each([floatPath, plainPath])(
 it('a float order with a key is answered again after its quote has expired; one that was refused may be tried again', async () => {
   const { arrived, clock, order, quote } = await orderStage()
   const { id, expiry } = await quote()
-  const send = (quoteId: string, key: string) => order({ quoteId }, { headers: keyed(key) })
+  const send = (quoteId: string, key: string) =>
+    order({ quoteId }, { headers: keyed(key) })
   expect((await send(id, 'k')).status).toBe(201)
   clock.set(expiry + 1_000)
   expect((await send(id, 'k')).status).toBe(201)
@@ -277,7 +336,8 @@ it('a key is forgotten after a day', async () => {
 
 it('a fixed order is answered again though the quote that it names became known since', async () => {
   const { arrived, order, provider, quote } = await orderStage()
-  const send = (key: string) => order({ quoteId: 'q-77' }, { path: plainPath, headers: keyed(key) })
+  const send = (key: string) =>
+    order({ quoteId: 'q-77' }, { path: plainPath, headers: keyed(key) })
   expect((await send('k')).status).toBe(201)
   provider.quote = { id: 'q-77' }
   await quote()
@@ -288,7 +348,10 @@ it('a fixed order is answered again though the quote that it names became known 
 
 it('an order without a key is sent a second time for its quote, which is counted and logged', async () => {
   const log = await keptLog()
-  const { arrived, gateway, order, provider, quote } = await orderStage({}, { logger: log.logger })
+  const { arrived, gateway, order, provider, quote } = await orderStage(
+    {},
+    { logger: log.logger },
+  )
   const repeated = () => counted(gateway, 'quotegate_float_orders_repeated_total')
   const [{ id }, { id: another }] = [await quote('0.1'), await quote('0.2')]
   const take = provider.takeOrder
@@ -307,5 +370,8 @@ it('an order without a key is sent a second time for its quote, which is counted
   const { events } = JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
   const said = events.map(({ text }: { text: string }) => text).join('\n')
   // A line for all of them, and one for the quote that they had used.
-  expect([said.split('2 orders were sent for a quote').length, said.split('had used').length]).toEqual([2, 2])
+  expect([
+    said.split('2 orders were sent for a quote').length,
+    said.split('had used').length,
+  ]).toEqual([2, 2])
 })

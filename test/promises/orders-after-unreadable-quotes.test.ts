@@ -2,7 +2,13 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { ask, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import {
+  ask,
+  counted,
+  createTestClock,
+  giveQuote,
+  quoteBody,
+} from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 
@@ -22,9 +28,14 @@ async function afterOddAnswer(odd: Give, to = own) {
   })
   const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' }
   const gateway = await gatewayWith(settings, { clock })
-  const quote = async (how: Give = (response, body) => giveQuote(response, body), client = own) => {
+  const quote = async (
+    how: Give = (response, body) => giveQuote(response, body),
+    client = own,
+  ) => {
     give = how
-    return (await ask(gateway.url, { headers: ['App-Name', 'wallet', 'Forwarded', client] })).body
+    return (
+      await ask(gateway.url, { headers: ['App-Name', 'wallet', 'Forwarded', client] })
+    ).body
   }
   const given = JSON.parse(await quote())
   clock.advance(lifeMs)
@@ -33,7 +44,10 @@ async function afterOddAnswer(odd: Give, to = own) {
   const order = (body: object = termsOf(given)) =>
     rawExchange(gateway.url, post(JSON.stringify(body), { headers }))
   const unreadable = () =>
-    counted(gateway, 'quotegate_float_order_matches_total{decision="unknown",rule="unreadable"}')
+    counted(
+      gateway,
+      'quotegate_float_order_matches_total{decision="unknown",rule="unreadable"}',
+    )
   return { clock, given, quote, order, unreadable }
 }
 
@@ -44,7 +58,11 @@ const changed = (change: (quote: Quote) => object, status = 200): Give => {
   }
 }
 const withoutExpiry = changed(({ expiry: _, ...quote }) => quote)
-const plain = (status: number, body: string, headers: Record<string, string> = {}): Give => {
+const plain = (
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+): Give => {
   return (response) => response.writeHead(status, headers).end(body)
 }
 const coded: Record<string, string> = { 'Content-Encoding': 'gzip' }
@@ -53,12 +71,27 @@ const coded: Record<string, string> = { 'Content-Encoding': 'gzip' }
 describe('no older quote refuses the order of a client that was given what cannot be read: an answer', () => {
   it.each<[string, Give]>([
     ['without an expiry', withoutExpiry],
-    ['whose expiry is in seconds', changed((quote) => ({ ...quote, expiry: 1_763_651_841 }))],
-    ['whose expiry is not believed', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) * 2 }))],
-    ['that was over when it came', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) - lifeMs }))],
-    ['for another amount', changed((quote) => ({ ...quote, fromAmount: { assetId: 'ETH', value: '100' } }))],
+    [
+      'whose expiry is in seconds',
+      changed((quote) => ({ ...quote, expiry: 1_763_651_841 })),
+    ],
+    [
+      'whose expiry is not believed',
+      changed((quote) => ({ ...quote, expiry: Number(quote.expiry) * 2 })),
+    ],
+    [
+      'that was over when it came',
+      changed((quote) => ({ ...quote, expiry: Number(quote.expiry) - lifeMs })),
+    ],
+    [
+      'for another amount',
+      changed((quote) => ({ ...quote, fromAmount: { assetId: 'ETH', value: '100' } })),
+    ],
     ['behind a byte order mark', (response, body) => response.end(`\ufeff${body}`)],
-    ['that is not UTF-8', (response, body) => response.end(body.replace('{', '{"a":"\xe9",'), 'latin1')],
+    [
+      'that is not UTF-8',
+      (response, body) => response.end(body.replace('{', '{"a":"\xe9",'), 'latin1'),
+    ],
     ['that names no id', changed(({ id: _, ...quote }) => quote)],
     ['with another status', changed((quote) => quote, 203)],
     ['in a content coding', plain(200, 'bytes', coded)],
@@ -72,12 +105,18 @@ describe('no older quote refuses the order of a client that was given what canno
   })
 
   it('lets its orders through with ORDER_UNKNOWN_QUOTE=refuse too, for the amounts that it is for', async () => {
-    const { clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { clock, order, provider, quote } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     provider.quote = { fromAmount: { assetId: 'ETH', value: '1' } }
     const odd = await quote('1e3')
     expect(odd.cacheStatus).toBe('quotegate; fwd=bypass; detail=other-amount')
     expectProblem(await order({ ...termsOf(odd), fromAmount: 2 }), 409, 'quote-unknown')
-    expectProblem(await order(termsOf(odd), { headers: ['App-Name: another'] }), 409, 'quote-unknown')
+    expectProblem(
+      await order(termsOf(odd), { headers: ['App-Name: another'] }),
+      409,
+      'quote-unknown',
+    )
     for (const members of [{}, { fromAmount: '1000' }, { quoteId: odd.id }])
       expect((await order({ ...termsOf(odd), ...members })).status).toBe(201)
     // It refuses none itself.
@@ -111,6 +150,10 @@ describe('an older quote refuses its client’s order', () => {
   })
 
   it('if another client had the unreadable answer', async () => {
-    expectProblem(await (await afterOddAnswer(withoutExpiry, other)).order(), 409, 'quote-expired')
+    expectProblem(
+      await (await afterOddAnswer(withoutExpiry, other)).order(),
+      409,
+      'quote-expired',
+    )
   })
 })

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type GivenQuote, type OrderStage, orderStage } from '../support/clients/orders.ts'
+import {
+  type GivenQuote,
+  type OrderStage,
+  orderStage,
+} from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 
@@ -29,7 +33,9 @@ async function stageOf(settings = {}): Promise<Stage> {
     quoteFor(client, toAmount, life = lifeMs) {
       stage.provider.lifeMs = life
       stage.provider.quote = { toAmount: { assetId: 'USDC', value: toAmount } }
-      return stage.quote('0.1', { headers: ['App-Name', 'wallet', 'Forwarded', forwarded[client]] })
+      return stage.quote('0.1', {
+        headers: ['App-Name', 'wallet', 'Forwarded', forwarded[client]],
+      })
     },
     orderOf: (members, client = 'own') =>
       stage.order(`{"pairId":"ETH_USDC","fromAmount":0.1${members && `,${members}`}}`, {
@@ -56,12 +62,21 @@ const endedAgoMs: Record<string, number> = {
 }
 
 /** Gives the quotes, each of a client at a price, and then judges an order for each of these amounts. */
-async function expectJudged([_what, given, orders, { by = 'own', settings = {} } = {}]: History) {
+async function expectJudged([
+  _what,
+  given,
+  orders,
+  { by = 'own', settings = {} } = {},
+]: History) {
   const { clock, gateway, orderOf, quoteFor } = await stageOf(settings)
   const orderedAtMs = clock.nowMs() + 3_000 * minuteMs
   for (const quote of given.split(', ')) {
     const [, whose, toAmount, state = ''] = /^(\w+) (\S+) (.+)$/.exec(quote) ?? []
-    clock.set(state === 'live' ? orderedAtMs : orderedAtMs - (endedAgoMs[state] ?? Number.NaN) - lifeMs)
+    clock.set(
+      state === 'live'
+        ? orderedAtMs
+        : orderedAtMs - (endedAgoMs[state] ?? Number.NaN) - lifeMs,
+    )
     await quoteFor(whose as Client, toAmount ?? '')
   }
   clock.set(orderedAtMs)
@@ -70,37 +85,71 @@ async function expectJudged([_what, given, orders, { by = 'own', settings = {} }
     const series = `quotegate_float_order_matches_total{decision="${decision}",rule="${rule}"}`
     for (const toAmount of toAmounts.split(' | ')) {
       const before = await counted(gateway, series)
-      const { status } = await orderOf(toAmount === 'no amount' ? '' : `"toAmount":${toAmount}`, by)
-      expect([status, await counted(gateway, series)], `${toAmount} is ${verdict}`).toEqual([
-        decision === 'expired' ? 409 : 201,
-        before + 1,
-      ])
+      const { status } = await orderOf(
+        toAmount === 'no amount' ? '' : `"toAmount":${toAmount}`,
+        by,
+      )
+      expect(
+        [status, await counted(gateway, series)],
+        `${toAmount} is ${verdict}`,
+      ).toEqual([decision === 'expired' ? 409 : 201, before + 1])
     }
   }
 }
 
 /** The amount of `price` as pages show it: rounded down, half up or up, as a number or a text, with a zero more. */
-const shown = '0.034512 | "0.034512" | 0.034513 | 0.03451235 | 0.0345123457 | 3.4512e-2 | 0.0345120'
+const shown =
+  '0.034512 | "0.034512" | 0.034513 | 0.03451235 | 0.0345123457 | 3.4512e-2 | 0.0345120'
 const all = { settings: { QUOTE_PARTITION: 'none' } }
 
 const rules: Record<string, History[]> = {
-  '1, named: an unknown id is of another source, a bare id may be the client’s own number': [
+  '1, named: an unknown id is of another source, a bare id may be the client’s own number':
     [
-      'in a field for quotes',
-      'own 2.5 over',
-      { '2.5,"quoteId":"q" | 2.5,"quote":{"id":"q"}': 'unknown by id' },
+      [
+        'in a field for quotes',
+        'own 2.5 over',
+        { '2.5,"quoteId":"q" | 2.5,"quote":{"id":"q"}': 'unknown by id' },
+      ],
+      ['bare', 'own 289.645 over', { '289.645,"id":"my-order-1"': 'expired by exact' }],
     ],
-    ['bare', 'own 289.645 over', { '289.645,"id":"my-order-1"': 'expired by exact' }],
-  ],
   '2, exact: by chance two prices are equal in few digits, and not in many': [
     ['live', 'other 283.852 over, own 289.645 live', { 289.645: 'live by exact' }],
-    ['another’s', 'other 283.852 over, own 289.645 live', { '283.852 | 283.8521': 'live by pays' }],
-    ['own, six digits', 'own 283.852 over <15 min, own 289.645 live', { 283.852: 'expired by exact' }],
-    ['own, old', 'own 283.852 over 15 min, own 289.645 live', { 283.852: 'live by pays' }],
-    ['own, five digits', 'own 283.85 over, own 289.645 live', { '283.85 | 283.850': 'live by pays' }],
-    ['eight digits', 'other 283.85123 over 60 min, own 289.645 live', { 283.85123: 'expired by exact' }],
-    ['seven', 'other 283.85123 over 60 min, own 289.645 live', { 283.8512: 'live by pays' }],
-    ['six in a partition of all', 'other 283.852 over, own 289.645 live', { 283.852: 'live by pays' }, all],
+    [
+      'another’s',
+      'other 283.852 over, own 289.645 live',
+      { '283.852 | 283.8521': 'live by pays' },
+    ],
+    [
+      'own, six digits',
+      'own 283.852 over <15 min, own 289.645 live',
+      { 283.852: 'expired by exact' },
+    ],
+    [
+      'own, old',
+      'own 283.852 over 15 min, own 289.645 live',
+      { 283.852: 'live by pays' },
+    ],
+    [
+      'own, five digits',
+      'own 283.85 over, own 289.645 live',
+      { '283.85 | 283.850': 'live by pays' },
+    ],
+    [
+      'eight digits',
+      'other 283.85123 over 60 min, own 289.645 live',
+      { 283.85123: 'expired by exact' },
+    ],
+    [
+      'seven',
+      'other 283.85123 over 60 min, own 289.645 live',
+      { 283.8512: 'live by pays' },
+    ],
+    [
+      'six in a partition of all',
+      'other 283.852 over, own 289.645 live',
+      { 283.852: 'live by pays' },
+      all,
+    ],
     [
       'six without an address',
       'unknown 283.852 over, unknown 290 live',
@@ -109,7 +158,11 @@ const rules: Record<string, History[]> = {
     ],
   ],
   '3, it pays: slippage takes off and never adds': [
-    ['what a page shows', `own ${price} live`, { [shown]: 'live by pays', [price]: 'live by exact' }],
+    [
+      'what a page shows',
+      `own ${price} live`,
+      { [shown]: 'live by pays', [price]: 'live by exact' },
+    ],
     [
       'any price not lower',
       `own ${price} over, other 0.034513 live`,
@@ -117,11 +170,31 @@ const rules: Record<string, History[]> = {
     ],
   ],
   '4, it has fallen: no live quote gives what was shown': [
-    ['what a page shows', `own ${price} over`, { [shown]: 'expired by fallen', [price]: 'expired by exact' }],
-    ['a lower price', `own ${price} over, own 0.0344 live`, { '0.034512': 'expired by fallen' }],
-    ['another’s', `other ${price} over <15 min, other 0.0344 live`, { '0.034512': 'expired by fallen' }],
-    ['old', `other ${price} over 15 min, other 0.0344 live`, { '0.034512': 'live by any' }],
-    ['rounding may change each digit', 'own 1234567.5 over', { '1234567 | 1234568': 'expired by fallen' }],
+    [
+      'what a page shows',
+      `own ${price} over`,
+      { [shown]: 'expired by fallen', [price]: 'expired by exact' },
+    ],
+    [
+      'a lower price',
+      `own ${price} over, own 0.0344 live`,
+      { '0.034512': 'expired by fallen' },
+    ],
+    [
+      'another’s',
+      `other ${price} over <15 min, other 0.0344 live`,
+      { '0.034512': 'expired by fallen' },
+    ],
+    [
+      'old',
+      `other ${price} over 15 min, other 0.0344 live`,
+      { '0.034512': 'live by any' },
+    ],
+    [
+      'rounding may change each digit',
+      'own 1234567.5 over',
+      { '1234567 | 1234568': 'expired by fallen' },
+    ],
   ],
   '5, any: an amount that matches no quote': [
     [
@@ -131,42 +204,74 @@ const rules: Record<string, History[]> = {
     ],
   ],
   '6, none: no quote lives': [
-    ['own', 'own 289.645 over', { '289 | "about 289" | -1 | {"value":null} | no amount': 'expired by none' }],
+    [
+      'own',
+      'own 289.645 over',
+      { '289 | "about 289" | -1 | {"value":null} | no amount': 'expired by none' },
+    ],
     // Without the zeros at its end it has fewer than five digits, so it does not count as rounded.
     ['four digits', 'own 0.99991 over', { '1.0000 | 0.9999': 'expired by none' }],
     ['one digit', 'own 99999.6 over', { 100000: 'expired by none' }],
-    ['another’s amount', 'other 283.5123 over 60 min', { '283.51 | 283.52 | no amount': 'expired by none' }],
+    [
+      'another’s amount',
+      'other 283.5123 over 60 min',
+      { '283.51 | 283.52 | no amount': 'expired by none' },
+    ],
     ['no one’s amount', 'other 283.5123 over', { 28: 'unknown by none' }],
     ['for a day', 'own 289.645 over <24 h', { 289.645: 'expired by none' }],
-    ['after LEDGER_RETENTION_MS', 'own 289.645 over 24 h', { 289.645: 'unknown by none' }],
-    ['in a partition of all each is one’s own', 'other 283.852 over', { 7: 'expired by none' }, all],
-    ['without an address none is', 'unknown 283.852 over', { 7: 'unknown by none' }, { by: 'unknown' }],
+    [
+      'after LEDGER_RETENTION_MS',
+      'own 289.645 over 24 h',
+      { 289.645: 'unknown by none' },
+    ],
+    [
+      'in a partition of all each is one’s own',
+      'other 283.852 over',
+      { 7: 'expired by none' },
+      all,
+    ],
+    [
+      'without an address none is',
+      'unknown 283.852 over',
+      { 7: 'unknown by none' },
+      { by: 'unknown' },
+    ],
   ],
 }
 
 // What docs/orders.md says of each rule. Every history and every order: test/property/guard.test.ts.
-describe.each(Object.entries(rules))('six rules match orders with quotes: %s', (_rule, histories) => {
-  it.each(histories)('%s: %s: %j', (...history) => expectJudged(history))
-})
+describe.each(Object.entries(rules))(
+  'six rules match orders with quotes: %s',
+  (_rule, histories) => {
+    it.each(histories)('%s: %s: %j', (...history) => expectJudged(history))
+  },
+)
 
 it('a refusal names its client’s own quote rather than another client’s', async () => {
   const { clock, orderOf, quoteFor } = await stageOf()
   const own = await quoteFor('own', '289.645', 10_000)
   clock.set((await quoteFor('other', '289.645', 20_000)).expiry)
   for (const stated of ['"toAmount":289.645', '"toAmount":289.64', '', '"toAmount":7'])
-    expect(expectProblem(await orderOf(stated), 409, 'quote-expired').quoteId).toBe(own.id)
+    expect(expectProblem(await orderOf(stated), 409, 'quote-expired').quoteId).toBe(
+      own.id,
+    )
 })
 
 it('a pair and an App-Name longer than 256 characters are known like any other', async () => {
   const { clock, order, provider, quote } = await orderStage()
   const [pair, name] = ['P'.repeat(300), 'n'.repeat(300)]
   provider.quote = { pairId: pair }
-  const options = { path: `/v3/pairs/${pair}/quotes?amount=0.1`, headers: ['App-Name', name] }
+  const options = {
+    path: `/v3/pairs/${pair}/quotes?amount=0.1`,
+    headers: ['App-Name', name],
+  }
   clock.set((await quote('0.1', options)).expiry)
   const headers = [`App-Name: ${name}`]
   const refused = await order({ pairId: pair, fromAmount: 0.1 }, { headers })
   expect(expectProblem(refused, 409, 'quote-expired').pairId).toBe(pair)
-  expect((await order({ pairId: `${pair}P`, fromAmount: 0.1 }, { headers })).status).toBe(201)
+  expect((await order({ pairId: `${pair}P`, fromAmount: 0.1 }, { headers })).status).toBe(
+    201,
+  )
 })
 
 it('an order is found by the fields of ORDER_QUOTE_ID_FIELDS and by no other', async () => {

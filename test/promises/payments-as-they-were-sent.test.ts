@@ -1,7 +1,15 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { RawConnection, rawExchange, withoutHopByHop } from '../support/clients/raw-connection.ts'
-import { gatewayTo, recordedGateway, recordingUpstream } from '../support/gateways/between.ts'
+import {
+  RawConnection,
+  rawExchange,
+  withoutHopByHop,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayTo,
+  recordedGateway,
+  recordingUpstream,
+} from '../support/gateways/between.ts'
 import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 const head = (line: string, ...lines: string[]) =>
@@ -38,50 +46,78 @@ describe('the request line on the payments side', () => {
 
   test('a query with bytes that are not ASCII is refused, because Node cannot read it', async () => {
     const { upstream, gateway } = await recordedGateway()
-    expect((await rawExchange(gateway.url, head('GET /checkouts?name=\xe9'))).status).toBe(400)
+    expect(
+      (await rawExchange(gateway.url, head('GET /checkouts?name=\xe9'))).status,
+    ).toBe(400)
     expect(upstream.requests).toEqual([])
   })
 
   test('a path prefix of the base URL goes before the target and changes nothing in it', async () => {
     const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { PAYMENTS_BASE_URL: `${upstream.url}/api/v1/` })
+    const gateway = await gatewayTo(upstream.url, {
+      PAYMENTS_BASE_URL: `${upstream.url}/api/v1/`,
+    })
     await rawExchange(gateway.url, head('GET /checkouts//a%2F?x=/'))
     expect(upstream.requests[0]?.target).toBe('/api/v1/checkouts//a%2F?x=/')
   })
 
   test.each([
-    ['a target that looks like another host stays a path', '//evil.example/x', '//evil.example/x'],
-    ['the absolute form is sent as its path', 'http://evil.example/checkouts?a=b', '/checkouts?a=b'],
-  ])('%s, and no host but that of the upstream is asked', async (_what, written, target) => {
-    const got = await forwarded(head(`GET ${written}`), { PAYMENTS_PATHS: '/' })
-    expect(got.target).toBe(target)
-    expect(got.headers.host).toMatch(/^127\.0\.0\.1:/)
-  })
+    [
+      'a target that looks like another host stays a path',
+      '//evil.example/x',
+      '//evil.example/x',
+    ],
+    [
+      'the absolute form is sent as its path',
+      'http://evil.example/checkouts?a=b',
+      '/checkouts?a=b',
+    ],
+  ])(
+    '%s, and no host but that of the upstream is asked',
+    async (_what, written, target) => {
+      const got = await forwarded(head(`GET ${written}`), { PAYMENTS_PATHS: '/' })
+      expect(got.target).toBe(target)
+      expect(got.headers.host).toMatch(/^127\.0\.0\.1:/)
+    },
+  )
 })
 
 describe('the headers of a payments request', () => {
   test('keep their order, case, duplicates and latin1 bytes; nothing is added and nothing is missing', async () => {
     const lines = [
-      ...[
-        'x-Signature: aGVsbG8=',
-        'AUTHORIZATION: Bearer key',
-        'Content-Type: application/json',
-        'X-Dup: one',
-      ],
-      ...['User-Agent: caf\xe9/1.0 \xe2\x82\xac', 'x-dup:  two , three ', 'Cookie: a=b', 'Cookie: c=d'],
-      ...['Accept: */*', 'accept: text/plain', 'Accept-Encoding: br', 'X-Empty:', 'Forwarded: for=192.0.2.1'],
-      ...['X-Forwarded-For: 192.0.2.2', 'Via: 1.1 quotegate', 'Range: bytes=0-1', 'If-None-Match: "x"'],
-      ...['traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'Max-Forwards: 3'],
+      'x-Signature: aGVsbG8=',
+      'AUTHORIZATION: Bearer key',
+      'Content-Type: application/json',
+      'X-Dup: one',
+      'User-Agent: caf\xe9/1.0 \xe2\x82\xac',
+      'x-dup:  two , three ',
+      'Cookie: a=b',
+      'Cookie: c=d',
+      'Accept: */*',
+      'accept: text/plain',
+      'Accept-Encoding: br',
+      'X-Empty:',
+      'Forwarded: for=192.0.2.1',
+      'X-Forwarded-For: 192.0.2.2',
+      'Via: 1.1 quotegate',
+      'Range: bytes=0-1',
+      'If-None-Match: "x"',
+      'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      'Max-Forwards: 3',
     ]
-    const { rawHeaders } = await forwarded(`${head('POST /checkouts', 'Content-Length: 02', ...lines)}{}`)
+    const { rawHeaders } = await forwarded(
+      `${head('POST /checkouts', 'Content-Length: 02', ...lines)}{}`,
+    )
     const sent = [...lines, 'content-length: 2'].flatMap((line) => {
       const [name = '', ...rest] = line.split(':')
       return [name, rest.join(':').trim()]
     })
     expect(withoutHopByHop(rawHeaders)).toEqual(sent)
     expect(rawHeaders.slice(0, 4).map((part) => part.toLowerCase())).toEqual([
-      ...['host', expect.stringMatching(/^127\.0\.0\.1:\d+$/)],
-      ...['connection', 'keep-alive'],
+      'host',
+      expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      'connection',
+      'keep-alive',
     ])
   })
 
@@ -92,7 +128,18 @@ describe('the headers of a payments request', () => {
 })
 
 describe('the body of a payments request', () => {
-  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'M-SEARCH', 'PURGE', 'REPORT'])(
+  test.each([
+    'GET',
+    'POST',
+    'PUT',
+    'PATCH',
+    'DELETE',
+    'OPTIONS',
+    'PROPFIND',
+    'M-SEARCH',
+    'PURGE',
+    'REPORT',
+  ])(
     'of a %s arrives byte for byte with its length, compressed or not',
     async (method) => {
       for (const body of [
@@ -104,25 +151,39 @@ describe('the body of a payments request', () => {
           Buffer.concat([Buffer.from(head(`${method} /checkouts`, ...lines)), body]),
         )
         expect([got.method, got.body]).toEqual([method, body])
-        expect(got.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': `${body.length}` })
+        expect(got.headers).toMatchObject({
+          'content-encoding': 'gzip',
+          'content-length': `${body.length}`,
+        })
         expect(got.headers['transfer-encoding']).toBeUndefined()
       }
     },
   )
 
-  test.each(['POST', 'DELETE', 'GET'])('of a chunked %s arrives whole', async (method) => {
-    const { upstream, gateway } = await recordedGateway()
-    const client = new RawConnection(gateway.url)
-    client.write(head(`${method} /checkouts`, 'Transfer-Encoding: chunked'))
-    const last = '0\r\nX-Trailer: t\r\n\r\n'
-    for (const chunk of ['5\r\nhello\r\n', '1;ext=1\r\n \r\n', '005\r\nworld\r\n', last]) {
-      client.write(chunk)
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    expect((await client.answer()).status).toBe(200)
-    const [got] = upstream.requests
-    expect([got?.body.toString(), got?.headers['transfer-encoding']]).toEqual(['hello world', 'chunked'])
-  })
+  test.each(['POST', 'DELETE', 'GET'])(
+    'of a chunked %s arrives whole',
+    async (method) => {
+      const { upstream, gateway } = await recordedGateway()
+      const client = new RawConnection(gateway.url)
+      client.write(head(`${method} /checkouts`, 'Transfer-Encoding: chunked'))
+      const last = '0\r\nX-Trailer: t\r\n\r\n'
+      for (const chunk of [
+        '5\r\nhello\r\n',
+        '1;ext=1\r\n \r\n',
+        '005\r\nworld\r\n',
+        last,
+      ]) {
+        client.write(chunk)
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      expect((await client.answer()).status).toBe(200)
+      const [got] = upstream.requests
+      expect([got?.body.toString(), got?.headers['transfer-encoding']]).toEqual([
+        'hello world',
+        'chunked',
+      ])
+    },
+  )
 
   test.each([
     ['Content-Length: 0', ''],
@@ -134,10 +195,14 @@ describe('the body of a payments request', () => {
   })
 
   test('is kept apart from the next request on the same connection', async () => {
-    const { gateway } = await recordedGateway({}, (request, response) => response.end(request.body))
+    const { gateway } = await recordedGateway({}, (request, response) =>
+      response.end(request.body),
+    )
     const client = new RawConnection(gateway.url)
     const length = 'Content-Length: 3'
-    client.write(`${head('POST /checkouts', length)}one${head('DELETE /checkouts', length)}two`)
+    client.write(
+      `${head('POST /checkouts', length)}one${head('DELETE /checkouts', length)}two`,
+    )
     expect((await client.answer()).body.toString()).toBe('one')
     expect((await client.answer()).body.toString()).toBe('two')
   })

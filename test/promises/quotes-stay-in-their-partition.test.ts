@@ -4,7 +4,9 @@ import { recordedGateway } from '../support/gateways/between.ts'
 
 /** Which of these requests share a quote: a letter each, the same for the same quote. */
 async function sharing(settings: Record<string, string>, requests: string[][]) {
-  const { upstream, gateway } = await recordedGateway(settings, (_request, response) => giveQuote(response))
+  const { upstream, gateway } = await recordedGateway(settings, (_request, response) =>
+    giveQuote(response),
+  )
   const ids: string[] = []
   let letters = ''
   for (const headers of requests) {
@@ -13,7 +15,11 @@ async function sharing(settings: Record<string, string>, requests: string[][]) {
     if (!ids.includes(id)) ids.push(id)
     letters += String.fromCharCode(97 + ids.indexOf(id))
   }
-  return { letters, upstream, forwarded: upstream.requests.map(({ headers }) => headers.forwarded) }
+  return {
+    letters,
+    upstream,
+    forwarded: upstream.requests.map(({ headers }) => headers.forwarded),
+  }
 }
 
 const from = (address: string, ...more: string[]) => [
@@ -22,7 +28,11 @@ const from = (address: string, ...more: string[]) => [
   ...more,
 ]
 const trusting = { TRUST_PROXY: 'loopback' }
-const byCountry = { ...trusting, QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'CF-IPCountry' }
+const byCountry = {
+  ...trusting,
+  QUOTE_PARTITION: 'header',
+  QUOTE_PARTITION_HEADER: 'CF-IPCountry',
+}
 
 describe('no quote is served to a partition that it was not fetched for: by ip, the default', () => {
   it('shares a quote between the requests of one address, however it is written, and with no other', async () => {
@@ -36,7 +46,13 @@ describe('no quote is served to a partition that it was not fetched for: by ip, 
       [],
     ])
     expect(letters).toBe('aabccde')
-    const own = ['203.0.113.7', '203.0.113.8', '"[2001:db8::1]"', '"[2001:db8::2]"', '127.0.0.1']
+    const own = [
+      '203.0.113.7',
+      '203.0.113.8',
+      '"[2001:db8::1]"',
+      '"[2001:db8::2]"',
+      '127.0.0.1',
+    ]
     expect(forwarded).toEqual(own.map((address) => `for=${address}`))
   })
 
@@ -58,13 +74,20 @@ describe('by header', () => {
       from('198.51.100.1', 'cf-ipcountry', 'FR'),
     ])
     expect(letters).toBe('aab')
-    for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('cf-ipcountry')
+    for (const { headers } of upstream.requests)
+      expect(headers).not.toHaveProperty('cf-ipcountry')
   })
 
   it('joins several names into one place: region 07 of two countries is two places', async () => {
-    const names = { QUOTE_PARTITION_HEADER: 'CloudFront-Viewer-Country, CloudFront-Viewer-Country-Region' }
+    const names = {
+      QUOTE_PARTITION_HEADER:
+        'CloudFront-Viewer-Country, CloudFront-Viewer-Country-Region',
+    }
     const place = (...values: string[]) =>
-      values.flatMap((value, at) => [`CloudFront-Viewer-Country${at === 0 ? '' : '-Region'}`, value])
+      values.flatMap((value, at) => [
+        `CloudFront-Viewer-Country${at === 0 ? '' : '-Region'}`,
+        value,
+      ])
     const { letters, upstream } = await sharing({ ...byCountry, ...names }, [
       from('203.0.113.1', ...place('IR', '07')),
       from('203.0.113.2', ...place('JP', '07')),
@@ -84,7 +107,10 @@ describe('by header', () => {
   // Each text that names no place: test/client/partition.test.ts.
   it('goes by ip where an untrusted peer names a place, which it could choose', async () => {
     const places = [['CF-IPCountry', 'DE'], ['CF-IPCountry', 'FR'], []]
-    const { letters, upstream } = await sharing({ ...byCountry, TRUST_PROXY: '192.0.2.1' }, places)
+    const { letters, upstream } = await sharing(
+      { ...byCountry, TRUST_PROXY: '192.0.2.1' },
+      places,
+    )
     expect(letters).toBe('aaa')
     expect(upstream.requests[0]?.headers).not.toHaveProperty('cf-ipcountry')
   })

@@ -29,7 +29,12 @@ async function orderReplicas(
 ) {
   const clock = { ...createTestClock(), ...(real ? systemClock : {}) }
   const all = { TRUST_PROXY: 'loopback', ...settings }
-  const { store, upstream, here: a, there: b } = await replicaStage(2, all, () => ({ clock }))
+  const {
+    store,
+    upstream,
+    here: a,
+    there: b,
+  } = await replicaStage(2, all, () => ({ clock }))
   /** What the provider answers besides quotes waits for this; and what happens before it answers with one. */
   const hold = { until: Promise.resolve(), onQuote() {} }
   upstream.answer(async ({ method, target }, response) => {
@@ -44,11 +49,18 @@ async function orderReplicas(
   })
   const untilUp = (up: 0 | 1) =>
     eventually(`the store to be ${up}`, async () => {
-      const states = [await counted(a, 'quotegate_store_up'), await counted(b, 'quotegate_store_up')]
+      const states = [
+        await counted(a, 'quotegate_store_up'),
+        await counted(b, 'quotegate_store_up'),
+      ]
       return states.every((state) => state === up)
     })
 
-  async function quote(gateway: RunningGateway, amount = '0.1', client = '203.0.113.1'): Promise<GivenQuote> {
+  async function quote(
+    gateway: RunningGateway,
+    amount = '0.1',
+    client = '203.0.113.1',
+  ): Promise<GivenQuote> {
     const { status, body, headers } = await ask(gateway.url, {
       path: `${quotePath}?amount=${amount}`,
       headers: ['App-Name', 'wallet', 'Forwarded', `for=${client}`],
@@ -69,15 +81,22 @@ const waysToName: ((quote: GivenQuote) => object)[] = [
   (quote) => ({ ...termsOf(quote), toAmount: null }),
 ]
 
-describe('an order at one replica for a quote that another one served', { tags: ['redis-server'] }, () => {
+describe('an order at one replica for a quote that another one served', {
+  tags: ['redis-server'],
+}, () => {
   it('is sent while the quote is live, however it is named, and takes that quote out of circulation', async () => {
-    const { a, b, clock, quote, order, arrived } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { a, b, clock, quote, order, arrived } = await orderReplicas({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     for (const [index, named] of waysToName.entries()) {
       const given = await quote(a, `${index + 1}`)
       clock.advance(lifeMs - 1)
       expect((await quote(a, `${index + 1}`)).cacheStatus).toContain('; hit;')
       expect((await order(b, named(given))).status).toBe(201)
-      await eventually('another quote', async () => (await quote(a, `${index + 1}`)).id !== given.id)
+      await eventually(
+        'another quote',
+        async () => (await quote(a, `${index + 1}`)).id !== given.id,
+      )
     }
     expect(arrived()).toHaveLength(waysToName.length)
     expect(await counted(b, decided('forwarded', 'live'))).toBe(waysToName.length)
@@ -85,16 +104,28 @@ describe('an order at one replica for a quote that another one served', { tags: 
 
   it('is refused if the quote has expired, as at the other replica, however it is named', async () => {
     // In real time, because what is left of a quote goes down by the store's clock.
-    const { a, b, quote, order, arrived } = await orderReplicas({}, { real: true, lives: 1_000 })
-    const given = await Promise.all(waysToName.map((_way, index) => quote(a, `${index + 1}`)))
+    const { a, b, quote, order, arrived } = await orderReplicas(
+      {},
+      { real: true, lives: 1_000 },
+    )
+    const given = await Promise.all(
+      waysToName.map((_way, index) => quote(a, `${index + 1}`)),
+    )
     // What a note takes on its way to the store and back makes the end later at the other replica.
     await pause(3_000)
     for (const [index, { id, expiry }] of given.entries()) {
       const problems: Record<string, unknown>[] = []
       for (const gateway of [b, a]) {
-        const refused = await order(gateway, waysToName[index]?.(given[index] as GivenQuote) ?? {})
+        const refused = await order(
+          gateway,
+          waysToName[index]?.(given[index] as GivenQuote) ?? {},
+        )
         const problem = expectProblem(refused, 409, 'quote-expired')
-        expect(problem).toMatchObject({ quoteId: id, expiry, expiredForMs: expect.toSatisfy((ms) => ms > 0) })
+        expect(problem).toMatchObject({
+          quoteId: id,
+          expiry,
+          expiredForMs: expect.toSatisfy((ms) => ms > 0),
+        })
         problems.push({ ...problem, requestId: '', instance: '', expiredForMs: 0 })
       }
       expect(problems[0]).toEqual(problems[1])
@@ -106,11 +137,19 @@ describe('an order at one replica for a quote that another one served', { tags: 
     const { a, b, quote, order, arrived } = await orderReplicas()
     const given = await quote(a)
     const body = JSON.stringify(termsOf(given))
-    const said = JSON.parse((await act(b, 'explain', { body, application: 'wallet' })).body)
-    expect(said).toMatchObject({ decision: 'forwarded-live', rule: 'pays', quoteId: given.id })
+    const said = JSON.parse(
+      (await act(b, 'explain', { body, application: 'wallet' })).body,
+    )
+    expect(said).toMatchObject({
+      decision: 'forwarded-live',
+      rule: 'pays',
+      quoteId: given.id,
+    })
     const refused = await order(b, { quoteId: given.id }, { path: '/v3/orders' })
     expect(expectProblem(refused, 409, 'float-order-required').quoteId).toBe(given.id)
-    expect((await order(b, { quoteId: 'unknown' }, { path: '/v3/orders' })).status).toBe(201)
+    expect((await order(b, { quoteId: 'unknown' }, { path: '/v3/orders' })).status).toBe(
+      201,
+    )
     expect(arrived()).toHaveLength(1)
   })
 
@@ -123,7 +162,8 @@ describe('an order at one replica for a quote that another one served', { tags: 
     const given = quote(a).finally(() => {
       answered = true
     })
-    const answers = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
+    const answers =
+      'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
     await eventually('the quote', async () => (await counted(a, answers)) === 1)
     await pause(100)
     expect(answered).toBe(false)
@@ -135,7 +175,9 @@ describe('an order at one replica for a quote that another one served', { tags: 
 it('a live order is not refused when the quote known here expires while it waits, and another replica gave a later one', {
   tags: ['redis-server'],
 }, async () => {
-  const { a, b, clock, hold, quote, order, upstream } = await orderReplicas({ UPSTREAM_CONNECTIONS: 1 })
+  const { a, b, clock, hold, quote, order, upstream } = await orderReplicas({
+    UPSTREAM_CONNECTIONS: 1,
+  })
   const older = await quote(a)
   clock.advance(10_000)
   expect((await quote(b, '0.1', '198.51.100.1')).id).not.toBe(older.id)
@@ -143,7 +185,10 @@ it('a live order is not refused when the quote known here expires while it waits
   const { promise, resolve } = deferred<void>()
   hold.until = promise
   const busy = ask(a.url, { path: '/v3/pairs' })
-  await until(() => upstream.requests.some(({ target }) => target === '/v3/pairs'), 'the connection in use')
+  await until(
+    () => upstream.requests.some(({ target }) => target === '/v3/pairs'),
+    'the connection in use',
+  )
   const waiting = order(a, termsOf(older))
   const inFlight = 'quotegate_upstream_requests_in_flight{upstream="swap"}'
   await eventually('the order to wait', async () => (await counted(a, inFlight)) === 2)
@@ -179,9 +224,15 @@ describe('while the store is down', { tags: ['redis-server'] }, () => {
     const client = new RawConnection(a.url)
     client.write(post('{"quoteId":"other"}', { path: '/v3/orders' }))
     const inFlight = 'quotegate_http_requests_in_flight'
-    await eventually('the order to be there', async () => (await counted(a, inFlight)) === 1)
+    await eventually(
+      'the order to be there',
+      async () => (await counted(a, inFlight)) === 1,
+    )
     client.socket.destroy()
-    await eventually('the store to be given up', async () => (await counted(a, 'quotegate_store_up')) === 0)
+    await eventually(
+      'the store to be given up',
+      async () => (await counted(a, 'quotegate_store_up')) === 0,
+    )
     expect((await order(a, { next: 1 }, { path: '/v3/orders' })).status).toBe(201)
     expect(arrived().map(({ body }) => String(body))).toEqual(['{"next":1}'])
   })
@@ -193,7 +244,10 @@ describe('while the store is down', { tags: ['redis-server'] }, () => {
     expect((await order(a, termsOf(given))).status).toBe(201)
     const counts = (op: string, outcome: string) =>
       counted(a, `quotegate_store_operations_total{op="${op}",outcome="${outcome}"}`)
-    expect([await counts('quote-get', 'timeout'), await counts('quote-set', 'timeout')]).toEqual([1, 0])
+    expect([
+      await counts('quote-get', 'timeout'),
+      await counts('quote-set', 'timeout'),
+    ]).toEqual([1, 0])
     // What is sent to a store that is away is not waited for.
     expect(await counts('quote-set', 'skipped')).toBe(0)
   })
@@ -208,12 +262,19 @@ describe('after the store has come back, empty', { tags: ['redis-server'] }, () 
     const later = await quote(b)
     await store.restartEmpty()
     await untilUp(1)
-    for (let turn = 0; turn < 20; turn += 1) expect((await order(a, termsOf(later))).status).toBe(201)
+    for (let turn = 0; turn < 20; turn += 1)
+      expect((await order(a, termsOf(later))).status).toBe(201)
     clock.advance(lifeMs)
-    await eventually('the guard', async () => (await order(a, termsOf(older))).status === 409)
+    await eventually(
+      'the guard',
+      async () => (await order(a, termsOf(older))).status === 409,
+    )
     // Each replica finds the store again by itself.
     const ofOtherAmount = { ...termsOf(older), fromAmount: '7' }
-    await eventually('the guard of the other', async () => (await order(b, ofOtherAmount)).status === 409)
+    await eventually(
+      'the guard of the other',
+      async () => (await order(b, ofOtherAmount)).status === 409,
+    )
   })
 })
 
@@ -221,12 +282,23 @@ it('a quote that was fetched costs one look-up and one pipelined write, an order
   tags: ['redis-server'],
 }, async () => {
   const { a, b, quote, order } = await orderReplicas()
-  const operations = ['quote-get', 'quote-set', 'quote-forget', 'unlock', 'journal-append', 'rate-limit']
+  const operations = [
+    'quote-get',
+    'quote-set',
+    'quote-forget',
+    'unlock',
+    'journal-append',
+    'rate-limit',
+  ]
   async function spentBy<Value>(gateway: RunningGateway, act: () => Promise<Value>) {
-    const count = () => Promise.all(operations.map((operation) => counted(gateway, stored(operation))))
+    const count = () =>
+      Promise.all(operations.map((operation) => counted(gateway, stored(operation))))
     const before = await count()
     const value = await act()
-    const spent = (await count()).map((after, index) => [operations[index], after - (before[index] ?? 0)])
+    const spent = (await count()).map((after, index) => [
+      operations[index],
+      after - (before[index] ?? 0),
+    ])
     return { value, spent: Object.fromEntries(spent.filter(([, calls]) => calls !== 0)) }
   }
   const { value: given, spent } = await spentBy(a, () => quote(a))
@@ -236,7 +308,9 @@ it('a quote that was fetched costs one look-up and one pipelined write, an order
   // Besides the polls, an order is one read of the journal.
   const reads = await counted(b, stored('journal-read'))
   const { toAmount: _, ...terms } = termsOf(given)
-  expect((await spentBy(b, () => order(b, { ...terms, fromAmount: '7' }))).spent).toEqual({})
+  expect((await spentBy(b, () => order(b, { ...terms, fromAmount: '7' }))).spent).toEqual(
+    {},
+  )
   expect(await counted(b, stored('journal-read'))).toBeGreaterThan(reads)
   const used = { 'quote-forget': 1, 'journal-append': 1 }
   expect((await spentBy(b, () => order(b, termsOf(given)))).spent).toEqual(used)

@@ -1,19 +1,35 @@
 import { describe, expect, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  rawUpstream,
+  recordedGateway,
+  until,
+} from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const head = (line: string, ...lines: string[]) =>
   `${[`${line} HTTP/1.1`, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
 
-const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'x' })
+const order = JSON.stringify({
+  pairId: 'A_B',
+  fromAmount: 1,
+  toAmount: 2,
+  toAddress: 'x',
+})
 const chunksOf = (text: string, size: number) => {
   const parts = text.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
   return `${parts.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
 }
 /** Requests whose bodies take different ways. */
-const lines = ['POST /checkouts', 'PUT /v3/other', 'POST /v3/orders', 'POST /v3/orders/float']
+const lines = [
+  'POST /checkouts',
+  'PUT /v3/other',
+  'POST /v3/orders',
+  'POST /v3/orders/float',
+]
 
 async function stage() {
   const { upstream, gateway } = await recordedGateway()
@@ -86,31 +102,39 @@ describe.each(lines)('the framing of %s', (line) => {
   })
 })
 
-test.each(lines)('%s whose client leaves while its body is read is not sent', async (line) => {
-  const escaped = escapedErrors()
-  const { upstream, gateway } = await stage()
-  for (const leave of ['destroy', 'resetAndDestroy'] as const) {
-    const client = new RawConnection(gateway.url)
-    client.write(head(line, `Content-Length: ${order.length}`) + order.slice(0, 5))
-    await pause(50)
-    client.socket[leave]()
-  }
-  await pause(1_500)
-  expect(upstream.connections.size).toBe(0)
-  const page = await gateway.metrics()
-  expect(page).toContain('quotegate_request_bodies_held_bytes 0\n')
-  expect(page).toContain('quotegate_problems_total{type="internal-error"} 0\n')
-  expect(escaped).toEqual([])
-})
+test.each(lines)(
+  '%s whose client leaves while its body is read is not sent',
+  async (line) => {
+    const escaped = escapedErrors()
+    const { upstream, gateway } = await stage()
+    for (const leave of ['destroy', 'resetAndDestroy'] as const) {
+      const client = new RawConnection(gateway.url)
+      client.write(head(line, `Content-Length: ${order.length}`) + order.slice(0, 5))
+      await pause(50)
+      client.socket[leave]()
+    }
+    await pause(1_500)
+    expect(upstream.connections.size).toBe(0)
+    const page = await gateway.metrics()
+    expect(page).toContain('quotegate_request_bodies_held_bytes 0\n')
+    expect(page).toContain('quotegate_problems_total{type="internal-error"} 0\n')
+    expect(escaped).toEqual([])
+  },
+)
 
 describe('a client that expects 100-continue', () => {
   // A client that asked first sent its body for nothing.
-  test.each([...lines.map((line) => [line, 10] as const), ['POST /checkouts', 100_000] as const])(
+  test.each([
+    ...lines.map((line) => [line, 10] as const),
+    ['POST /checkouts', 100_000] as const,
+  ])(
     'is not asked for the body of %s, %i bytes, if nothing can hold it',
     async (line, length) => {
       const upstream = await rawUpstream(() => {})
       const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
-      new RawConnection(gateway.url).write(head(line.includes('/v3') ? 'GET /v3/assets' : 'GET /checkouts'))
+      new RawConnection(gateway.url).write(
+        head(line.includes('/v3') ? 'GET /v3/assets' : 'GET /checkouts'),
+      )
       await until(() => upstream.received.length === 1, 'the connection to be taken')
       const client = new RawConnection(gateway.url)
       client.write(head(line, 'Expect: 100-continue', `Content-Length: ${length}`))
@@ -125,7 +149,10 @@ describe('a client that expects 100-continue', () => {
     async (line) => {
       const { upstream, client } = await stage()
       client.write(head(line, 'Expect: 100-continue', `Content-Length: ${order.length}`))
-      await until(() => client.received.includes('100 Continue\r\n\r\n'), 'it to be asked')
+      await until(
+        () => client.received.includes('100 Continue\r\n\r\n'),
+        'it to be asked',
+      )
       expect(upstream.connections.size).toBe(0)
       client.write(order)
       const answer = await client.answer()

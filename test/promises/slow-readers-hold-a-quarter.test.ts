@@ -1,16 +1,25 @@
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
-const post = (path: string) => `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n`
+const get = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
+const post = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n`
 /** More than all buffers between an upstream and a client take. */
 const large = Buffer.alloc(64_000_000, 'x')
 
 /** Clients that take 64 KiB of their answers every 2.5 s, so that no answer ever stalls. */
 function readSlowly(url: string, request: string, count: number): Socket[] {
-  const sockets = Array.from({ length: count }, () => connect(Number(new URL(url).port), '127.0.0.1'))
+  const sockets = Array.from({ length: count }, () =>
+    connect(Number(new URL(url).port), '127.0.0.1'),
+  )
   for (const socket of sockets)
     socket
       .on('error', () => {})
@@ -27,7 +36,9 @@ function readSlowly(url: string, request: string, count: number): Socket[] {
 }
 
 const upstreamWithLarge = () =>
-  recordingUpstream((request, response) => response.end(request.target.endsWith('/large') ? large : 'small'))
+  recordingUpstream((request, response) =>
+    response.end(request.target.endsWith('/large') ? large : 'small'),
+  )
 
 // Twice as many as there are connections held all of them, and all other requests got 503 after ten seconds. Once quotes
 // waited for no more than 7.5 s, they got 503 again.

@@ -1,7 +1,13 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  pause,
+  rawUpstream,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
 const mebibyte = 1024 * 1024
 const whole = 128 * mebibyte
@@ -26,7 +32,8 @@ test('a client that stops reading stops the upstream, and gets everything when i
     response.writeHead(200, { 'Content-Length': whole })
     while (sent < whole) {
       sent += block.length
-      if (!response.write(block)) await new Promise((resolve) => response.once('drain', resolve))
+      if (!response.write(block))
+        await new Promise((resolve) => response.once('drain', resolve))
     }
     response.end()
   })
@@ -66,10 +73,13 @@ test('an upstream that stops reading stops the client, and gets everything when 
   expect(await standstill(() => sent)).toBeLessThan(heldMost)
   expect(reader).toBeDefined()
   // Its own first piece was read together with the head.
-  const already = (upstream.received[0]?.length ?? 0) - ((upstream.received[0]?.indexOf('\r\n\r\n') ?? 0) + 4)
+  const already =
+    (upstream.received[0]?.length ?? 0) -
+    ((upstream.received[0]?.indexOf('\r\n\r\n') ?? 0) + 4)
   reader?.on('data', (chunk) => {
     read += chunk.length
-    if (already + read === whole) reader?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    if (already + read === whole)
+      reader?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   })
   reader?.resume()
   await sending

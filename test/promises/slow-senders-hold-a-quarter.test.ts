@@ -1,7 +1,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, recordedGateway, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayTo,
+  pause,
+  recordedGateway,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
@@ -23,8 +33,12 @@ describe.each([
   ['payments', '/checkouts'],
 ])('bodies that trickle (%s)', (_name, path) => {
   test('hold a quarter of the connections, wait in a quarter of the queue, and leave the rest to others', async () => {
-    const { upstream, gateway } = await recordedGateway({ UPSTREAM_CONNECTIONS: 8, queue: 10 })
-    const streaming = () => upstream.requests.filter(({ method }) => method === 'POST').length
+    const { upstream, gateway } = await recordedGateway({
+      UPSTREAM_CONNECTIONS: 8,
+      queue: 10,
+    })
+    const streaming = () =>
+      upstream.requests.filter(({ method }) => method === 'POST').length
     const clients = trickle(gateway.url, path, 20)
     const answered = () => clients.filter(({ received }) => received.length > 0)
     // Of 20, 2 stream and 3 wait.
@@ -44,7 +58,9 @@ describe.each([
   })
 
   test('are sent whole and in their order of arrival when their turn comes', async () => {
-    const upstream = await recordingUpstream((request, response) => response.end(request.body))
+    const upstream = await recordingUpstream((request, response) =>
+      response.end(request.body),
+    )
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, queue: 4 })
     const clients = ['a', 'b'].map((letter, index) => {
       const client = new RawConnection(gateway.url)
@@ -58,17 +74,25 @@ describe.each([
       client.write(letter.repeat(100_000 - 10 - index))
       expect((await client.answer()).body.toString()).toBe(letter.repeat(100_000))
     }
-    expect(upstream.requests.map(({ target }) => target)).toEqual([`${path}/a`, `${path}/b`])
+    expect(upstream.requests.map(({ target }) => target)).toEqual([
+      `${path}/a`,
+      `${path}/b`,
+    ])
   })
 })
 
 test('a body that is given up while it waits frees its place, and is never sent', async () => {
-  const { upstream, gateway } = await recordedGateway({ UPSTREAM_CONNECTIONS: 4, queue: 4 })
+  const { upstream, gateway } = await recordedGateway({
+    UPSTREAM_CONNECTIONS: 4,
+    queue: 4,
+  })
   trickle(gateway.url, '/checkouts', 1)
   await until(() => upstream.requests.length === 1, 'one to stream')
   for (let round = 0; round < 5; round += 1) {
     const client = new RawConnection(gateway.url)
-    client.write(`POST /checkouts/waits HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n${round}`)
+    client.write(
+      `POST /checkouts/waits HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n${round}`,
+    )
     await pause(50)
     expect(client.received.toString()).toBe('')
     client.socket.destroy()

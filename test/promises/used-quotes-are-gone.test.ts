@@ -9,7 +9,11 @@ describe('a quote that an accepted order used is served no more: it', () => {
   it.each([200, 201, 202, 204, 299])('is not served again after a %d', async (status) => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(status).end()
-    const [given, byId, another] = [await quote('0.1'), await quote('0.2'), await quote('0.3')]
+    const [given, byId, another] = [
+      await quote('0.1'),
+      await quote('0.2'),
+      await quote('0.3'),
+    ]
     expect((await quote('0.1')).id).toBe(given.id)
     expect((await order(termsOf(given))).status).toBe(status)
     await order({ quoteId: byId.id })
@@ -20,26 +24,36 @@ describe('a quote that an accepted order used is served no more: it', () => {
     expect((await quote('0.3')).id).toBe(another.id)
   })
 
-  it.each([302, 400, 404, 409, 422, 500, 503])('is served again after a %d', async (status) => {
-    const { order, provider, quote } = await orderStage()
-    provider.takeOrder = (_request, response) => response.writeHead(status).end()
-    const given = await quote()
-    expect((await order(termsOf(given))).status).toBe(status)
-    const next = await quote()
-    expect([next.id, isHit(next)]).toEqual([given.id, true])
-  })
+  it.each([302, 400, 404, 409, 422, 500, 503])(
+    'is served again after a %d',
+    async (status) => {
+      const { order, provider, quote } = await orderStage()
+      provider.takeOrder = (_request, response) => response.writeHead(status).end()
+      const given = await quote()
+      expect((await order(termsOf(given))).status).toBe(status)
+      const next = await quote()
+      expect([next.id, isHit(next)]).toEqual([given.id, true])
+    },
+  )
 
   it('is, of several with equal terms, its client’s own, and else the one that expires last', async () => {
     const { clock, order, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
     const ids: string[] = []
-    const from = (client: string) => ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`]
+    const from = (client: string) => [
+      'App-Name',
+      'wallet',
+      'Forwarded',
+      `for=198.51.100.${client}`,
+    ]
     for (const client of ['1', '2', '3']) {
       ids.push((await quote('0.1', { headers: from(client) })).id)
       clock.advance(1_000)
     }
     const terms = termsOf(await quote('0.1', { headers: from('1') }))
     const kept = async () => {
-      const now = await Promise.all(['1', '2', '3'].map((client) => quote('0.1', { headers: from(client) })))
+      const now = await Promise.all(
+        ['1', '2', '3'].map((client) => quote('0.1', { headers: from(client) })),
+      )
       return now.map(({ id }, at) => id === ids[at])
     }
     await order(terms)

@@ -1,9 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { floatPath, post } from '../support/clients/orders.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
-import { ask, asking, counted, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { type ParsedAnswer, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
-import { gatewayInVirtualTime, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import {
+  type ParsedAnswer,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
+import {
+  gatewayInVirtualTime,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 
 const settings = { breakerFailures: 3, breakerOpenMs: 60_000, retries: 0 }
 /** A breaker opens only if the first failure in a row is a second old. */
@@ -28,16 +43,21 @@ async function stage(changes: Record<string, string | number> = {}) {
   const failing = { fails: (_target: string): boolean => false }
   const upstream = await recordingUpstream(({ target }, response) => {
     if (failing.fails(target)) response.writeHead(503).end('the provider')
-    else if (target.includes('/quotes')) giveQuote(response, quoteBody({ id: 'the-quote' }))
+    else if (target.includes('/quotes'))
+      giveQuote(response, quoteBody({ id: 'the-quote' }))
     else response.end('ok')
   })
-  const { gateway, timers } = await gatewayInVirtualTime(upstream.url, { ...settings, ...changes })
+  const { gateway, timers } = await gatewayInVirtualTime(upstream.url, {
+    ...settings,
+    ...changes,
+  })
   /** Sends it so often that its breaker opens. */
   async function fail(request: string | Buffer): Promise<void> {
     for (const afterMs of [0, 0, aSecondMs]) {
       await timers.pass(afterMs)
       const answer = await rawExchange(gateway.url, request)
-      if (!request.toString().startsWith('HEAD')) expect(answer.body.toString()).toBe('the provider')
+      if (!request.toString().startsWith('HEAD'))
+        expect(answer.body.toString()).toBe('the provider')
       expect(answer.status).toBe(503)
     }
   }
@@ -47,10 +67,18 @@ async function stage(changes: Record<string, string | number> = {}) {
 describe('what fails on the swap side stops alone', () => {
   test.each<[string, string, string | Buffer]>([
     ['a float order', 'orders', post('{}')],
-    ['a float order by another spelling', 'orders', post('{}', { path: '/v3//orders/float/' })],
+    [
+      'a float order by another spelling',
+      'orders',
+      post('{}', { path: '/v3//orders/float/' }),
+    ],
     ['an order by another spelling', 'orders', post('{}', { path: '/v3/Orders/' })],
     ['an order that is read', 'rest', get('/v3/orders/1')],
-    ['an order that is changed', 'rest', post('{}', { method: 'PATCH', path: '/v3/orders/1' })],
+    [
+      'an order that is changed',
+      'rest',
+      post('{}', { method: 'PATCH', path: '/v3/orders/1' }),
+    ],
     ['anything else', 'rest', get('/v3/assets')],
     ['OPTIONS of a quote', 'rest', bodiless('OPTIONS', quote)],
     ['a quote', 'pair', get(quote)],
@@ -70,7 +98,11 @@ describe('what fails on the swap side stops alone', () => {
     if (again.body.length > 0) expectRefused(again, breaker)
     expect(upstream.requests).toHaveLength(3)
     failing.fails = () => false
-    const others = { orders: post('{}'), rest: get('/v3/assets'), pair: get('/v3/pairs/A_B/quotes?amount=1') }
+    const others = {
+      orders: post('{}'),
+      rest: get('/v3/assets'),
+      pair: get('/v3/pairs/A_B/quotes?amount=1'),
+    }
     for (const [name, other] of Object.entries(others)) {
       if (name === 'pair' || name !== breaker)
         expect((await rawExchange(gateway.url, other)).status).toBe(200)
@@ -91,11 +123,18 @@ describe('what fails on the swap side stops alone', () => {
 
   test('does not stop another upstream, even at the same dead address', async () => {
     const dead = 'http://127.0.0.1:9'
-    const { gateway, timers } = await gatewayInVirtualTime(dead, { ...settings, WEBHOOKS_BASE_URL: dead })
+    const { gateway, timers } = await gatewayInVirtualTime(dead, {
+      ...settings,
+      WEBHOOKS_BASE_URL: dead,
+    })
     for (const path of ['/v3/assets', '/checkouts', '/webhooks/a']) {
       for (const afterMs of [0, 0, aSecondMs]) {
         await timers.pass(afterMs)
-        expectProblem(await rawExchange(gateway.url, get(path)), 502, 'upstream-unreachable')
+        expectProblem(
+          await rawExchange(gateway.url, get(path)),
+          502,
+          'upstream-unreachable',
+        )
       }
       expectProblem(await rawExchange(gateway.url, get(path)), 503, 'breaker-open')
     }
@@ -111,7 +150,8 @@ test('while quotes and the rest of /v3 fail, every live order is accepted, until
   await fail(get(`${quotePath}?amount=1`))
   await fail(get('/v3/assets'))
   const order = post('{"quoteId":"the-quote"}')
-  for (let count = 0; count < 24; count += 1) expect((await rawExchange(gateway.url, order)).status).toBe(200)
+  for (let count = 0; count < 24; count += 1)
+    expect((await rawExchange(gateway.url, order)).status).toBe(200)
   failing.fails = () => true
   await fail(order)
   expectRefused(await rawExchange(gateway.url, order), 'orders')
@@ -123,20 +163,35 @@ test('an order whose body streams is answered at once when a breaker refuses it'
   failing.fails = () => true
   await fail(post('{}', { path: '/v3/orders' }))
   const request = post('x'.repeat(300_000), { path: '/v3/orders' })
-  for (let count = 0; count < 5; count += 1) expectRefused(await rawExchange(gateway.url, request), 'orders')
-  expect(await counted(gateway, 'quotegate_upstream_requests_in_flight{upstream="swap"}')).toBe(0)
+  for (let count = 0; count < 5; count += 1)
+    expectRefused(await rawExchange(gateway.url, request), 'orders')
+  expect(
+    await counted(gateway, 'quotegate_upstream_requests_in_flight{upstream="swap"}'),
+  ).toBe(0)
 })
 
 test('a failing pair counts as one in all its spellings, and stops no other pair', async () => {
-  const spellings = ['BAD_PAIR', 'bAD_PAIR', 'BAD_PAIR;a=1', 'BAD%5FPAIR', '%42AD_PAIR%3Ba=1', 'bad_pair;']
-  const { failing, gateway, timers } = await stage({ breakerFailures: 5, METRICS_PAIRS: 'Bad_Pair' })
+  const spellings = [
+    'BAD_PAIR',
+    'bAD_PAIR',
+    'BAD_PAIR;a=1',
+    'BAD%5FPAIR',
+    '%42AD_PAIR%3Ba=1',
+    'bad_pair;',
+  ]
+  const { failing, gateway, timers } = await stage({
+    breakerFailures: 5,
+    METRICS_PAIRS: 'Bad_Pair',
+  })
   failing.fails = (target) => !target.includes('ETH')
-  const askFor = (pair: string) => ask(gateway.url, { path: `/v3/pairs/${pair}/quotes?amount=0.1` })
+  const askFor = (pair: string) =>
+    ask(gateway.url, { path: `/v3/pairs/${pair}/quotes?amount=0.1` })
   for (const pair of spellings.slice(0, 4)) await askFor(pair)
   await timers.pass(aSecondMs)
   await askFor('%42AD_PAIR%3Ba=1')
   expect((await askFor('ETH_USDC')).status).toBe(200)
-  for (const pair of spellings) expect(JSON.parse((await askFor(pair)).body).breaker).toBe('pair')
+  for (const pair of spellings)
+    expect(JSON.parse((await askFor(pair)).body).breaker).toBe('pair')
   expect(await counted(gateway, 'quotegate_breaker_open_pairs{pair="Bad_Pair"}')).toBe(1)
   expect(await counted(gateway, openPairs)).toBe(0)
 })
@@ -147,7 +202,10 @@ test("clients that leave during their quote's call open no breaker", async () =>
   for (let count = 1; count <= 4; count += 1) {
     await timers.pass(aSecondMs)
     const leaving = new AbortController()
-    const asked = ask(gateway.url, { path: `${quotePath}?amount=${count}`, signal: leaving.signal })
+    const asked = ask(gateway.url, {
+      path: `${quotePath}?amount=${count}`,
+      signal: leaving.signal,
+    })
     await until(() => upstream.requests.length === count, 'the call')
     leaving.abort()
     await expect(asked).rejects.toThrow()
@@ -164,7 +222,10 @@ test('304s with a Content-Length are answers, and open no breaker of the swap si
   for (let count = 0; count < 5; count += 1) {
     await timers.pass(aSecondMs)
     const answer = await rawExchange(gateway.url, get('/v3/assets'))
-    expect([answer.status, valuesOf(answer.rawHeaders, 'content-length')]).toEqual([304, ['40']])
+    expect([answer.status, valuesOf(answer.rawHeaders, 'content-length')]).toEqual([
+      304,
+      ['40'],
+    ])
   }
   expect(await counted(gateway, state('swap', 'rest', 'closed'))).toBe(1)
   const answered = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'

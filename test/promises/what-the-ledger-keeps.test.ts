@@ -1,18 +1,29 @@
 import { describe, expect, it } from 'vitest'
-import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
+import {
+  type GivenQuote,
+  type OrderStage,
+  orderStage,
+  termsOf,
+} from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, untilCounted } from '../support/clients/quotes.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 /** Given by a provider that is set so, whose answer the cache does not keep, and says why. */
-const notKept = (provider: Partial<OrderStage['provider']>, why: RegExp) => async (stage: OrderStage) => {
-  Object.assign(stage.provider, provider)
-  const given = await stage.quote()
-  expect(given.cacheStatus).toMatch(why)
-  return given
-}
+const notKept =
+  (provider: Partial<OrderStage['provider']>, why: RegExp) =>
+  async (stage: OrderStage) => {
+    Object.assign(stage.provider, provider)
+    const given = await stage.quote()
+    expect(given.cacheStatus).toMatch(why)
+    return given
+  }
 
-type Way = [what: string, settings: Record<string, number>, give: (stage: OrderStage) => Promise<GivenQuote>]
+type Way = [
+  what: string,
+  settings: Record<string, number>,
+  give: (stage: OrderStage) => Promise<GivenQuote>,
+]
 
 describe('an order is judged by every quote that a client was given: one that was', () => {
   it.each<Way>([
@@ -39,9 +50,16 @@ describe('an order is judged by every quote that a client was given: one that wa
         const first = await quote()
         clock.set(first.expiry - 1_000)
         expect((await quote()).id).toBe(first.id)
-        await untilCounted(gateway, 'quotegate_quote_refreshes_total{outcome="stored"}', 1)
+        await untilCounted(
+          gateway,
+          'quotegate_quote_refreshes_total{outcome="stored"}',
+          1,
+        )
         const second = await quote()
-        expect([second.id === first.id, /hit/.test(second.cacheStatus)]).toEqual([false, true])
+        expect([second.id === first.id, /hit/.test(second.cacheStatus)]).toEqual([
+          false,
+          true,
+        ])
         return second
       },
     ],
@@ -72,7 +90,9 @@ describe('an order is judged by every quote that a client was given: one that wa
     const before = stage.arrived().length
     stage.clock.set(Math.max(stage.clock.nowMs(), given.expiry))
     for (const body of [termsOf(given), { quoteId: given.id }])
-      expect(expectProblem(await stage.order(body), 409, 'quote-expired').quoteId).toBe(given.id)
+      expect(expectProblem(await stage.order(body), 409, 'quote-expired').quoteId).toBe(
+        given.id,
+      )
     expect(stage.arrived()).toHaveLength(before)
   })
 })
@@ -87,13 +107,15 @@ describe('a full ledger drops what was noted first, even if it is live: the ledg
     }
     const [first, ...others] = given
     expectProblem(await stage.order({ quoteId: first?.id }), 409, 'quote-unknown')
-    for (const { id } of others) expect((await stage.order({ quoteId: id })).status).toBe(201)
+    for (const { id } of others)
+      expect((await stage.order({ quoteId: id })).status).toBe(201)
   })
 
   it('says how far back it reaches, and warns once it forgets what orders may still be judged by', async () => {
     const log = await keptLog('warn')
     const stage = await orderStage({ LEDGER_ENTRIES: 2 }, { logger: log.logger })
-    const warnings = () => log.lines(levels.warn).filter(({ msg }) => msg.includes('LEDGER_ENTRIES'))
+    const warnings = () =>
+      log.lines(levels.warn).filter(({ msg }) => msg.includes('LEDGER_ENTRIES'))
     const reach = () => counted(stage.gateway, 'quotegate_ledger_reach_seconds')
     for (const amount of ['1', '2']) await stage.quote(amount)
     stage.clock.advance(60_000)

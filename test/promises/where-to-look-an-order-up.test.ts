@@ -23,7 +23,12 @@ const unknown: [what: string, status: number, slug: string, fail: Fail][] = [
   ['is closed', 502, 'upstream-reset', (response) => response.socket?.end()],
   ['never comes', 504, 'upstream-timeout', () => {}],
   ['is not HTTP', 502, 'upstream-invalid', raw('garbage\r\n\r\n')],
-  ['is cut within its head', 502, 'upstream-reset', raw('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n')],
+  [
+    'is cut within its head',
+    502,
+    'upstream-reset',
+    raw('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n'),
+  ],
 ]
 
 /** A provider that fails each order, and whether the quote is still in the cache. */
@@ -42,18 +47,27 @@ describe('an order whose answer', () => {
       const { order, given, isKept } = await failing(fail, settings)
       for (const path of [floatPath, plainPath]) {
         const problem = expectProblem(await order(termsOf(given), { path }), status, slug)
-        expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([false, lookup, undefined])
+        expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([
+          false,
+          lookup,
+          undefined,
+        ])
         expect(problem.detail).toContain('`lookup`')
         if (path === floatPath) expect(await isKept()).toBe(false)
       }
     },
   )
 
-  it.each([502, 504])('is a %d of the provider has used its quote: an edge gave up on it', async (status) => {
-    const { order, given, isKept } = await failing((response) => response.writeHead(status).end('edge'))
-    expect((await order(termsOf(given))).body.toString()).toBe('edge')
-    expect(await isKept()).toBe(false)
-  })
+  it.each([502, 504])(
+    'is a %d of the provider has used its quote: an edge gave up on it',
+    async (status) => {
+      const { order, given, isKept } = await failing((response) =>
+        response.writeHead(status).end('edge'),
+      )
+      expect((await order(termsOf(given))).body.toString()).toBe('edge')
+      expect(await isKept()).toBe(false)
+    },
+  )
 
   it.each<[what: string, status: number, slug: string, fail: Fail]>([
     ['breaks off', 502, 'upstream-invalid', cut(201)],
@@ -69,13 +83,19 @@ describe('an order whose answer', () => {
       'upstream-invalid',
       raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'),
     ],
-  ])('%s after a 2xx head says that the order was accepted', async (_what, status, slug, fail) => {
-    const { order, given, isKept } = await failing(fail, status === 504 ? { bodyTimeoutMs: '500' } : {})
-    const problem = expectProblem(await order(termsOf(given)), status, slug)
-    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
-    expect(problem.detail).toMatch(/accepted.*201/)
-    expect(await isKept()).toBe(false)
-  })
+  ])(
+    '%s after a 2xx head says that the order was accepted',
+    async (_what, status, slug, fail) => {
+      const { order, given, isKept } = await failing(
+        fail,
+        status === 504 ? { bodyTimeoutMs: '500' } : {},
+      )
+      const problem = expectProblem(await order(termsOf(given)), status, slug)
+      expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
+      expect(problem.detail).toMatch(/accepted.*201/)
+      expect(await isKept()).toBe(false)
+    },
+  )
 
   it('breaks off after a head that refused it has not used its quote', async () => {
     const { order, given, isKept } = await failing(cut(400))
@@ -98,7 +118,9 @@ describe('an order whose answer', () => {
 })
 
 it('a second order for a quote that may have been used is sent while the quote is live', async () => {
-  const { clock, order, given, provider } = await failing((response) => response.destroy())
+  const { clock, order, given, provider } = await failing((response) =>
+    response.destroy(),
+  )
   expect((await order(termsOf(given))).status).toBe(502)
   provider.takeOrder = (_request, response) => response.writeHead(201).end()
   expect((await order(termsOf(given))).status).toBe(201)
@@ -112,8 +134,16 @@ it.each([floatPath, plainPath])(
     const { order, quote, upstream } = await orderStage({ retries: 0 })
     const given = await quote()
     await upstream.close()
-    const problem = expectProblem(await order(termsOf(given), { path }), 502, 'upstream-unreachable')
-    expect([problem.retryable, 'lookup' in problem, 'accepted' in problem]).toEqual([true, false, false])
+    const problem = expectProblem(
+      await order(termsOf(given), { path }),
+      502,
+      'upstream-unreachable',
+    )
+    expect([problem.retryable, 'lookup' in problem, 'accepted' in problem]).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect((await quote()).id).toBe(given.id)
   },
 )
@@ -122,7 +152,9 @@ describe('the lookup of an order', () => {
   it.each(['0xt', 'a b+c&d=e#f?g/h%41', 'caf\u00e9 \ud83d\ude80 "\\', "!'()*;,:@$~"])(
     'asks the provider for its very address: %s',
     async (toAddress) => {
-      const { order, given, upstream, gateway } = await failing((response) => response.destroy())
+      const { order, given, upstream, gateway } = await failing((response) =>
+        response.destroy(),
+      )
       const answer = await order({ ...termsOf(given), toAddress })
       const path = String(expectProblem(answer, 502, 'upstream-reset').lookup)
       expect(path).toMatch(/^\/v3\/orders\?toAddress=[A-Za-z0-9%._~!'()*-]+$/)
@@ -139,9 +171,18 @@ describe('the lookup of an order', () => {
     ['the address is empty', '{"toAddress":""}', both],
     ['the address is not a string', '{"toAddress":12}', both],
     ['the address is an object', '{"toAddress":{"value":"0xt"}}', both],
-    ['the address is longer than any', JSON.stringify({ toAddress: 'a'.repeat(3_000) }), both],
+    [
+      'the address is longer than any',
+      JSON.stringify({ toAddress: 'a'.repeat(3_000) }),
+      both,
+    ],
     ['the address is half of a surrogate pair', '{"toAddress":"0x\\ud800"}', both],
-    ['the body of a plain order is coded', '{"toAddress":"0xt"}', [plainPath], ['Content-Encoding: gzip']],
+    [
+      'the body of a plain order is coded',
+      '{"toAddress":"0xt"}',
+      [plainPath],
+      ['Content-Encoding: gzip'],
+    ],
     ['the body of a plain order is malformed', '{"toAddress":"0xt"', [plainPath]],
     [
       'the body of a plain order is too long',
@@ -151,7 +192,10 @@ describe('the lookup of an order', () => {
   ])('is left out where %s', async (_what, body, paths, headers = []) => {
     const { order } = await failing((response) => response.destroy())
     for (const path of paths) {
-      const answer = await order(body, { path, headers: ['App-Name: wallet', ...headers] })
+      const answer = await order(body, {
+        path,
+        headers: ['App-Name: wallet', ...headers],
+      })
       const problem = expectProblem(answer, 502, 'upstream-reset')
       expect([problem.lookup, problem.retryable]).toEqual([undefined, false])
       expect(problem.detail).not.toContain('lookup')

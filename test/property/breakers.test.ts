@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Breakers, type Permit, type RequestKind, refusedPairs } from '../../src/upstream/breakers.ts'
+import {
+  Breakers,
+  type Permit,
+  type RequestKind,
+  refusedPairs,
+} from '../../src/upstream/breakers.ts'
 
 const openMs = 5_000
 const minFailingMs = 1_000
@@ -60,7 +65,11 @@ class ModelBreaker {
     if (!isTrial) {
       if (this.#isOpen || sentMs === undefined) return
       this.#row.push({ atMs: nowMs, tookMs: nowMs - sentMs })
-      if (this.#row.length < this.#failures || nowMs - (this.#row[0]?.atMs ?? 0) < this.#minMs(nowMs)) return
+      if (
+        this.#row.length < this.#failures ||
+        nowMs - (this.#row[0]?.atMs ?? 0) < this.#minMs(nowMs)
+      )
+        return
     }
     this.#waitMs = nowMs + openMs
     this.#isOpen = true
@@ -70,7 +79,9 @@ class ModelBreaker {
   #minMs(nowMs: number): number {
     const slowestMs = Math.max(...this.#row.map(({ tookMs }) => tookMs))
     const waits = [...this.#current].filter(([request]) => !this.#ended.has(request))
-    return minFailingMs * (waits.some(([, sentMs]) => nowMs - sentMs > slowestMs) ? 2.5 : 1)
+    return (
+      minFailingMs * (waits.some(([, sentMs]) => nowMs - sentMs > slowestMs) ? 2.5 : 1)
+    )
   }
   neither(request: object): void {
     this.#ended.add(request)
@@ -97,7 +108,9 @@ class World {
     const limits = { failures, minFailingMs, openMs, nowMs: () => this.nowMs }
     this.breakers = new Breakers(true, { ...limits, onChange() {} })
     const names = ['connections', 'orders', 'rest', ...pairs]
-    this.models = Object.fromEntries(names.map((name) => [name, new ModelBreaker(failures)]))
+    this.models = Object.fromEntries(
+      names.map((name) => [name, new ModelBreaker(failures)]),
+    )
   }
 
   get connections(): ModelBreaker {
@@ -116,10 +129,17 @@ class World {
   }
 
   compare(): void {
-    const refused = pairs.filter((pair) => this.models[pair]?.admits(this.nowMs) === false)
-    const asked = (kind: RequestKind) => [this.breakers.states.connections, this.breakers.of(kind)]
+    const refused = pairs.filter(
+      (pair) => this.models[pair]?.admits(this.nowMs) === false,
+    )
+    const asked = (kind: RequestKind) => [
+      this.breakers.states.connections,
+      this.breakers.of(kind),
+    ]
     expect({
-      refusals: kinds.map((kind) => asked(kind).find((one) => one?.admits() === false)?.name),
+      refusals: kinds.map(
+        (kind) => asked(kind).find((one) => one?.admits() === false)?.name,
+      ),
       refused: refusedPairs(this.breakers).toSorted(),
     }).toEqual({ refusals: kinds.map((kind) => this.expectedRefusal(kind)), refused })
   }
@@ -150,12 +170,15 @@ class World {
       else this.connections.neither(request)
     }
     const ofKind = isConnected ? how : 'neither'
-    request.permit[({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]]()
+    request.permit[
+      ({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]
+    ]()
     this.modelOf(request.kind)[ofKind](request, this.nowMs)
   }
 }
 
-const often = <const What>(times: number, what: What): What[] => Array<What>(times).fill(what)
+const often = <const What>(times: number, what: What): What[] =>
+  Array<What>(times).fill(what)
 const step = fc.record({
   doing: fc.constantFrom(
     ...often(6, 'begin'),
@@ -165,9 +188,23 @@ const step = fc.record({
   ),
   kind: fc.constantFrom(...kinds),
   which: fc.nat(),
-  how: fc.constantFrom<'good' | 'bad' | 'neither'>('good', 'bad', 'bad', 'bad', 'neither'),
+  how: fc.constantFrom<'good' | 'bad' | 'neither'>(
+    'good',
+    'bad',
+    'bad',
+    'bad',
+    'neither',
+  ),
   ms: fc.constantFrom(
-    ...[1, minFailingMs - 1, minFailingMs, 2.5 * minFailingMs, openMs - 1, openMs, 2 * openMs],
+    ...[
+      1,
+      minFailingMs - 1,
+      minFailingMs,
+      2.5 * minFailingMs,
+      openMs - 1,
+      openMs,
+      2 * openMs,
+    ],
   ),
 })
 

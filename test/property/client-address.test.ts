@@ -3,7 +3,11 @@ import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
 import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
-import { isUndisclosedNode, nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
+import {
+  isUndisclosedNode,
+  nodeAddress,
+  parseForwarded,
+} from '../../src/client/forwarded.ts'
 import { clientAddressHeaders } from '../../src/http/headers.ts'
 import { formatForwarded, normalizeAddress } from '../../src/http/ip-address.ts'
 
@@ -22,11 +26,14 @@ function hopsOf(text: string): Hop[] | undefined {
   if (!wellFormedLine.test(text)) return undefined
   const hops: Hop[] = []
   for (const [one] of text.matchAll(new RegExp(element, 'g'))) {
-    const parameters = [...one.matchAll(new RegExp(`(${token})=(${quoted}|${loose})`, 'g'))]
+    const parameters = [
+      ...one.matchAll(new RegExp(`(${token})=(${quoted}|${loose})`, 'g')),
+    ]
     const names = parameters.map(([, name = '']) => name.toLowerCase())
     if (new Set(names).size < names.length) return undefined
     const written = parameters[names.indexOf('for')]?.[2]
-    if (names.length > 0) hops.push({ node: written === undefined ? undefined : unquoted(written) })
+    if (names.length > 0)
+      hops.push({ node: written === undefined ? undefined : unquoted(written) })
   }
   return hops
 }
@@ -40,7 +47,8 @@ const trusts = parseTrustProxy(trustProxy)
 
 /** Of Forwarded. */
 function allHops(lines: readonly string[]): Hop[] {
-  const pieces = (line: string) => line.split(',').flatMap((piece) => hopsOf(piece) ?? ['broken' as const])
+  const pieces = (line: string) =>
+    line.split(',').flatMap((piece) => hopsOf(piece) ?? ['broken' as const])
   return lines.flatMap((line) => hopsOf(line) ?? pieces(line))
 }
 
@@ -54,7 +62,8 @@ function listedHops(lines: readonly string[]): Hop[] {
 function clientOf(hops: Hop[]): string | undefined {
   let client: string | undefined
   for (const hop of hops.reverse()) {
-    if (hop === 'broken' || hop.node === undefined || isUndisclosedNode(hop.node)) return client
+    if (hop === 'broken' || hop.node === undefined || isUndisclosedNode(hop.node))
+      return client
     const address = normalizeAddress(nodeAddress(hop.node) ?? '')
     if (address === undefined) return client
     client = address
@@ -64,22 +73,56 @@ function clientOf(hops: Hop[]): string | undefined {
 }
 
 const node = fc.constantFrom(
-  ...['203.0.113.7', '10.0.0.2', '10.0.0.2:80', '"10.0.0.3:_x"', '"[2001:db8::1]"', '"[2001:db8::1%eth0]:1"'],
-  ...['[::1]', '"[::ffff:10.0.0.4]"', '2001:db8::1', 'unknown', '_hidden', '"_h:1"', 'localhost', '""', '"'],
-  ...['"10.0.0.2, for=192.0.2.66"', '"192.0.2.66', '192.0.2.66"', '"\\1\\0.0.0.2"', '"\\', 'a b', ''],
+  ...[
+    '203.0.113.7',
+    '10.0.0.2',
+    '10.0.0.2:80',
+    '"10.0.0.3:_x"',
+    '"[2001:db8::1]"',
+    '"[2001:db8::1%eth0]:1"',
+  ],
+  ...[
+    '[::1]',
+    '"[::ffff:10.0.0.4]"',
+    '2001:db8::1',
+    'unknown',
+    '_hidden',
+    '"_h:1"',
+    'localhost',
+    '""',
+    '"',
+  ],
+  ...[
+    '"10.0.0.2, for=192.0.2.66"',
+    '"192.0.2.66',
+    '192.0.2.66"',
+    '"\\1\\0.0.0.2"',
+    '"\\',
+    'a b',
+    '',
+  ],
 )
 const piece = fc.oneof(
   { weight: 6, arbitrary: node.map((text) => `for=${text}`) },
-  { weight: 2, arbitrary: fc.tuple(node, node).map(([first, second]) => `for=${first};by=${second}`) },
-  fc.constantFrom(...['', ' ', ';', 'for', 'for=', 'proto=https', '"', '=', ';;for=10.0.0.5;']),
+  {
+    weight: 2,
+    arbitrary: fc.tuple(node, node).map(([first, second]) => `for=${first};by=${second}`),
+  },
+  fc.constantFrom(
+    ...['', ' ', ';', 'for', 'for=', 'proto=https', '"', '=', ';;for=10.0.0.5;'],
+  ),
   fc.constantFrom('for=10.0.0.2;for=10.0.0.2', 'for=10.0.0.2;proto=http;FOR="10.0.0.3"'),
-  fc.string({ unit: 'binary', maxLength: 12 }).map((text) => `By=_x;fOr="${text.replace(/["\\]/g, '\\$&')}"`),
+  fc
+    .string({ unit: 'binary', maxLength: 12 })
+    .map((text) => `By=_x;fOr="${text.replace(/["\\]/g, '\\$&')}"`),
   fc.string({ unit: fc.constantFrom(...'for=",;\\ 10.[]\t\x01\xe9'), maxLength: 8 }),
 )
 const line = fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(', '))
 
 /** Without types of its own; throws on what it takes for malformed. */
-const parseOracle = createRequire(import.meta.url)('forwarded-parse') as (value: string) => { for?: string }[]
+const parseOracle = createRequire(import.meta.url)('forwarded-parse') as (
+  value: string,
+) => { for?: string }[]
 
 test('a header that forwarded-parse reads is read alike, unless a parameter is repeated, of which it keeps the last', () => {
   let read = 0
@@ -130,11 +173,20 @@ test.each([
 
 test('text that a client sends never hides the element that the proxy adds after it', () => {
   const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
-  const added = fc.constantFrom('for=203.0.113.7', 'by="_p";for="203.0.113.7:4711";proto=https')
+  const added = fc.constantFrom(
+    'for=203.0.113.7',
+    'by="_p";for="203.0.113.7:4711";proto=https',
+  )
   fc.assert(
-    fc.property(fc.oneof(line, fc.string({ unit: 'binary-ascii', maxLength: 30 })), added, (claimed, own) => {
-      expect(read('10.0.0.1', ['Forwarded', `${claimed}, ${own}`]).address).toBe('203.0.113.7')
-    }),
+    fc.property(
+      fc.oneof(line, fc.string({ unit: 'binary-ascii', maxLength: 30 })),
+      added,
+      (claimed, own) => {
+        expect(read('10.0.0.1', ['Forwarded', `${claimed}, ${own}`]).address).toBe(
+          '203.0.113.7',
+        )
+      },
+    ),
     { numRuns: 20_000 },
   )
 })
@@ -142,15 +194,27 @@ test('text that a client sends never hides the element that the proxy adds after
 const ipAddress = fc.oneof(fc.ipV4(), fc.ipV6())
 
 test('an untrusted peer is its own client, whatever it sends', () => {
-  const untrusted = ipAddress.filter((text) => normalizeAddress(text)?.startsWith('10.') === false)
-  const name = fc.constantFrom(...clientAddressHeaders, 'X-Forwarded-For', 'X-Forwarded-Host', 'Host')
+  const untrusted = ipAddress.filter(
+    (text) => normalizeAddress(text)?.startsWith('10.') === false,
+  )
+  const name = fc.constantFrom(
+    ...clientAddressHeaders,
+    'X-Forwarded-For',
+    'X-Forwarded-Host',
+    'Host',
+  )
   const value = fc.oneof(line, ipAddress, fc.string({ unit: 'binary-ascii' }))
   fc.assert(
-    fc.property(untrusted, fc.array(fc.tuple(name, value)), name, (peer, headers, ipHeader) => {
-      const read = createClientAddress({ trustProxy, ipHeader: ipHeader.toLowerCase() })
-      const own = { address: normalizeAddress(peer), peerTrusted: false }
-      expect(read(peer, headers.flat())).toMatchObject(own)
-    }),
+    fc.property(
+      untrusted,
+      fc.array(fc.tuple(name, value)),
+      name,
+      (peer, headers, ipHeader) => {
+        const read = createClientAddress({ trustProxy, ipHeader: ipHeader.toLowerCase() })
+        const own = { address: normalizeAddress(peer), peerTrusted: false }
+        expect(read(peer, headers.flat())).toMatchObject(own)
+      },
+    ),
   )
 })
 
@@ -160,7 +224,8 @@ test('addresses are spelled as ipaddr.js spells them', () => {
       // ipaddr.js takes the IPv4-compatible ::192.0.2.1 for the IPv4-mapped ::ffff:192.0.2.1.
       fc.pre(!/^[0:]*:\d+\.\d+\.\d+\.\d+$/.test(text))
       const parsed = ipaddr.process(text)
-      const expected = parsed instanceof ipaddr.IPv6 ? parsed.toRFC5952String() : parsed.toString()
+      const expected =
+        parsed instanceof ipaddr.IPv6 ? parsed.toRFC5952String() : parsed.toString()
       expect(normalizeAddress(text)).toBe(expected)
     }),
     { numRuns: 1000 },
@@ -168,7 +233,10 @@ test('addresses are spelled as ipaddr.js spells them', () => {
 })
 
 test('addresses are trusted as ipaddr.js matches them', () => {
-  const block = fc.oneof(fc.tuple(fc.ipV4(), fc.nat(32)), fc.tuple(fc.ipV6(), fc.nat(128)))
+  const block = fc.oneof(
+    fc.tuple(fc.ipV4(), fc.nat(32)),
+    fc.tuple(fc.ipV6(), fc.nat(128)),
+  )
   fc.assert(
     fc.property(block, ipAddress, fc.boolean(), ([base, prefix], other, near) => {
       const network = normalizeAddress(base) ?? ''
@@ -177,7 +245,10 @@ test('addresses are trusted as ipaddr.js matches them', () => {
       const range = ipaddr.parse(network)
       const address = ipaddr.parse(candidate)
       const expected = range.kind() === address.kind() && address.match(range, prefix)
-      const read = createClientAddress({ trustProxy: [`${base}/${prefix}`], ipHeader: 'forwarded' })
+      const read = createClientAddress({
+        trustProxy: [`${base}/${prefix}`],
+        ipHeader: 'forwarded',
+      })
       expect(read(candidate, []).peerTrusted).toBe(expected)
     }),
     { numRuns: 1000 },
@@ -199,8 +270,14 @@ test('a header takes processor time in proportion to its length, whatever is rep
   const unit = fc
     .array(fc.constantFrom(...'"\\,;= a:[]', ...frequent), { minLength: 1, maxLength: 5 })
     .map((parts) => parts.join(''))
-  const read = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' })
-  const readList = createClientAddress({ trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'x-forwarded-for' })
+  const read = createClientAddress({
+    trustProxy: ['0.0.0.0/0', '::/0'],
+    ipHeader: 'forwarded',
+  })
+  const readList = createClientAddress({
+    trustProxy: ['0.0.0.0/0', '::/0'],
+    ipHeader: 'x-forwarded-for',
+  })
   fc.assert(
     fc.property(opening, unit, (start, repeated) => {
       // Sixteen times what Node lets in: anything quadratic takes minutes here.
@@ -216,7 +293,10 @@ test('a header takes processor time in proportion to its length, whatever is rep
 })
 
 test('an address survives every way to write a node, and being formatted', () => {
-  const named = fc.oneof(fc.nat(65535).map(String), fc.stringMatching(/^_[A-Za-z0-9._-]{1,8}$/))
+  const named = fc.oneof(
+    fc.nat(65535).map(String),
+    fc.stringMatching(/^_[A-Za-z0-9._-]{1,8}$/),
+  )
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), fc.option(named), (text, port) => {
       const address = normalizeAddress(text) ?? ''

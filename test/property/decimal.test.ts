@@ -5,7 +5,9 @@ import { productOf } from '../../src/sandbox/prices.ts'
 import { decimal, plain } from './guard-model.ts'
 
 const digits = (maxLength: number) =>
-  fc.array(fc.integer({ min: 0, max: 9 }), { maxLength, size: 'max' }).map((list) => list.join(''))
+  fc
+    .array(fc.integer({ min: 0, max: 9 }), { maxLength, size: 'max' })
+    .map((list) => list.join(''))
 
 /** Spellings of all kinds. */
 const spelling = fc
@@ -18,7 +20,8 @@ const spelling = fc
   })
   .filter(({ integer, fraction }) => integer + fraction !== '')
   .map(({ integer, fraction, exponent, mark, plus }) => {
-    const tail = exponent === undefined ? '' : `${mark}${exponent < 0 ? '' : plus}${exponent}`
+    const tail =
+      exponent === undefined ? '' : `${mark}${exponent < 0 ? '' : plus}${exponent}`
     return `${integer}${fraction === '' ? '' : '.'}${fraction}${tail}`
   })
 
@@ -34,7 +37,9 @@ it('writes the exact value of every spelling in one way, up to 80 digits', () =>
 })
 
 it('accepts no text that Number() would refuse, and gives it the same value', () => {
-  const text = fc.array(fc.constantFrom(...'019.eE+-_, xn'), { maxLength: 8 }).map((list) => list.join(''))
+  const text = fc
+    .array(fc.constantFrom(...'019.eE+-_, xn'), { maxLength: 8 })
+    .map((list) => list.join(''))
   fc.assert(
     fc.property(text, (candidate) => {
       const canonical = parseDecimal(candidate)
@@ -49,12 +54,17 @@ it('multiplies exactly, cut off after so many decimals, in canonical form', () =
     .tuple(digits(20), digits(20))
     .map(([integer, fraction]) => plain(`0${integer}.${fraction}`))
   fc.assert(
-    fc.property(amount, amount, fc.integer({ min: 0, max: 18 }), (one, other, decimals) => {
-      const [left, right] = [decimal(one), decimal(other)]
-      const exact = left.units * right.units * 10n ** BigInt(decimals)
-      const cut = exact / 10n ** BigInt(left.decimals + right.decimals)
-      expect(productOf(one, other, decimals)).toBe(plain(`${cut}e-${decimals}`))
-    }),
+    fc.property(
+      amount,
+      amount,
+      fc.integer({ min: 0, max: 18 }),
+      (one, other, decimals) => {
+        const [left, right] = [decimal(one), decimal(other)]
+        const exact = left.units * right.units * 10n ** BigInt(decimals)
+        const cut = exact / 10n ** BigInt(left.decimals + right.decimals)
+        expect(productOf(one, other, decimals)).toBe(plain(`${cut}e-${decimals}`))
+      },
+    ),
     { numRuns: 2_000 },
   )
 })

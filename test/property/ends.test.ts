@@ -49,9 +49,14 @@ function clocks({ ownMs = 0, sleep = noSleep }: World, steps: readonly Step[]) {
     steps.reduce((sum, { atMs, byMs }) => (trueMs >= atMs ? sum + byMs : sum), ownMs)
   const nowMs = (trueMs: number) => Math.floor(trueMs + aheadMs(trueMs))
   // It stands while the machine sleeps.
-  const asleepMs = (trueMs: number) => Math.min(Math.max(0, trueMs - sleep.atMs), sleep.byMs)
+  const asleepMs = (trueMs: number) =>
+    Math.min(Math.max(0, trueMs - sleep.atMs), sleep.byMs)
   const steadyMs = (trueMs: number) => trueMs - startMs + 12_345.678 - asleepMs(trueMs)
-  return { nowMs, steadyMs, now: (trueMs: number) => ({ nowMs: nowMs(trueMs), steadyMs: steadyMs(trueMs) }) }
+  return {
+    nowMs,
+    steadyMs,
+    now: (trueMs: number) => ({ nowMs: nowMs(trueMs), steadyMs: steadyMs(trueMs) }),
+  }
 }
 
 const rightDate = ({ madeMs, edgeMs }: Made) => madeMs + edgeMs
@@ -70,13 +75,24 @@ interface Answered {
 }
 
 /** Plays quotes of a world through the real function. */
-function* play(world: World, count: number, seed: number, steps: readonly Step[] = []): Generator<Answered> {
-  const { edgesMs = [0], dateMs = rightDate, ageOf = () => undefined, sleep = noSleep } = world
+function* play(
+  world: World,
+  count: number,
+  seed: number,
+  steps: readonly Step[] = [],
+): Generator<Answered> {
+  const {
+    edgesMs = [0],
+    dateMs = rightDate,
+    ageOf = () => undefined,
+    sleep = noSleep,
+  } = world
   const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
   const random = new Chance(seed).next
   const ends = new Ends({ note() {} })
   const { nowMs, steadyMs, now } = clocks(world, steps)
-  const awake = (trueMs: number) => (trueMs > sleep.atMs ? Math.max(trueMs, sleep.atMs + sleep.byMs) : trueMs)
+  const awake = (trueMs: number) =>
+    trueMs > sleep.atMs ? Math.max(trueMs, sleep.atMs + sleep.byMs) : trueMs
   let trueMs = startMs
 
   for (let index = 0; index < count; index += 1) {
@@ -88,11 +104,17 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
     const expiresAtMs = Math.floor(madeMs + edgeMs) + lifeMs
     const shown = dateMs({ madeMs, edgeMs, random })
     // A server writes the Date of up to a quarter of a second ago, in whole seconds.
-    const cut = shown === undefined ? undefined : Math.floor((shown - random() * 250) / 1_000) * 1_000
+    const cut =
+      shown === undefined
+        ? undefined
+        : Math.floor((shown - random() * 250) / 1_000) * 1_000
     const age = ageOf(random)
     const date = cut === undefined ? undefined : new Date(cut).toUTCString()
     const sent = { sentAtMs: nowMs(sentMs), sentSteadyMs: steadyMs(sentMs) }
-    const received = { receivedAtMs: nowMs(receivedMs), receivedSteadyMs: steadyMs(receivedMs) }
+    const received = {
+      receivedAtMs: nowMs(receivedMs),
+      receivedSteadyMs: steadyMs(receivedMs),
+    }
     const end = ends.endOf({ date, age, ...sent, ...received }, expiresAtMs)
     yield {
       sentMs,
@@ -109,11 +131,19 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
 
 /** By how much quotes were served past their true end, and orders refused before it; how long orders passed after it. */
 function judge(world: World, count: number, seed = 7, steps: readonly Step[] = []) {
-  const result = { late: 0, refused: 0, worstLateMs: 0, worstRefusedMs: 0, worstPassedMs: 0, worstLostMs: 0 }
+  const result = {
+    late: 0,
+    refused: 0,
+    worstLateMs: 0,
+    worstRefusedMs: 0,
+    worstPassedMs: 0,
+    worstLostMs: 0,
+  }
   for (const answer of play(world, count, seed, steps)) {
     const { trueEndMs, receivedMs } = answer
     // From either side, because a step may lie between.
-    const servedForMs = answer.serveLeftMs(Math.max(trueEndMs + fuzzMs, receivedMs)) + fuzzMs
+    const servedForMs =
+      answer.serveLeftMs(Math.max(trueEndMs + fuzzMs, receivedMs)) + fuzzMs
     if (servedForMs > fuzzMs) result.late += 1
     result.worstLateMs = Math.max(result.worstLateMs, servedForMs)
     if (trueEndMs - fuzzMs > receivedMs) {
@@ -121,7 +151,10 @@ function judge(world: World, count: number, seed = 7, steps: readonly Step[] = [
       if (leftMs <= 0) result.refused += 1
       result.worstRefusedMs = Math.max(result.worstRefusedMs, fuzzMs - leftMs)
       const lostMs = fuzzMs - answer.serveLeftMs(trueEndMs - fuzzMs)
-      result.worstLostMs = Math.max(result.worstLostMs, Math.min(lostMs, trueEndMs - receivedMs))
+      result.worstLostMs = Math.max(
+        result.worstLostMs,
+        Math.min(lostMs, trueEndMs - receivedMs),
+      )
     }
     result.worstPassedMs = Math.max(result.worstPassedMs, answer.orderLeftMs(trueEndMs))
   }
@@ -131,7 +164,9 @@ function judge(world: World, count: number, seed = 7, steps: readonly Step[] = [
 const dateAhead = (byMs: number, share = 1): World => ({
   dateMs: (made) => rightDate(made) + (made.random() < share ? byMs : 0),
 })
-const renewedEvery = (ms: number): World => ({ dateMs: ({ madeMs }) => Math.floor(madeMs / ms) * ms })
+const renewedEvery = (ms: number): World => ({
+  dateMs: ({ madeMs }) => Math.floor(madeMs / ms) * ms,
+})
 const noDate: World = { dateMs: () => undefined }
 const long = { lifeMs: 2 * minutes }
 const idle = { gapMs: minutes, tripMs: 24 * seconds }
@@ -151,7 +186,11 @@ const worlds: [string, World, Allowed][] = [
   ['all clocks are right', {}, { passedMs: 0, lostMs: 2 }],
   ['our clock is 20 s ahead', { ownMs: 20 * seconds }, { passedMs: 1_900 }],
   // A Date is cut to a second, believed to 250 ms on either side, and was under way.
-  ['our clock is 20 s behind', { ownMs: -20 * seconds }, { passedMs: 20_000, lostMs: 2_900 }],
+  [
+    'our clock is 20 s behind',
+    { ownMs: -20 * seconds },
+    { passedMs: 20_000, lostMs: 2_900 },
+  ],
   ['our clock is 2 h behind', { ownMs: -2 * hours }, { passedMs: 61_900 }],
   ['the provider is 5 s ahead', { edgesMs: [5_000] }, { passedMs: 5_000 }],
   ['the provider is 5 s behind', { edgesMs: [-5_000] }, { passedMs: 1_900 }],
@@ -161,30 +200,62 @@ const worlds: [string, World, Allowed][] = [
   ['two edges, 4 s apart', { edgesMs: [-2_000, 2_000] }, { passedMs: 2_000 }],
   ['the Date is 29 s ahead', dateAhead(29 * seconds), { passedMs: 0 }],
   ['the Date is an hour ahead', dateAhead(hours), { passedMs: 0 }],
-  ['a fifth of the Dates are 40 s ahead', dateAhead(40 * seconds, 0.2), { passedMs: 1_900 }],
+  [
+    'a fifth of the Dates are 40 s ahead',
+    dateAhead(40 * seconds, 0.2),
+    { passedMs: 1_900 },
+  ],
   ['the Date is an hour behind', dateAhead(-hours), { passedMs: 60_000 }],
   ['the Date stands still', { dateMs: () => startMs }, { passedMs: 60_000 }],
   ['the Date is renewed every 10 s', renewedEvery(10 * seconds), { passedMs: 11_900 }],
-  ['a fifth of the Dates are 20 s old', dateAhead(-20 * seconds, 0.2), { passedMs: 21_900 }],
+  [
+    'a fifth of the Dates are 20 s old',
+    dateAhead(-20 * seconds, 0.2),
+    { passedMs: 21_900 },
+  ],
   ['answers have no Date', noDate, { passedMs: 0 }],
-  ['answers have no Date, and our clock is behind', { ...noDate, ownMs: -5_000 }, { late: 1, byMs: 5_000 }],
+  [
+    'answers have no Date, and our clock is behind',
+    { ...noDate, ownMs: -5_000 },
+    { late: 1, byMs: 5_000 },
+  ],
   // Where the witnesses differ by more than a minute, one that has said so for a minute is enough.
-  ['our clock is 70 s ahead', { ownMs: 70 * seconds, ...long }, { refused: 1, byMs: 10_000 }],
-  ['the Date is 70 s ahead', { ...dateAhead(70 * seconds), ...long }, { refused: 1, byMs: 10_000 }],
-  ['a quote in 30 s, our clock ahead', { ownMs: 900, gapMs: 30 * seconds }, { refused: 0.005, byMs: 900 }],
-  ['slow answers, the provider ahead', { edgesMs: [5_000], ...idle }, { passedMs: 25_500 }],
+  [
+    'our clock is 70 s ahead',
+    { ownMs: 70 * seconds, ...long },
+    { refused: 1, byMs: 10_000 },
+  ],
+  [
+    'the Date is 70 s ahead',
+    { ...dateAhead(70 * seconds), ...long },
+    { refused: 1, byMs: 10_000 },
+  ],
+  [
+    'a quote in 30 s, our clock ahead',
+    { ownMs: 900, gapMs: 30 * seconds },
+    { refused: 0.005, byMs: 900 },
+  ],
+  [
+    'slow answers, the provider ahead',
+    { edgesMs: [5_000], ...idle },
+    { passedMs: 25_500 },
+  ],
 ]
 
-it.each(worlds)('serves no expired quote and refuses no live order: %s', (_, world, allowed) => {
-  const count = 3_000
-  const { late, refused, worstLateMs, worstRefusedMs, worstPassedMs, worstLostMs } = judge(world, count)
-  const { byMs = Infinity, passedMs = Infinity, lostMs = Infinity } = allowed
-  expect(late).toBeLessThanOrEqual((allowed.late ?? 0) * count)
-  expect(refused).toBeLessThanOrEqual((allowed.refused ?? 0) * count)
-  expect(Math.max(worstLateMs, worstRefusedMs)).toBeLessThanOrEqual(byMs + 1 + fuzzMs)
-  expect(worstPassedMs).toBeLessThanOrEqual(passedMs + 1 + fuzzMs)
-  expect(worstLostMs).toBeLessThanOrEqual(lostMs + fuzzMs)
-})
+it.each(worlds)(
+  'serves no expired quote and refuses no live order: %s',
+  (_, world, allowed) => {
+    const count = 3_000
+    const { late, refused, worstLateMs, worstRefusedMs, worstPassedMs, worstLostMs } =
+      judge(world, count)
+    const { byMs = Infinity, passedMs = Infinity, lostMs = Infinity } = allowed
+    expect(late).toBeLessThanOrEqual((allowed.late ?? 0) * count)
+    expect(refused).toBeLessThanOrEqual((allowed.refused ?? 0) * count)
+    expect(Math.max(worstLateMs, worstRefusedMs)).toBeLessThanOrEqual(byMs + 1 + fuzzMs)
+    expect(worstPassedMs).toBeLessThanOrEqual(passedMs + 1 + fuzzMs)
+    expect(worstLostMs).toBeLessThanOrEqual(lostMs + fuzzMs)
+  },
+)
 
 /** When a quote ends by one witness, in true time. */
 interface Witness {
@@ -192,18 +263,31 @@ interface Witness {
   refusedFromMs: number
 }
 
-function witnessesOf({ sentMs, receivedMs, expiresAtMs, dateMs }: Answered, ownMs: number) {
+function witnessesOf(
+  { sentMs, receivedMs, expiresAtMs, dateMs }: Answered,
+  ownMs: number,
+) {
   const isLife = (ms: number) => ms > 0 && ms <= dayMs
   const wallEndMs = expiresAtMs - ownMs
   const wallLeftMs = wallEndMs - receivedMs
   const statedMs = dateMs === undefined ? 0 : expiresAtMs - dateMs
   const wall: Witness = { servedUntilMs: wallEndMs, refusedFromMs: wallEndMs }
-  const dated: Witness = { servedUntilMs: sentMs + statedMs - 1_250, refusedFromMs: receivedMs + statedMs }
-  const witnesses = [...(isLife(wallLeftMs) ? [wall] : []), ...(isLife(statedMs) ? [dated] : [])]
+  const dated: Witness = {
+    servedUntilMs: sentMs + statedMs - 1_250,
+    refusedFromMs: receivedMs + statedMs,
+  }
+  const witnesses = [
+    ...(isLife(wallLeftMs) ? [wall] : []),
+    ...(isLife(statedMs) ? [dated] : []),
+  ]
   // A quote that may be over when it comes, or lives for about a day, is read either way.
   const isNear = [0, dayMs].some((limitMs) => Math.abs(wallLeftMs - limitMs) <= fuzzMs)
   const mayBeOver = isLife(statedMs) && dated.servedUntilMs <= receivedMs
-  return { wall: isLife(wallLeftMs) ? wall : undefined, witnesses, isClear: !isNear && !mayBeOver }
+  return {
+    wall: isLife(wallLeftMs) ? wall : undefined,
+    witnesses,
+    isClear: !isNear && !mayBeOver,
+  }
 }
 
 /** Served while all say that it lives, refused when all say that it is over, or one has said so for a minute. */
@@ -231,14 +315,23 @@ class Agreement {
     }
     this.#mustSince += 1
     // The Date is that of an instant in the second after it, and a server may have cached it.
-    const outsideMs = Math.max(sentMs + ownMs - (dateMs + 1_250), dateMs - 250 - (receivedMs + ownMs))
+    const outsideMs = Math.max(
+      sentMs + ownMs - (dateMs + 1_250),
+      dateMs - 250 - (receivedMs + ownMs),
+    )
     const isSlow = receivedMs - sentMs - 1_000
     if (outsideMs > -fuzzMs) [this.#mustSince, this.#mustAtMs] = [0, receivedMs]
     if (outsideMs > fuzzMs && hasEnd) [this.#maySince, this.#mayAtMs] = [0, receivedMs]
     const isPast = (sinceAnswers: number, sinceMs: number, more: number) =>
       sinceAnswers >= 50 + more && receivedMs - sinceMs > minutes + more
-    this.may = outsideMs <= fuzzMs && isSlow <= fuzzMs && isPast(this.#maySince, this.#mayAtMs, -fuzzMs)
-    this.must = outsideMs < -fuzzMs && isSlow < -fuzzMs && isPast(this.#mustSince, this.#mustAtMs, fuzzMs)
+    this.may =
+      outsideMs <= fuzzMs &&
+      isSlow <= fuzzMs &&
+      isPast(this.#maySince, this.#mayAtMs, -fuzzMs)
+    this.must =
+      outsideMs < -fuzzMs &&
+      isSlow < -fuzzMs &&
+      isPast(this.#mustSince, this.#mustAtMs, fuzzMs)
   }
 }
 
@@ -246,12 +339,24 @@ const offMs = fc.oneof(
   { weight: 2, arbitrary: fc.constant(0) },
   {
     weight: 3,
-    arbitrary: fc.constantFrom(300, -800, 900, -5_000, 5_000, 20_000, -70_000, 70_000, -2 * hours),
+    arbitrary: fc.constantFrom(
+      300,
+      -800,
+      900,
+      -5_000,
+      5_000,
+      20_000,
+      -70_000,
+      70_000,
+      -2 * hours,
+    ),
   },
 )
 const dates: fc.Arbitrary<World> = fc.oneof(
   fc.constant({}),
-  fc.tuple(offMs, fc.constantFrom(0.02, 0.2, 0.5, 1)).map(([byMs, share]) => dateAhead(byMs, share)),
+  fc
+    .tuple(offMs, fc.constantFrom(0.02, 0.2, 0.5, 1))
+    .map(([byMs, share]) => dateAhead(byMs, share)),
   fc.constantFrom(10 * seconds, minutes).map(renewedEvery),
   fc.constant({ dateMs: () => startMs }),
   fc.constant(noDate),
@@ -264,7 +369,14 @@ const randomWorld: fc.Arbitrary<World> = fc
     ownMs: offMs,
     edgesMs: fc.array(offMs, { minLength: 1, maxLength: 2 }),
     dates,
-    lifeMs: fc.constantFrom(2 * seconds, 30 * seconds, 30 * seconds, 2 * minutes, 5 * minutes, 2 * dayMs),
+    lifeMs: fc.constantFrom(
+      2 * seconds,
+      30 * seconds,
+      30 * seconds,
+      2 * minutes,
+      5 * minutes,
+      2 * dayMs,
+    ),
     gapMs: fc.constantFrom(300, 3 * seconds, 30 * seconds),
     tripMs: fc.constantFrom(100, 400, 1_500, 24 * seconds),
   })
@@ -274,10 +386,21 @@ const randomWorld: fc.Arbitrary<World> = fc
 const seldomWrong = fc
   .constantFrom(300, 3 * seconds)
   .map((gapMs): World => ({ ...dateAhead(20 * seconds, 0.01), gapMs }))
-const anyWorld = fc.oneof({ weight: 5, arbitrary: randomWorld }, { weight: 1, arbitrary: seldomWrong })
+const anyWorld = fc.oneof(
+  { weight: 5, arbitrary: randomWorld },
+  { weight: 1, arbitrary: seldomWrong },
+)
 
 it('serves while both witnesses say that a quote lives, and refuses when both say that it is over', () => {
-  const seen = { served: 0, withheld: 0, refused: 0, passed: 0, exact: 0, both: 0, none: 0 }
+  const seen = {
+    served: 0,
+    withheld: 0,
+    refused: 0,
+    passed: 0,
+    exact: 0,
+    both: 0,
+    none: 0,
+  }
 
   /** Whether the answer is used as these witnesses say, a little before and after each of the instants. */
   function isAsTheySay(
@@ -306,16 +429,21 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
         agreement.note(answer, ownMs)
         const { wall, witnesses, isClear } = witnessesOf(answer, ownMs)
         if (!isClear) continue
-        if (answer.hasEnd !== witnesses.length > 0) throw new Error(`it has an end: ${answer.hasEnd}`)
+        if (answer.hasEnd !== witnesses.length > 0)
+          throw new Error(`it has an end: ${answer.hasEnd}`)
         if (!answer.hasEnd) {
           seen.none += 1
           continue
         }
-        const ends = witnesses.flatMap(({ servedUntilMs, refusedFromMs }) => [servedUntilMs, refusedFromMs])
+        const ends = witnesses.flatMap(({ servedUntilMs, refusedFromMs }) => [
+          servedUntilMs,
+          refusedFromMs,
+        ])
         const instants = [answer.trueEndMs, ...ends, Math.min(...ends) + minutes]
           .flatMap((at) => [at - 3, at + 3, at - 400, at + 400])
           .filter((at) => at >= answer.receivedMs)
-        const byWall = wall !== undefined && agreement.may && isAsTheySay(answer, [wall], instants)
+        const byWall =
+          wall !== undefined && agreement.may && isAsTheySay(answer, [wall], instants)
         const mustBeWall = wall !== undefined && agreement.must
         if (mustBeWall) seen.exact += 1
         else if (witnesses.length === 2) seen.both += 1
@@ -327,7 +455,8 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
     }),
     { numRuns: 200, seed: 20_251_120 },
   )
-  for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(300)
+  for (const [what, times] of Object.entries(seen))
+    expect(times, what).toBeGreaterThan(300)
 })
 
 it.each([
@@ -335,21 +464,34 @@ it.each([
   ...['7', '07', '0\n7', '0 s', ''].map((age) => [age, false] as const),
 ])('the Date of an answer with the Age %j is a witness: %s', (age, isWitness) => {
   const date = `${new Date(startMs + 20 * seconds).toUTCString()} `
-  const times = { receivedAtMs: startMs, sentAtMs: startMs, sentSteadyMs: 0, receivedSteadyMs: 0 }
-  const end = new Ends({ note() {} }).endOf({ date, age, ...times }, startMs + 30 * seconds)
+  const times = {
+    receivedAtMs: startMs,
+    sentAtMs: startMs,
+    sentSteadyMs: 0,
+    receivedSteadyMs: 0,
+  }
+  const end = new Ends({ note() {} }).endOf(
+    { date, age, ...times },
+    startMs + 30 * seconds,
+  )
   expect(end && end.servedUntilMs - startMs).toBe((isWitness ? 8.75 : 30) * seconds)
 })
 
 const soon = fc.nat(60_000).map((ms) => startMs + ms)
 const runs = { numRuns: 500, seed: 20_251_120 }
 
-function expectRight(...how: [world: World, count: number, seed: number, steps?: readonly Step[]]): void {
+function expectRight(
+  ...how: [world: World, count: number, seed: number, steps?: readonly Step[]]
+): void {
   const { late, refused } = judge(...how)
   expect({ late, refused }).toEqual({ late: 0, refused: 0 })
 }
 
 it('serves nothing late and refuses no live order after a sleep, in a call or between two, whatever our clock shows', () => {
-  const sleeps = fc.record({ atMs: soon, byMs: fc.constantFrom(3 * seconds, 40 * seconds, 2 * hours) })
+  const sleeps = fc.record({
+    atMs: soon,
+    byMs: fc.constantFrom(3 * seconds, 40 * seconds, 2 * hours),
+  })
   const clock = fc.constantFrom(0, 40 * seconds, -40 * seconds)
   const right = fc.property(sleeps, clock, fc.nat(1_000_000), (sleep, ownMs, seed) =>
     expectRight({ sleep, ownMs, gapMs: 1_000, tripMs: 5_000 }, 60, seed),
@@ -361,9 +503,15 @@ it('serves nothing late and refuses no live order when our clock is set, either 
   const by = fc.constantFrom(
     ...[3 * seconds, 20 * seconds, 5 * minutes, 2 * hours].flatMap((ms) => [ms, -ms]),
   )
-  const steps = fc.array(fc.record({ atMs: soon, byMs: by }), { minLength: 1, maxLength: 3 })
-  const right = fc.property(steps, fc.constantFrom(2_000, 30_000), fc.nat(1_000_000), (set, lifeMs, seed) =>
-    expectRight({ lifeMs, gapMs: 1_000 }, 60, seed, set),
+  const steps = fc.array(fc.record({ atMs: soon, byMs: by }), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  const right = fc.property(
+    steps,
+    fc.constantFrom(2_000, 30_000),
+    fc.nat(1_000_000),
+    (set, lifeMs, seed) => expectRight({ lifeMs, gapMs: 1_000 }, 60, seed, set),
   )
   fc.assert(right, runs)
 })

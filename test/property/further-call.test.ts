@@ -38,7 +38,13 @@ interface Client {
   fate: string
 }
 
-const fresh = { tookFurther: false, sharedAfterRefusal: false, isLimited: false, failure: 'over', fate: '' }
+const fresh = {
+  tookFurther: false,
+  sharedAfterRefusal: false,
+  isLimited: false,
+  failure: 'over',
+  fate: '',
+}
 
 interface ModelCall {
   number: number
@@ -53,7 +59,12 @@ function createModel() {
   const table = new Map<string, ModelCall>()
 
   function begin(client: Client): ModelCall {
-    const call = { number: calls.length, beginner: client, waiting: [client], aborted: false }
+    const call = {
+      number: calls.length,
+      beginner: client,
+      waiting: [client],
+      aborted: false,
+    }
     calls.push(call)
     return call
   }
@@ -94,7 +105,8 @@ function createModel() {
         client.failure = 'over'
         if (!hasTime) client.fate = 'over'
         // After two refusals to others, with its like alone.
-        else if (client.sharedAfterRefusal) ask(client, `${client.key} ${client.address} ${client.target}`)
+        else if (client.sharedAfterRefusal)
+          ask(client, `${client.key} ${client.address} ${client.target}`)
         else {
           client.sharedAfterRefusal = true
           ask(client)
@@ -105,7 +117,8 @@ function createModel() {
         if (hasTime) begin(client)
         else client.fate = 'over'
       } else if (how !== 'time') client.fate = `${how} ${call.number}`
-      else if (client === call.beginner || client.tookFurther || !hasTime) client.fate = `time ${call.number}`
+      else if (client === call.beginner || client.tookFurther || !hasTime)
+        client.fate = `time ${call.number}`
       else {
         client.tookFurther = true
         client.isLimited = true
@@ -118,7 +131,9 @@ function createModel() {
   return { calls, ask, leave, end }
 }
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+beforeEach(
+  () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }),
+)
 afterEach(() => void vi.useRealTimers())
 
 /** The real route, whose provider ends calls as the steps say. */
@@ -139,16 +154,25 @@ function createStage() {
     if (how === 'time' || how === 'fail')
       call.fail(new UpstreamFailure('swap', { fault, maybeSeen: true, cause: mark }))
     else if (how === 'refuse')
-      call.answer(JSON.stringify({ mark }), { status: [400, 403, 404, 451][number % 4] as number })
+      call.answer(JSON.stringify({ mark }), {
+        status: [400, 403, 404, 451][number % 4] as number,
+      })
     // What is not a quote is not kept, so that every client has to wait.
     else if (how === 'amount') call.answer(JSON.stringify({ mark, ...otherAmount }))
-    else call.answer(JSON.stringify({ mark }), { headers: how === 'mine' ? ['Vary', '*'] : [] })
+    else
+      call.answer(JSON.stringify({ mark }), {
+        headers: how === 'mine' ? ['Vary', '*'] : [],
+      })
   }
 
   function ask({ key, address, target }: Client): void {
     const client = fates.length
     fates.push('')
-    const { answer, leave } = stage.ask({ address, amount: target, headers: ['App-Name', key] })
+    const { answer, leave } = stage.ask({
+      address,
+      amount: target,
+      headers: ['App-Name', key],
+    })
     leaves.push(() => {
       fates[client] ||= 'left'
       leave()
@@ -209,7 +233,8 @@ it('the clients of each call are those that the promise names, and every client 
           }
         } else if (doing === 'wait') {
           for (const client of clients)
-            if (client.isLimited && client.endsAtMs <= nowMs + waitMs) model.leave(client, client.failure)
+            if (client.isLimited && client.endsAtMs <= nowMs + waitMs)
+              model.leave(client, client.failure)
           vi.advanceTimersByTime(waitMs)
         } else {
           const open = model.calls.filter(({ waiting }) => waiting.length > 0)
@@ -224,11 +249,18 @@ it('the clients of each call are those that the promise names, and every client 
         await turn()
         const begun = model.calls.map(({ beginner }) => clients.indexOf(beginner))
         const expected = { fates: clients.map(({ fate }) => fate), begun }
-        expect({ fates: real.fates, begun: real.calls.map(({ by }) => Number(by)) }).toEqual(expected)
+        expect({
+          fates: real.fates,
+          begun: real.calls.map(({ by }) => Number(by)),
+        }).toEqual(expected)
       }
-      expect(real.calls.map(({ isGivenUp }) => isGivenUp)).toEqual(model.calls.map(({ aborted }) => aborted))
+      expect(real.calls.map(({ isGivenUp }) => isGivenUp)).toEqual(
+        model.calls.map(({ aborted }) => aborted),
+      )
       furtherCalls += model.calls.filter(({ beginner }) => beginner.tookFurther).length
-      afterRefusals += model.calls.filter(({ beginner }) => beginner.sharedAfterRefusal).length
+      afterRefusals += model.calls.filter(
+        ({ beginner }) => beginner.sharedAfterRefusal,
+      ).length
       // With all clients gone, no call and no timer is left.
       for (const leave of real.leaves) leave()
       await turn()

@@ -14,15 +14,30 @@ const longMs = 60 * minutes
 type Terms = Pick<Given, 'partition' | 'to'> &
   Partial<Pick<Given, 'application' | 'from'>> & { lifeMs?: number }
 const given = (terms: Terms): Step => ({
-  ...{ doing: 'quote', id: '', pair: 'A_B', from: '0.1', rounds: '0.1', application: 'wallet' },
-  ...{ lifeMs: 30 * seconds, isAhead: false },
+  doing: 'quote',
+  id: '',
+  pair: 'A_B',
+  from: '0.1',
+  rounds: '0.1',
+  application: 'wallet',
+  lifeMs: 30 * seconds,
+  isAhead: false,
   ...terms,
 })
 const again = (as: 'later' | 'elsewhere' | 'sooner', lifeMs: number): Step => ({
-  ...{ doing: 'requote', back: 0, as, partition: 'b', lifeMs },
+  doing: 'requote',
+  back: 0,
+  as,
+  partition: 'b',
+  lifeMs,
 })
 const unreadable = (partition: string | undefined, stated: string | undefined): Step => ({
-  ...{ doing: 'odd', pair: 'A_B', requested: '0.1', application: 'wallet', partition, stated },
+  doing: 'odd',
+  pair: 'A_B',
+  requested: '0.1',
+  application: 'wallet',
+  partition,
+  stated,
 })
 const wait = (ms: number): Step => ({ doing: 'wait', ms })
 
@@ -31,14 +46,33 @@ const exact = '289.645623451234567891'
 const alphabet: Record<string, Step> = {
   'a is given the price': given({ partition: 'a', to: exact }),
   'a is given six digits of it': given({ partition: 'a', to: '289.645' }),
-  'a is given a lower price that lives for an hour': given({ partition: 'a', to: '289.1', lifeMs: longMs }),
-  'a is given a price for a rounded amount': given({ partition: 'a', to: exact, from: '0.1004' }),
+  'a is given a lower price that lives for an hour': given({
+    partition: 'a',
+    to: '289.1',
+    lifeMs: longMs,
+  }),
+  'a is given a price for a rounded amount': given({
+    partition: 'a',
+    to: exact,
+    from: '0.1004',
+  }),
   'b is given the price': given({ partition: 'b', to: exact }),
   'b is given a price that rounds alike': given({ partition: 'b', to: '289.64487' }),
-  'b is given a lower price that lives for an hour': given({ partition: 'b', to: '288', lifeMs: longMs }),
+  'b is given a lower price that lives for an hour': given({
+    partition: 'b',
+    to: '288',
+    lifeMs: longMs,
+  }),
   'a country is given six digits of it': given({ partition: 'DE', to: '289.645' }),
-  'a client without an address is given the price': given({ partition: undefined, to: exact }),
-  'another application of a is given the price': given({ partition: 'a', to: exact, application: 'shop' }),
+  'a client without an address is given the price': given({
+    partition: undefined,
+    to: exact,
+  }),
+  'another application of a is given the price': given({
+    partition: 'a',
+    to: exact,
+    application: 'shop',
+  }),
   'the last quote comes again with a later expiry': again('later', longMs),
   'the last quote is given to b too': again('elsewhere', longMs),
   'the last quote comes again with a sooner end': again('sooner', 10 * seconds),
@@ -61,16 +95,34 @@ function order(
 ): Order {
   const stated = to === undefined ? undefined : spelled(to)
   const terms = { pair: 'A_B', from: spelled(0.1), to: stated, application: 'wallet' }
-  return { doing: 'order', ...terms, partition, isAddress: isAddress(partition), ...changes, ...at }
+  return {
+    doing: 'order',
+    ...terms,
+    partition,
+    isAddress: isAddress(partition),
+    ...changes,
+    ...at,
+  }
 }
 
 function spelled(amount: string | number): Spelled {
   return { text: String(amount), isNumber: typeof amount === 'number' }
 }
 
-const amounts = [exact, Number(exact), '289.64500', '289.650', '289.6', '288.5', '291', undefined]
+const amounts = [
+  exact,
+  Number(exact),
+  '289.64500',
+  '289.650',
+  '289.6',
+  '288.5',
+  '291',
+  undefined,
+]
 const orders: readonly Order[] = [
-  ...['a', 'b', 'DE', undefined].flatMap((client) => amounts.map((to) => order(client, to))),
+  ...['a', 'b', 'DE', undefined].flatMap((client) =>
+    amounts.map((to) => order(client, to)),
+  ),
   order('a', exact, { header: 'q0' }),
   order('b', '291', { header: 'q1', quoteId: 'q0' }),
   order(undefined, undefined, { quoteId: 'q2', application: 'shop' }),
@@ -96,18 +148,25 @@ it(
     const seen = new Set<string>()
 
     function playFrom(names: readonly string[]): void {
-      const steps = names.map((name, index) => ({ ...(alphabet[name] as Step), id: `q${index}` }))
+      const steps = names.map((name, index) => ({
+        ...(alphabet[name] as Step),
+        id: `q${index}`,
+      }))
       play([...steps, ...orders], 100, (one) => {
         const { said, expected, order } = one
-        if (!agrees(one)) expect({ names, order, said }).toEqual({ names, order, said: expected })
+        if (!agrees(one))
+          expect({ names, order, said }).toEqual({ names, order, said: expected })
         seen.add(`${said.state} ${said.rule}`)
       })
-      if (names.length < maxSteps) for (const name of Object.keys(alphabet)) playFrom([...names, name])
+      if (names.length < maxSteps)
+        for (const name of Object.keys(alphabet)) playFrom([...names, name])
     }
 
     playFrom([])
     const expired = ['id', 'exact', 'fallen', 'none'].map((rule) => `expired ${rule}`)
-    const unknown = ['id', 'none', 'store-away', 'unreadable'].map((rule) => `unknown ${rule}`)
+    const unknown = ['id', 'none', 'store-away', 'unreadable'].map(
+      (rule) => `unknown ${rule}`,
+    )
     const live = ['any', 'exact', 'id', 'pays'].map((rule) => `live ${rule}`)
     expect([...seen].sort()).toEqual([...expired, ...live, ...unknown].sort())
   },

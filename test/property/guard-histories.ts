@@ -16,10 +16,17 @@ import {
 } from './guard-model.ts'
 
 /** An order as its client writes it. */
-function bodyOf({ quoteId, bareId, pair: pairId, from: fromAmount, to }: Ordered): Buffer {
+function bodyOf({
+  quoteId,
+  bareId,
+  pair: pairId,
+  from: fromAmount,
+  to,
+}: Ordered): Buffer {
   const spelled = ({ text, isNumber }: Spelled) => (isNumber ? text : `"${text}"`)
   const members = [`"pairId":"${pairId}"`, `"fromAmount":${spelled(fromAmount)}`]
-  if (to !== undefined) members.push(`"toAmount":${to === 'odd' ? '"about 7"' : spelled(to)}`)
+  if (to !== undefined)
+    members.push(`"toAmount":${to === 'odd' ? '"about 7"' : spelled(to)}`)
   if (quoteId !== undefined) members.push(`"quoteId":"${quoteId}"`)
   if (bareId !== undefined) members.push(`"id":"${bareId}"`)
   return Buffer.from(`{${members.join(',')}}`)
@@ -29,9 +36,12 @@ type Untimed<One> = Omit<One, 'givenAtMs' | 'endsAtMs' | 'expiresAtMs'>
 
 export type Step =
   /** `rounds`: the provider's amount, where that is near the one that was asked for. */
-  | ({ doing: 'quote'; rounds?: string | undefined; lifeMs: number; isAhead: boolean } & Untimed<
-      Omit<Given, 'requested'>
-    >)
+  | ({
+      doing: 'quote'
+      rounds?: string | undefined
+      lifeMs: number
+      isAhead: boolean
+    } & Untimed<Omit<Given, 'requested'>>)
   /** One of the last quotes again: with a later expiry, to another client, or with the same expiry and another end. */
   | {
       doing: 'requote'
@@ -41,7 +51,10 @@ export type Step =
       lifeMs: number
     }
   /** More than lists of honest clients have room for, alike but for one thing. */
-  | ({ doing: 'crowd'; but: keyof typeof crowds; lifeMs: number } & Pick<Given, keyof typeof whose>)
+  | ({ doing: 'crowd'; but: keyof typeof crowds; lifeMs: number } & Pick<
+      Given,
+      keyof typeof whose
+    >)
   | ({ doing: 'odd' } & Untimed<Unreadable>)
   | { doing: 'wait'; ms: number }
   | ({ doing: 'order'; marginMs: number; othersKnown: boolean } & Ordered)
@@ -50,9 +63,23 @@ export type Step =
 const edgeAheadMs = 5_000
 
 // Few of each, so that they meet.
-const from = fc.constantFrom('0.1', '0.1000000000000000055', '123456789.123456789', '123456789.12345679')
+const from = fc.constantFrom(
+  '0.1',
+  '0.1000000000000000055',
+  '123456789.123456789',
+  '123456789.12345679',
+)
 const price = fc.constantFrom(
-  ...['0.034512345678901234', '0.0345123', '0.034511', '0.0345', '0.99991', '0.99999', '1', '1.00004'],
+  ...[
+    '0.034512345678901234',
+    '0.0345123',
+    '0.034511',
+    '0.0345',
+    '0.99991',
+    '0.99999',
+    '1',
+    '1.00004',
+  ],
   ...['289.645', '289.6451', '289.64512', '289.64512345', '289.35', '283.85', '290'],
   // Two that have one nearest double.
   ...['99999.6', '12345600', '123456789.123456789', '123456789.12345679'],
@@ -73,7 +100,9 @@ const quoted = fc.record({
   doing: doing('quote'),
   id: fc.oneof({ weight: 3, arbitrary: fc.uuid() }, { weight: 1, arbitrary: id }),
   from,
-  rounds: seldom(fc.constantFrom('0.1', '0.1004', '123456789.123456789', '123456789.12345679')),
+  rounds: seldom(
+    fc.constantFrom('0.1', '0.1004', '123456789.123456789', '123456789.12345679'),
+  ),
   to: price,
   ...whose,
   lifeMs,
@@ -89,15 +118,26 @@ const requoted = fc.record({
 const crowds = {
   price: (at: number) => ({ to: `289.3${at}` }),
   taken: (at: number) => ({ from: `0.1000${at}` }),
-  asked: (at: number) => ({ from: `0.1000000000000000${at}`, requested: `0.1000000000000000${at}` }),
+  asked: (at: number) => ({
+    from: `0.1000000000000000${at}`,
+    requested: `0.1000000000000000${at}`,
+  }),
   client: (at: number) => ({ partition: `c${at}` }),
 }
 const but = fc.constantFrom('price', 'taken', 'asked', 'client')
 const crowd = fc.record({ doing: doing('crowd'), but, ...whose, lifeMs })
-const odd = fc.record({ doing: doing('odd'), requested: from, stated: seldom(from), ...whose })
+const odd = fc.record({
+  doing: doing('odd'),
+  requested: from,
+  stated: seldom(from),
+  ...whose,
+})
 const waited = fc.record({
   doing: doing('wait'),
-  ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.constantFrom(30_000, 900_000, 899_990, 86_400_000)),
+  ms: fc.oneof(
+    fc.integer({ min: 0, max: 60 }),
+    fc.constantFrom(30_000, 900_000, 899_990, 86_400_000),
+  ),
 })
 
 /** What clients make of a price that they were given, or of a number of their own. */
@@ -112,14 +152,19 @@ const amountOf = (price: fc.Arbitrary<string>): fc.Arbitrary<Spelled> =>
         (price) => (price.includes('.') ? `${price}00` : `${price}.00`),
         (price) => plain(String(Number(price))),
         (price, decimals) => Number(price).toFixed(decimals),
-        (price, decimals) => (Math.ceil(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
-        (price, decimals) => (Math.floor(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
+        (price, decimals) =>
+          (Math.ceil(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
+        (price, decimals) =>
+          (Math.floor(Number(price) * 10 ** decimals) / 10 ** decimals).toFixed(decimals),
         (price, decimals) => (Number(price) * 0.998).toFixed(decimals),
         (price, decimals) => Number(price).toExponential(Math.max(1, decimals)),
       ),
       isNumber: fc.boolean(),
     })
-    .map(({ price, decimals, spell, isNumber }) => ({ text: spell(price, decimals), isNumber }))
+    .map(({ price, decimals, spell, isNumber }) => ({
+      text: spell(price, decimals),
+      isNumber,
+    }))
 
 const ordered = fc
   .record({
@@ -128,7 +173,10 @@ const ordered = fc
     quoteId: seldom(id),
     bareId: seldom(fc.constantFrom('q0', 'q1', 'my-own')),
     from: fc.record({
-      text: fc.oneof({ weight: 7, arbitrary: from }, { weight: 1, arbitrary: fc.constant('0.1004') }),
+      text: fc.oneof(
+        { weight: 7, arbitrary: from },
+        { weight: 1, arbitrary: fc.constant('0.1004') },
+      ),
       isNumber: fc.boolean(),
     }),
     to: fc.oneof(
@@ -142,7 +190,8 @@ const ordered = fc
   })
   .map((order) => ({ ...order, isAddress: isAddress(order.partition) }))
 
-export const isAddress = (partition: string | undefined) => partition === 'a' || partition === 'b'
+export const isAddress = (partition: string | undefined) =>
+  partition === 'a' || partition === 'b'
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: quoted },
@@ -155,12 +204,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** What several clients are given of one market: few prices that lie close together. */
 const market = fc.constantFrom('289.64512345', '289.645', '289.35', '289.1234')
-const marketStep = fc.tuple(step, market, amountOf(market)).map(([one, price, stated]): Step => {
-  const terms = { pair: 'A_B', application: 'wallet' }
-  if (one.doing === 'quote') return { ...one, ...terms, from: '0.1', to: price }
-  if (one.doing !== 'order') return one
-  return { ...one, ...terms, from: { text: '0.1', isNumber: true }, to: stated }
-})
+const marketStep = fc
+  .tuple(step, market, amountOf(market))
+  .map(([one, price, stated]): Step => {
+    const terms = { pair: 'A_B', application: 'wallet' }
+    if (one.doing === 'quote') return { ...one, ...terms, from: '0.1', to: price }
+    if (one.doing !== 'order') return one
+    return { ...one, ...terms, from: { text: '0.1', isNumber: true }, to: stated }
+  })
 
 const length = { minLength: 6, maxLength: 24, size: 'max' } as const
 export const history = fc.oneof(fc.array(step, length), fc.array(marketStep, length))
@@ -187,18 +238,42 @@ export interface Judged {
 }
 
 /** Plays a history to the guard and its model; `judged` is called for each order. */
-export function play(steps: readonly Step[], entries: number, judged: (one: Judged) => void): void {
+export function play(
+  steps: readonly Step[],
+  entries: number,
+  judged: (one: Judged) => void,
+): void {
   const clock = createTestClock()
   const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
   const past = new Past()
 
   function give(quote: Given): void {
     past.note(quote)
-    const { id, pair, application, partition, from, requested, to, endsAtMs, expiresAtMs, givenAtMs } = quote
+    const {
+      id,
+      pair,
+      application,
+      partition,
+      from,
+      requested,
+      to,
+      endsAtMs,
+      expiresAtMs,
+      givenAtMs,
+    } = quote
     ledger.note({
-      ...{ id, pairId: pair, application, partition, cacheKey: 'key', notedAtMs: givenAtMs },
-      ...{ fromValue: plain(from), requestedAmount: plain(requested), toValue: plain(to) },
-      ...{ expiresAtMs, refusedFromMs: endsAtMs, wallAheadMs: 0 },
+      id,
+      pairId: pair,
+      application,
+      partition,
+      cacheKey: 'key',
+      notedAtMs: givenAtMs,
+      fromValue: plain(from),
+      requestedAmount: plain(requested),
+      toValue: plain(to),
+      expiresAtMs,
+      refusedFromMs: endsAtMs,
+      wallAheadMs: 0,
     })
   }
 
@@ -206,17 +281,26 @@ export function play(steps: readonly Step[], entries: number, judged: (one: Judg
     past.noteUnreadable(answer)
     const { pair, requested, stated = requested, application, partition } = answer
     for (const requestedAmount of new Set([requested, stated].map(plain)))
-      ledger.note(ledger.unreadable({ pairId: pair, application, partition, requestedAmount }))
+      ledger.note(
+        ledger.unreadable({ pairId: pair, application, partition, requestedAmount }),
+      )
   }
 
   function judge(order: Ordered, at: At): Judged {
     const { header, application, partition, isAddress } = order
-    const reading = readOrder(bodyOf(order), { quoteIdFields: ['quoteId', 'quote.id', 'id'], header })
+    const reading = readOrder(bodyOf(order), {
+      quoteIdFields: ['quoteId', 'quote.id', 'id'],
+      header,
+    })
     if (reading.order === undefined) throw new Error(reading.problem)
     const asked = { application, partition, isAddress, ...at }
     const { verdict } = new FloatOrder(reading.order, asked, ledger)
     const { state, rule } = verdict
-    const said = { state, rule, quoteId: 'quote' in verdict ? verdict.quote.id : undefined }
+    const said = {
+      state,
+      rule,
+      quoteId: 'quote' in verdict ? verdict.quote.id : undefined,
+    }
     return { said, expected: decide(order, past, at), order, at, past }
   }
 
@@ -226,9 +310,13 @@ export function play(steps: readonly Step[], entries: number, judged: (one: Judg
     return { ...terms, givenAtMs, endsAtMs, expiresAtMs: endsAtMs + aheadMs }
   }
 
-  function again(quote: Given, { as, partition, lifeMs }: Extract<Step, { doing: 'requote' }>): Given {
+  function again(
+    quote: Given,
+    { as, partition, lifeMs }: Extract<Step, { doing: 'requote' }>,
+  ): Given {
     const isOver = quote.endsAtMs <= clock.nowMs()
-    if (as === 'later' || isOver) return withTimes(quote, lifeMs, quote.expiresAtMs - quote.endsAtMs)
+    if (as === 'later' || isOver)
+      return withTimes(quote, lifeMs, quote.expiresAtMs - quote.endsAtMs)
     const now = { ...quote, givenAtMs: clock.nowMs() }
     if (as === 'elsewhere') return { ...now, partition }
     return { ...now, endsAtMs: Math.min(quote.endsAtMs, clock.nowMs() + lifeMs) }
@@ -257,7 +345,13 @@ export function play(steps: readonly Step[], entries: number, judged: (one: Judg
 }
 
 /** A quote for quite another amount than was asked for would count as unreadable. */
-function requestedFor({ from, rounds = from }: { from: string; rounds?: string | undefined }): string {
+function requestedFor({
+  from,
+  rounds = from,
+}: {
+  from: string
+  rounds?: string | undefined
+}): string {
   return Math.abs(Number(from) - Number(rounds)) < Number(rounds) / 100 ? rounds : from
 }
 

@@ -106,7 +106,8 @@ export interface At {
 export function decide(order: Ordered, past: Past, at: At): Verdict {
   const verdict = decideKnowingAll(order, past, at)
   // An order is then refused only by a quote that it names.
-  if (!at.othersKnown && verdict.state === 'expired' && verdict.rule !== 'id') return unknown('store-away')
+  if (!at.othersKnown && verdict.state === 'expired' && verdict.rule !== 'id')
+    return unknown('store-away')
   return verdict
 }
 
@@ -114,9 +115,13 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
   const known = past.quotes.filter(({ endsAtMs }) => nowMs - endsAtMs < retentionMs)
   const lives = ({ endsAtMs }: Given) => endsAtMs - nowMs > marginMs
   const isRecent = (quote: Given) => !lives(quote) && nowMs - quote.endsAtMs < recentMs
-  const isOwn = ({ partition }: Given) => partition !== undefined && partition === order.partition
+  const isOwn = ({ partition }: Given) =>
+    partition !== undefined && partition === order.partition
   const unreadable = past.unreadable.filter(
-    (answer) => isOfPair(order, answer) && nowMs < answer.untilMs && answer.partition === order.partition,
+    (answer) =>
+      isOfPair(order, answer) &&
+      nowMs < answer.untilMs &&
+      answer.partition === order.partition,
   )
 
   /** Live before expired, the orderer's own before another client's, the one that ends last. */
@@ -140,7 +145,8 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
   const stated = order.to === 'odd' ? undefined : order.to
   const digits = stated === undefined ? 0 : significantDigits(stated.text)
   const hasExactly = ({ to }: Given) => stated !== undefined && isSame(stated, to)
-  const roundsTo = ({ to }: Given) => stated !== undefined && digits >= 5 && isRounded(stated.text, to)
+  const roundsTo = ({ to }: Given) =>
+    stated !== undefined && digits >= 5 && isRounded(stated.text, to)
 
   // 2. Exact. An unreadable answer matches whatever is stated, live.
   const exact = candidates.filter(
@@ -151,18 +157,27 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
         digits >= 8),
   )
   if (exact.some(lives)) return by('exact', exact)
-  if (unreadable.some((answer) => isOfTerms(order, answer, [answer.requested, answer.stated])))
+  if (
+    unreadable.some((answer) =>
+      isOfTerms(order, answer, [answer.requested, answer.stated]),
+    )
+  )
     return unknown('unreadable')
   if (exact.length > 0) return by('exact', exact)
 
   // 3. It pays.
   const pays = (quote: Given) =>
-    stated === undefined || compare(quote.to, stated.text) >= 0 || hasExactly(quote) || roundsTo(quote)
+    stated === undefined ||
+    compare(quote.to, stated.text) >= 0 ||
+    hasExactly(quote) ||
+    roundsTo(quote)
   const paying = candidates.filter((quote) => lives(quote) && pays(quote))
   if (paying.length > 0) return by('pays', paying)
 
   // 4. It has fallen.
-  const fallen = candidates.filter((quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)))
+  const fallen = candidates.filter(
+    (quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)),
+  )
   if (fallen.length > 0) return by('fallen', fallen)
 
   // 5. Any.
@@ -171,16 +186,22 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
 
   // 6. None.
   const spoken = candidates.filter(
-    (quote) => isOwn(quote) || hasExactly(quote) || roundsTo(quote) || stated === undefined,
+    (quote) =>
+      isOwn(quote) || hasExactly(quote) || roundsTo(quote) || stated === undefined,
   )
   return spoken.length > 0 ? by('none', spoken) : unknown('none')
 }
 
 type OfTerms = Pick<Given, 'pair' | 'application'>
 
-const isOfPair = (order: Ordered, { pair }: OfTerms) => pair.toLowerCase() === order.pair.toLowerCase()
+const isOfPair = (order: Ordered, { pair }: OfTerms) =>
+  pair.toLowerCase() === order.pair.toLowerCase()
 
-function isOfTerms(order: Ordered, given: OfTerms, amounts: readonly (string | undefined)[]): boolean {
+function isOfTerms(
+  order: Ordered,
+  given: OfTerms,
+  amounts: readonly (string | undefined)[],
+): boolean {
   if (!isOfPair(order, given) || given.application !== order.application) return false
   return amounts.some((amount) => amount !== undefined && isSame(order.from, amount))
 }
@@ -190,7 +211,11 @@ export function isCandidate(order: Ordered, quote: Given): boolean {
   return isOfTerms(order, quote, [quote.from, quote.requested])
 }
 
-const unknown = (rule: Verdict['rule']): Verdict => ({ state: 'unknown', rule, quoteIds: [] })
+const unknown = (rule: Verdict['rule']): Verdict => ({
+  state: 'unknown',
+  rule,
+  quoteIds: [],
+})
 
 /** `units` x 10^-`decimals`, without zeros at the end: 289.60 has one decimal and four digits, 290 no decimal and two. */
 interface Decimal {
@@ -203,7 +228,8 @@ const memo = new Map<string, Decimal>()
 export function decimal(text: string): Decimal {
   const known = memo.get(text)
   if (known !== undefined) return known
-  const [, whole = '', fraction = '', exponent = '0'] = /^(\d+)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? []
+  const [, whole = '', fraction = '', exponent = '0'] =
+    /^(\d+)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? []
   if (whole === '') throw new Error(`not an amount: ${text}`)
   let units = BigInt(whole + fraction)
   let decimals = fraction.length - Number(exponent)
@@ -217,7 +243,9 @@ export function decimal(text: string): Decimal {
 export function plain(text: string): string {
   const { units, decimals } = decimal(text)
   const digits = String(units).padStart(decimals + 1, '0')
-  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+  return decimals === 0
+    ? digits
+    : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
 export function compare(left: string, right: string): number {
@@ -227,12 +255,17 @@ export function compare(left: string, right: string): number {
   return Number(difference > 0n) - Number(difference < 0n)
 }
 
-const scaled = ({ units, decimals }: Decimal, to: number) => units * 10n ** BigInt(to - decimals)
+const scaled = ({ units, decimals }: Decimal, to: number) =>
+  units * 10n ** BigInt(to - decimals)
 
 /** A JSON number is also the decimal to which it is the nearest double, unless it has more digits than a double needs. */
 export function isSame({ text, isNumber }: Spelled, amount: string): boolean {
   if (compare(text, amount) === 0) return true
-  return isNumber && Number(text) === Number(amount) && compare(text, String(Number(text))) === 0
+  return (
+    isNumber &&
+    Number(text) === Number(amount) &&
+    compare(text, String(Number(text))) === 0
+  )
 }
 
 /** Zeros at the end are not counted. */
@@ -250,6 +283,15 @@ export function isRounded(stated: string, amount: string): boolean {
 }
 
 function isSameQuote(left: Given, right: Given): boolean {
-  const names = ['id', 'expiresAtMs', 'partition', 'pair', 'application', 'from', 'requested', 'to'] as const
+  const names = [
+    'id',
+    'expiresAtMs',
+    'partition',
+    'pair',
+    'application',
+    'from',
+    'requested',
+    'to',
+  ] as const
   return names.every((name) => left[name] === right[name])
 }

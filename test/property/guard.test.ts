@@ -11,15 +11,22 @@ const seed = Number(environment().GUARD_SEED ?? 20_251_120)
 const patienceMs = 3_600_000
 
 /** Why an order is refused that would be sent if its client alone had been given quotes; undefined: it would not be. */
-function causeByOthers({ expected, order, at, past }: Judged): 'digits' | 'fallen' | 'wrong' | undefined {
+function causeByOthers({
+  expected,
+  order,
+  at,
+  past,
+}: Judged): 'digits' | 'fallen' | 'wrong' | undefined {
   if (expected.state !== 'expired' || expected.rule === 'id') return undefined
   if (decide(order, past.of(order.partition), at).state !== 'live') return undefined
   const stated = order.to
   if (typeof stated !== 'object') return 'wrong'
   const candidates = past.quotes.filter((quote) => isCandidate(order, quote))
-  const isOver = ({ endsAtMs }: { endsAtMs: number }) => endsAtMs - at.nowMs <= at.marginMs
+  const isOver = ({ endsAtMs }: { endsAtMs: number }) =>
+    endsAtMs - at.nowMs <= at.marginMs
   const live = candidates.filter((quote) => !isOver(quote))
-  if (expected.rule === 'fallen' && live.every(({ to }) => compare(stated.text, to) > 0)) return 'fallen'
+  if (expected.rule === 'fallen' && live.every(({ to }) => compare(stated.text, to) > 0))
+    return 'fallen'
   const isExact = candidates.some(({ partition, to, ...quote }) => {
     const isOthers = order.partition === undefined || partition !== order.partition
     return isOthers && isOver(quote) && isSame(stated, to)
@@ -51,10 +58,14 @@ it(
     // Each rule had its say, or this shows little.
     const all = [
       ...['id', 'exact'].flatMap((rule) => [`live ${rule}`, `expired ${rule}`]),
-      ...['live pays', 'expired fallen', 'live any', 'expired none'],
+      'live pays',
+      'expired fallen',
+      'live any',
+      'expired none',
       ...['id', 'none', 'store-away', 'unreadable'].map((rule) => `unknown ${rule}`),
     ]
-    for (const what of all) expect(seen.get(what), what).toBeGreaterThan(histories / 1_000)
+    for (const what of all)
+      expect(seen.get(what), what).toBeGreaterThan(histories / 1_000)
     for (const cause of ['digits', 'fallen'] as const)
       expect(causes[cause], cause).toBeGreaterThan(histories / 1_000)
   },

@@ -14,10 +14,17 @@ test.each([
 
 const maxHeld = 1_000
 const half = maxHeld / 2
-const bytes = fc.oneof(fc.nat({ max: 2 * maxHeld }), fc.constantFrom(0, half, half + 1, maxHeld, maxHeld + 1))
+const bytes = fc.oneof(
+  fc.nat({ max: 2 * maxHeld }),
+  fc.constantFrom(0, half, half + 1, maxHeld, maxHeld + 1),
+)
 
 function bodiesThatHold(judged: number, others: number): RequestBodies {
-  const bodies = new RequestBodies({ maxHeldBytes: maxHeld, idleTimeoutMs: 1_000, events: new Events() })
+  const bodies = new RequestBodies({
+    maxHeldBytes: maxHeld,
+    idleTimeoutMs: 1_000,
+    events: new Events(),
+  })
   bodies.hold(judged, true)
   bodies.hold(others, false)
   return bodies

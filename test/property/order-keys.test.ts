@@ -33,13 +33,16 @@ class Kept implements KeyKeeper {
 
   async read(keys: OrderKeys): Promise<void> {
     if (this.#isShared) return
-    for (const [id, { text, atMs }] of this.lines) keys.restore(id, text, this.#clock.ms - atMs)
+    for (const [id, { text, atMs }] of this.lines)
+      keys.restore(id, text, this.#clock.ms - atMs)
   }
 
   async find(id: string) {
     const found = this.lines.get(id)
     const isOver = found === undefined || this.#clock.ms - found.atMs >= dayMs
-    return this.#isShared && !isOver ? { text: found.text, ageMs: this.#clock.ms - found.atMs } : undefined
+    return this.#isShared && !isOver
+      ? { text: found.text, ageMs: this.#clock.ms - found.atMs }
+      : undefined
   }
 
   async claim(id: string, text: string) {
@@ -69,9 +72,15 @@ interface Sending {
   end: ReturnType<typeof deferred<WholeAnswer>>
 }
 
-const often = <const What>(times: number, what: What): What[] => Array<What>(times).fill(what)
+const often = <const What>(times: number, what: What): What[] =>
+  Array<What>(times).fill(what)
 const step = fc.record({
-  doing: fc.constantFrom(...often(6, 'click'), ...often(4, 'end'), ...often(1, 'kill'), ...often(1, 'wait')),
+  doing: fc.constantFrom(
+    ...often(6, 'click'),
+    ...often(4, 'end'),
+    ...often(1, 'kill'),
+    ...often(1, 'wait'),
+  ),
   at: fc.nat(1),
   key: fc.nat(2),
   body: fc.nat(1),
@@ -81,9 +90,15 @@ const step = fc.record({
 })
 
 const answerOf = (status: number, text: string): WholeAnswer =>
-  ({ status, reason: '', rawHeaders: ['X-For', text], body: Buffer.from(text) }) as WholeAnswer
+  ({
+    status,
+    reason: '',
+    rawHeaders: ['X-For', text],
+    body: Buffer.from(text),
+  }) as WholeAnswer
 
-const timedOut = () => new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+const timedOut = () =>
+  new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
 
 /** Lets all that is settled go on. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -172,8 +187,15 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
       if (one.how === 'refused' || one.how === 'limited') seen.delete(key)
       else if (one.how !== 'lost' && mine !== undefined) mine.answer = answer
       if (one.how === 'lost') end.reject(timedOut())
-      else if (one.how === 'refused') end.reject(new Problem('quote-expired', { detail: '' }))
-      else end.resolve(answerOf(one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500, answer))
+      else if (one.how === 'refused')
+        end.reject(new Problem('quote-expired', { detail: '' }))
+      else
+        end.resolve(
+          answerOf(
+            one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500,
+            answer,
+          ),
+        )
     }
     await settle()
   }
@@ -181,19 +203,38 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
   await Promise.all(clicks)
 }
 
-const kept = '{"digest":"d","status":201,"reason":"","rawHeaders":["A","b"],"body":"eA==",'
+const kept =
+  '{"digest":"d","status":201,"reason":"","rawHeaders":["A","b"],"body":"eA==",'
 test.each([
-  ...['{', 'null', '{"state":"large"}', '{"digest":"d"}', '{"digest":"d","state":"toString"}'],
-  ...[`${kept}"digest":1}`, `${kept}"status":201.5}`, `${kept}"reason":1}`, `${kept}"body":[1]}`],
-  ...[`${kept}"rawHeaders":"A"}`, `${kept}"rawHeaders":[1]}`],
-])('an order of which a keeper says %s has an outcome that is not known', async (text) => {
-  const keeper: KeyKeeper = { claim: async () => ({ text, ageMs: 0 }), settle: async () => {} }
-  const parts = { clock: completeClock({ nowMs: () => 0 }), events: new Events() }
-  const keys = new OrderKeys({ salt: '', keepers: [keeper], orderMs, ...parts })
-  const order = { key: 'k', headers: [], bytes: Buffer.from('b'), terms: undefined }
-  const sent = keys.once({ target: '/v3/orders/float', outcome: undefined }, order, expect.unreachable)
-  await expect(sent).rejects.toMatchObject({ slug: 'order-outcome-unknown' })
-})
+  '{',
+  'null',
+  '{"state":"large"}',
+  '{"digest":"d"}',
+  '{"digest":"d","state":"toString"}',
+  `${kept}"digest":1}`,
+  `${kept}"status":201.5}`,
+  `${kept}"reason":1}`,
+  `${kept}"body":[1]}`,
+  `${kept}"rawHeaders":"A"}`,
+  `${kept}"rawHeaders":[1]}`,
+])(
+  'an order of which a keeper says %s has an outcome that is not known',
+  async (text) => {
+    const keeper: KeyKeeper = {
+      claim: async () => ({ text, ageMs: 0 }),
+      settle: async () => {},
+    }
+    const parts = { clock: completeClock({ nowMs: () => 0 }), events: new Events() }
+    const keys = new OrderKeys({ salt: '', keepers: [keeper], orderMs, ...parts })
+    const order = { key: 'k', headers: [], bytes: Buffer.from('b'), terms: undefined }
+    const sent = keys.once(
+      { target: '/v3/orders/float', outcome: undefined },
+      order,
+      expect.unreachable,
+    )
+    await expect(sent).rejects.toMatchObject({ slug: 'order-outcome-unknown' })
+  },
+)
 
 describe('the provider sees the order of each key once, and what was answered once is answered alike, at', () => {
   test.each([

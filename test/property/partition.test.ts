@@ -8,9 +8,19 @@ const byHeader = createPartition({ mode: 'header', placeHeaders: ['x-place'] })
 it('gives each place or address its own string', () => {
   const modes = [byIp, byHeader]
   const client = fc.record({
-    address: fc.option(fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'), { nil: undefined }),
+    address: fc.option(fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'), {
+      nil: undefined,
+    }),
     peerTrusted: fc.boolean(),
-    place: fc.constantFrom('', 'DE', 'FR', 'XX', '192.0.2.1', 'ip:192.0.2.1', 'ip:2001:db8::1'),
+    place: fc.constantFrom(
+      '',
+      'DE',
+      'FR',
+      'XX',
+      '192.0.2.1',
+      'ip:192.0.2.1',
+      'ip:2001:db8::1',
+    ),
   })
   type Client = typeof client extends fc.Arbitrary<infer T> ? T : never
   const meaning = (mode: number, { address, peerTrusted, place }: Client) =>
@@ -19,18 +29,39 @@ it('gives each place or address its own string', () => {
       : ['address', address]
 
   fc.assert(
-    fc.property(client, client, fc.nat(1), fc.nat(1), (left, right, leftMode, rightMode) => {
-      const of = (mode: number, one: Client) => modes[mode]?.(one, ['X-Place', one.place])
-      const same = JSON.stringify(meaning(leftMode, left)) === JSON.stringify(meaning(rightMode, right))
-      expect(of(leftMode, left) === of(rightMode, right)).toBe(same)
-    }),
+    fc.property(
+      client,
+      client,
+      fc.nat(1),
+      fc.nat(1),
+      (left, right, leftMode, rightMode) => {
+        const of = (mode: number, one: Client) =>
+          modes[mode]?.(one, ['X-Place', one.place])
+        const same =
+          JSON.stringify(meaning(leftMode, left)) ===
+          JSON.stringify(meaning(rightMode, right))
+        expect(of(leftMode, left) === of(rightMode, right)).toBe(same)
+      },
+    ),
     { numRuns: 3_000 },
   )
 })
 
 it('gives each tuple of places its own string', () => {
   const value = fc.oneof(
-    fc.constantFrom('IR', 'JP', '07', '', ',', '\n', '2:JP', 'place:', 'XX', 'no region', 'ip:192.0.2.1'),
+    fc.constantFrom(
+      'IR',
+      'JP',
+      '07',
+      '',
+      ',',
+      '\n',
+      '2:JP',
+      'place:',
+      'XX',
+      'no region',
+      'ip:192.0.2.1',
+    ),
     fc.string({ unit: fc.constantFrom(...',\n:2JP"\\ '), maxLength: 4 }),
     fc.string(),
   )

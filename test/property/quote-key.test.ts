@@ -40,7 +40,9 @@ it('gives two requests one key exactly if their keyed parts are equal', () => {
           mixed(name) ? value : other[name as keyof KeyedAsk],
         ]),
       ) as unknown as KeyedAsk
-      expect(keyOf(left, 'salt') === keyOf(right, 'salt')).toBe(identity(left) === identity(right))
+      expect(keyOf(left, 'salt') === keyOf(right, 'salt')).toBe(
+        identity(left) === identity(right),
+      )
     }),
     { numRuns: 5_000 },
   )
@@ -56,7 +58,12 @@ it('gives another key if a character moves from one part to the next', () => {
       (text, one, other, base) => {
         const [first, second] = [one, other].map((at) =>
           keyOf(
-            { ...base, spelledPath: undefined, pair: text.slice(0, at), canonicalAmount: text.slice(at) },
+            {
+              ...base,
+              spelledPath: undefined,
+              pair: text.slice(0, at),
+              canonicalAmount: text.slice(at),
+            },
             'salt',
           ),
         )
@@ -67,8 +74,13 @@ it('gives another key if a character moves from one part to the next', () => {
 })
 
 const secret: KeyedAsk = {
-  ...{ pair: 'ETH_USDC', canonicalAmount: '0.1', partition: 'ip:203.0.113.7', query: '' },
-  keyedHeaders: ['authorization', 'x-unheard-of'].map((name) => [name, 's3cret'] as const),
+  pair: 'ETH_USDC',
+  canonicalAmount: '0.1',
+  partition: 'ip:203.0.113.7',
+  query: '',
+  keyedHeaders: ['authorization', 'x-unheard-of'].map(
+    (name) => [name, 's3cret'] as const,
+  ),
   target: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
 }
 

@@ -38,9 +38,13 @@ const client = fc.record({
 const history = fc.record({
   clients: fc.array(client, { minLength: 2, maxLength: 5 }),
   /** One for each call of the provider. */
-  answers: fc.array(fc.constantFrom('quote', 'quote', 'quote', 'same', 'fails', 'late'), { maxLength: 6 }),
+  answers: fc.array(fc.constantFrom('quote', 'quote', 'quote', 'same', 'fails', 'late'), {
+    maxLength: 6,
+  }),
   /** One for each command to the store. `held`: it is run, and its answer is lost. */
-  commands: fc.array(fc.constantFrom('runs', 'runs', 'runs', 'runs', 'held', 'lost'), { maxLength: 6 }),
+  commands: fc.array(fc.constantFrom('runs', 'runs', 'runs', 'runs', 'held', 'lost'), {
+    maxLength: 6,
+  }),
 })
 type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never
 
@@ -103,17 +107,24 @@ class Race {
   async provide(call: StagedCall, asker: string): Promise<void> {
     const one = { call, asker, isOver: false }
     const answer = this.#history.answers[this.calls.push(one) - 1] ?? 'quote'
-    const isUnderWay = (other: typeof one) => !other.isOver && !other.call.isGivenUp && other.asker === asker
-    this.maxCallsAtOnce = Math.max(this.maxCallsAtOnce, this.calls.filter(isUnderWay).length)
+    const isUnderWay = (other: typeof one) =>
+      !other.isOver && !other.call.isGivenUp && other.asker === asker
+    this.maxCallsAtOnce = Math.max(
+      this.maxCallsAtOnce,
+      this.calls.filter(isUnderWay).length,
+    )
     await this.turn('the provider answers')
     one.isOver = true
     if (call.isGivenUp) return
     if (answer === 'fails') call.fail(new Error('down'))
     else if (answer === 'late')
-      call.fail(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
+      call.fail(
+        new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }),
+      )
     else {
       const isSame = answer === 'same' && this.#lastId.startsWith(`${asker} `)
-      if (!isSame) this.#lastId = `${asker} ${this.calls.length} ${Math.floor(this.clock.nowMs()) + lifeMs}`
+      if (!isSame)
+        this.#lastId = `${asker} ${this.calls.length} ${Math.floor(this.clock.nowMs()) + lifeMs}`
       const [amount = '', , , expiry] = this.#lastId.split(' ')
       const fromAmount = { assetId: 'ETH', value: amount }
       call.answer(quoteBody({ id: this.#lastId, fromAmount, expiry: Number(expiry) }))
@@ -127,21 +138,26 @@ class Race {
     const asker = `${amount} ${address ?? `alone-${number}`}`
     askers.push(asker)
     const asked = stage.ask({ amount, address })
-    if (does === 'leaves') void this.turn(`client ${number} leaves`).then(() => asked.leave())
+    if (does === 'leaves')
+      void this.turn(`client ${number} leaves`).then(() => asked.leave())
     const answer = await asked.answer.catch(() => undefined)
     if (answer === undefined) {
       const isProviderWell = this.#history.answers.every((one) => one === 'quote')
-      if (isProviderWell && does !== 'leaves') this.wrong.push(`client ${number} has no quote`)
+      if (isProviderWell && does !== 'leaves')
+        this.wrong.push(`client ${number} has no quote`)
       return 'ends'
     }
     const { id, expiry } = JSON.parse(answer.body)
-    if (!id.startsWith(`${asker} `)) this.wrong.push(`client ${number} is ${asker} and has ${id}`)
+    if (!id.startsWith(`${asker} `))
+      this.wrong.push(`client ${number} is ${asker} and has ${id}`)
     if (answer.how !== 'bypass' && expiry <= answer.atMs)
       this.wrong.push(`client ${number} has ${id}, which is over`)
-    if (answer.how !== 'bypass' && used.has(id)) this.wrong.push(`client ${number} has ${id}, which is used`)
+    if (answer.how !== 'bypass' && used.has(id))
+      this.wrong.push(`client ${number} has ${id}, which is used`)
     for (const { notes, ledger, number: at } of this.replicas) {
       const isHere = ledger.findById(id) !== undefined
-      if (at === replica && !isHere) this.wrong.push(`client ${number} has ${id} before its replica knows it`)
+      if (at === replica && !isHere)
+        this.wrong.push(`client ${number} has ${id} before its replica knows it`)
       if (does !== 'orders' || at !== ordersAt || !isHere) continue
       await this.turn(`client ${number} orders`)
       notes.use({ id, expiresAtMs: expiry, cacheKey: '' })
@@ -189,15 +205,20 @@ class Replica {
     const sharedStore = { keyPrefix: '', up: true, run, insist: run }
     const sharedQuotes = new QuotesOfAll({
       sharedStore: sharedStore as never,
-      ...{ clock, events, minValidityMs: 0, lockWaitMs },
+      clock,
+      events,
+      minValidityMs: 0,
+      lockWaitMs,
       isUsed: (quote) => this.notes.wasUsed(quote),
     })
     const notes = {
       note: (...given: Parameters<Notes['note']>) => this.notes.note(...given),
-      noteFound: (...found: Parameters<Notes['noteFound']>) => this.notes.noteFound(...found),
+      noteFound: (...found: Parameters<Notes['noteFound']>) =>
+        this.notes.noteFound(...found),
       wasUsed: (quote: Parameters<Notes['wasUsed']>[0]) => this.notes.wasUsed(quote),
     }
-    const onCall = (call: StagedCall) => void race.provide(call, this.askers[Number(call.by)] ?? '')
+    const onCall = (call: StagedCall) =>
+      void race.provide(call, this.askers[Number(call.by)] ?? '')
     const ofReplica = { clock, notes, sharedQuotes, onCall }
     const ofAll = { providerLimit, quotes: { cacheEntries: 10 }, partitionOf }
     this.stage = new QuoteStage({ ...ofReplica, ...ofAll })
@@ -221,7 +242,8 @@ async function play(played: History, scheduler: fc.Scheduler): Promise<Race> {
       race.wrong.push(`client ${number} waits without end`)
   }
   for (const { stage, number } of race.replicas)
-    if (stage.cache.flights.size > 0) race.wrong.push(`replica ${number} holds a call that is over`)
+    if (stage.cache.flights.size > 0)
+      race.wrong.push(`replica ${number} holds a call that is over`)
   const leaves = played.clients.some(({ does }) => does === 'leaves')
   if (!leaves && race.calls.some(({ call }) => call.isGivenUp))
     race.wrong.push('a call was given up that clients wait for')

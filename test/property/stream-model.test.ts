@@ -41,8 +41,18 @@ it(
 it.each<[string, Partial<Rules>, RegExp, number]>([
   ['loss is not seen', { sees: [] }, /^loss/, 1],
   ['loss is seen by a last id below ours', { sees: ['last-id'] }, /^loss/, 2],
-  ['loss is seen by counting alone, and a store is promoted', { sees: ['count'] }, /^safety/, 2],
-  ['the same by counting and by a last id below ours', { sees: ['count', 'last-id'] }, /^safety/, 2],
+  [
+    'loss is seen by counting alone, and a store is promoted',
+    { sees: ['count'] },
+    /^safety/,
+    2,
+  ],
+  [
+    'the same by counting and by a last id below ours',
+    { sees: ['count', 'last-id'] },
+    /^safety/,
+    2,
+  ],
   ['nothing is appended after a loss', { refills: 'nothing' }, /^loss/, 1],
   ['only own notes are', { refills: 'own' }, /^loss/, 1],
   [
@@ -52,12 +62,27 @@ it.each<[string, Partial<Rules>, RegExp, number]>([
     2,
   ],
   ['no caution at the start', { provesNothing: 'none' }, /^safety/, 1],
-  ['caution at the start, and none after an empty list', { provesNothing: 'first' }, /^safety/, 3],
+  [
+    'caution at the start, and none after an empty list',
+    { provesNothing: 'first' },
+    /^safety/,
+    3,
+  ],
   ['no caution after the store was away', { returnCautionMs: 0 }, /^safety/, 1],
   ['no caution after the list was trimmed', { trimCautionMs: 0 }, /^safety/, 4],
-  ['what is acknowledged late is appended again each time', { lateAgain: 'ever' }, /^appends without end/, 1],
+  [
+    'what is acknowledged late is appended again each time',
+    { lateAgain: 'ever' },
+    /^appends without end/,
+    1,
+  ],
   ['it never is', { lateAgain: 'never' }, /^late/, 2],
-  ['what was acknowledged and is not brought is left at that', { checksAcknowledged: false }, /^loss/, 2],
+  [
+    'what was acknowledged and is not brought is left at that',
+    { checksAcknowledged: false },
+    /^loss/,
+    2,
+  ],
   ['what was under way is forgotten', { requeues: false }, /^loss/, 2],
 ])('finds what is wrong if %s', (_name, change, problem, withinSteps) => {
   const { found } = search({ ...rules, ...change }, withinSteps)

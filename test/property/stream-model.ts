@@ -154,7 +154,10 @@ export class Fleet {
   copy(): Fleet {
     return Object.assign(new Fleet(this.rules), this, {
       store: { ...this.store },
-      replicas: this.replicas.map((replica) => ({ ...replica, read: replica.read && { ...replica.read } })),
+      replicas: this.replicas.map((replica) => ({
+        ...replica,
+        read: replica.read && { ...replica.read },
+      })),
       excused: new Set(),
     })
   }
@@ -191,11 +194,17 @@ export class Fleet {
   }
 
   isAway(replica: Replica): boolean {
-    return !replica.isConnected || replica.wasRefused || this.#oldestMs(replica) > timeoutMs
+    return (
+      !replica.isConnected || replica.wasRefused || this.#oldestMs(replica) > timeoutMs
+    )
   }
 
   isCaughtUp(replica: Replica): boolean {
-    return !this.isAway(replica) && !replica.isReturning && this.nowMs >= replica.cautiousUntilMs
+    return (
+      !this.isAway(replica) &&
+      !replica.isReturning &&
+      this.nowMs >= replica.cautiousUntilMs
+    )
   }
 
   /** Every 50 ms, and before each order: so every read stands for an order that came when it began. */
@@ -209,7 +218,9 @@ export class Fleet {
       lost: false,
       nothingRead: replica.lastId === 0,
       owed: this.settled,
-      excuses: Array.from({ length: this.records }, (_, record) => this.#excuse(replica, record)),
+      excuses: Array.from({ length: this.records }, (_, record) =>
+        this.#excuse(replica, record),
+      ),
     }
     this.#ask(replica, replica.read)
     return true
@@ -218,7 +229,11 @@ export class Fleet {
   #ask(replica: Replica, read: Read): void {
     read.acknowledged = replica.acknowledged.map(({ id }) => id)
     const sentAtMs = this.nowMs
-    replica.toStore = [...replica.toStore, { kind: 'info', sentAtMs }, { kind: 'read', sentAtMs }]
+    replica.toStore = [
+      ...replica.toStore,
+      { kind: 'info', sentAtMs },
+      { kind: 'read', sentAtMs },
+    ]
   }
 
   /** The next command of the replica reaches the store, which runs it. */
@@ -234,19 +249,31 @@ export class Fleet {
     const { sentAtMs } = command
     const { ids, entries, isFull } = this.store
     if (command.kind === 'add')
-      return { kind: 'add', sentAtMs, add: command, id: isFull ? 'refused' : this.#run(command) }
+      return {
+        kind: 'add',
+        sentAtMs,
+        add: command,
+        id: isFull ? 'refused' : this.#run(command),
+      }
     if (command.kind === 'info') {
       const info = { added: ids.length, lastId: ids.at(-1) ?? 0, length: entries.length }
       return { kind: 'info', sentAtMs, info }
     }
     const rows = entries.filter(({ id }) => id > lastId).slice(0, chunk)
-    return { kind: 'read', sentAtMs, rows, hasLast: entries.some(({ id }) => id === lastId) }
+    return {
+      kind: 'read',
+      sentAtMs,
+      rows,
+      hasLast: entries.some(({ id }) => id === lastId),
+    }
   }
 
   #run({ record, sentAtMs, late, last }: Omit<Add, 'kind'>): number {
     const { store } = this
     store.clock += 1
-    const id = store.isBehind ? (store.ids.at(-1) ?? 0) + 0.5 + store.clock / 1_000 : store.clock
+    const id = store.isBehind
+      ? (store.ids.at(-1) ?? 0) + 0.5 + store.clock / 1_000
+      : store.clock
     store.isBehind = false
     const isLate = late || this.nowMs - sentAtMs > timeoutMs
     if (isLate && last) this.lastLate |= 1 << record
@@ -280,7 +307,8 @@ export class Fleet {
     }
     const { record, last } = add
     this.settled |= 1 << record
-    if (id > replica.lastId) replica.acknowledged = [...replica.acknowledged, { id, record }]
+    if (id > replica.lastId)
+      replica.acknowledged = [...replica.acknowledged, { id, record }]
     const { lateAgain } = this.rules
     if (tookMs <= timeoutMs || lateAgain === 'never' || !has(this.live, record)) return
     if (lateAgain === 'ever') this.#queue(replica, record, false)
@@ -289,7 +317,8 @@ export class Fleet {
 
   #failed(replica: Replica, { record, last }: Add): void {
     this.settled |= 1 << record
-    if (!this.rules.requeues || replica.waiting.some((other) => other.record === record)) return
+    if (!this.rules.requeues || replica.waiting.some((other) => other.record === record))
+      return
     replica.waiting = [...replica.waiting, { record, last }]
   }
 
@@ -325,7 +354,13 @@ export class Fleet {
 
   #lose(replica: Replica, read: Read): void {
     const secondPassAtMs = Number.POSITIVE_INFINITY
-    const nothing = { listed: 0, lastId: 0, count: undefined, acknowledged: [], secondPassAtMs }
+    const nothing = {
+      listed: 0,
+      lastId: 0,
+      count: undefined,
+      acknowledged: [],
+      secondPassAtMs,
+    }
     Object.assign(replica, nothing, { isReturning: true })
     Object.assign(read, { secondPass: false, lost: true })
     this.#ask(replica, read)
@@ -347,20 +382,28 @@ export class Fleet {
     replica.read = undefined
     if (rules.checksAcknowledged) {
       const gone = replica.acknowledged.filter(({ id }) => read.acknowledged.includes(id))
-      replica.acknowledged = replica.acknowledged.filter(({ id }) => !read.acknowledged.includes(id))
+      replica.acknowledged = replica.acknowledged.filter(
+        ({ id }) => !read.acknowledged.includes(id),
+      )
       for (const { record } of gone) this.#queue(replica, record, true)
       if (gone.length > 0) replica.isReturning = true
     }
     if (read.lost) this.#refill(replica, replica.own)
-    if (read.lost && rules.refills === 'all') replica.secondPassAtMs = nowMs + rules.secondPassMs
+    if (read.lost && rules.refills === 'all')
+      replica.secondPassAtMs = nowMs + rules.secondPassMs
     if (read.secondPass) {
       replica.secondPassAtMs = Number.POSITIVE_INFINITY
       this.#refill(replica, -1)
     }
-    const provesNothing = { 'nothing-read': read.nothingRead, first: !replica.hasStarted, none: false }
+    const provesNothing = {
+      'nothing-read': read.nothingRead,
+      first: !replica.hasStarted,
+      none: false,
+    }
     if (provesNothing[rules.provesNothing]) this.#careful(replica)
     // It has read the list from its beginning.
-    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~replica.known
+    if (!replica.hasStarted || read.lost)
+      replica.cannotHave = this.trimmed & ~replica.known
     replica.hasStarted = true
     this.#pump(replica)
     if (replica.isReturning && !this.isAway(replica) && replica.waiting.length === 0) {
@@ -372,7 +415,8 @@ export class Fleet {
       replica.returnedAtMs = nowMs
     }
     if (nowMs >= replica.cautiousUntilMs) replica.isTrimCautious = false
-    if (nowMs - read.beganAtMs <= timeoutMs && this.isCaughtUp(replica)) this.#checkSafe(replica, read)
+    if (nowMs - read.beganAtMs <= timeoutMs && this.isCaughtUp(replica))
+      this.#checkSafe(replica, read)
   }
 
   #refill(replica: Replica, which: number): void {
@@ -430,9 +474,16 @@ export class Fleet {
   endConnection(replica: Replica, mayRun: boolean): void {
     if (!replica.isConnected) return
     const adds = addsUnderWay(replica)
-    const sent = replica.toStore.flatMap((command) => (command.kind === 'add' ? command.record : []))
+    const sent = replica.toStore.flatMap((command) =>
+      command.kind === 'add' ? command.record : [],
+    )
     if (mayRun) this.store.orphans = [...this.store.orphans, ...sent]
-    Object.assign(replica, { isConnected: false, toStore: [], toReplica: [], read: undefined })
+    Object.assign(replica, {
+      isConnected: false,
+      toStore: [],
+      toReplica: [],
+      read: undefined,
+    })
     replica.wasRefused = false
     this.#leaves(replica)
     for (const add of adds) this.#failed(replica, add)
@@ -543,7 +594,10 @@ export class Fleet {
     for (;;) {
       this.#arrive()
       if (this.nowMs >= untilMs || this.broken !== undefined) return
-      this.nowMs = Math.min(untilMs, ...this.replicas.map((replica) => this.#nextMs(replica)))
+      this.nowMs = Math.min(
+        untilMs,
+        ...this.replicas.map((replica) => this.#nextMs(replica)),
+      )
       this.#tick()
     }
   }
@@ -551,9 +605,14 @@ export class Fleet {
   /** When something happens to it by itself. */
   #nextMs(replica: Replica): number {
     if (!this.isReachable(replica))
-      return replica.isConnected ? this.nowMs - this.#oldestMs(replica) + replacedMs + 1 : Infinity
+      return replica.isConnected
+        ? this.nowMs - this.#oldestMs(replica) + replacedMs + 1
+        : Infinity
     const isRetried = replica.wasRefused && !this.store.isFull
-    return Math.max(isRetried ? this.nowMs + retryMs : replica.secondPassAtMs, this.nowMs + 1)
+    return Math.max(
+      isRetried ? this.nowMs + retryMs : replica.secondPassAtMs,
+      this.nowMs + 1,
+    )
   }
 
   #arrive(): void {
@@ -601,10 +660,15 @@ export class Fleet {
   /** Why a replica that is caught up may lack a record whose client has the quote: docs/limits.md. */
   #excuse(replica: Replica, record: number): Excuse | undefined {
     if (has(replica.known, record)) return undefined
-    if (has(replica.hasStarted ? replica.cannotHave : this.trimmed, record)) return 'trimmed'
+    if (has(replica.hasStarted ? replica.cannotHave : this.trimmed, record))
+      return 'trimmed'
     const holders = this.replicas.filter(({ known }) => has(known, record))
     if (holders.length === 0) return 'died'
-    if (holders.every((holder) => !this.isReachable(holder) || this.#oldestMs(holder) > timeoutMs))
+    if (
+      holders.every(
+        (holder) => !this.isReachable(holder) || this.#oldestMs(holder) > timeoutMs,
+      )
+    )
       return 'cut off'
     if (holders.some((holder) => holder.wasRefused)) return 'refused'
     if (!has(this.appended, record)) return 'returning'
@@ -616,7 +680,9 @@ export class Fleet {
   }
 
   #returnIsOver({ returnedAtMs }: Replica): boolean {
-    return this.nowMs > returnedAtMs + this.rules.returnCautionMs + this.rules.secondPassMs
+    return (
+      this.nowMs > returnedAtMs + this.rules.returnCautionMs + this.rules.secondPassMs
+    )
   }
 }
 
@@ -625,14 +691,20 @@ function has(bits: number, record: number): boolean {
 }
 
 function addsUnderWay({ toStore, toReplica }: Replica): Add[] {
-  const answered = toReplica.flatMap((answer) => (answer.kind === 'add' ? answer.add : []))
+  const answered = toReplica.flatMap((answer) =>
+    answer.kind === 'add' ? answer.add : [],
+  )
   return [...toStore.filter((command) => command.kind === 'add'), ...answered]
 }
 
 /** Instants differ by how far off they are. For so long it matters that one is over. */
 const matterMs: Partial<Record<string, number>> = {
-  ...{ sentAtMs: 10_000, beganAtMs: 10_000, cautiousSinceMs: 10_000, returnedAtMs: 10_000 },
-  ...{ cautiousUntilMs: 0, secondPassAtMs: 0 },
+  sentAtMs: 10_000,
+  beganAtMs: 10_000,
+  cautiousSinceMs: 10_000,
+  returnedAtMs: 10_000,
+  cautiousUntilMs: 0,
+  secondPassAtMs: 0,
 }
 
 function keyOf(value: unknown, nowMs: number): string {

@@ -15,21 +15,22 @@ function note(fleet: Fleet, replica: Replica): boolean {
   return true
 }
 
-const ofReplica: Record<string, (fleet: Fleet, replica: Replica) => boolean | undefined> = {
-  notes: note,
-  'notes and is answered': (fleet, replica) =>
-    fleet.isReachable(replica) && note(fleet, replica) && fleet.flush(replica),
-  "'s next command is run": (fleet, replica) => fleet.serve(replica),
-  "'s next answer arrives": (fleet, replica) => fleet.answer(replica),
-  'begins to read': (fleet, replica) => fleet.beginRead(replica),
-  reads: (fleet, replica) => fleet.wholeRead(replica),
-  connects: (fleet, replica) => fleet.connect(replica),
-  'is cut off or back': (_fleet, replica) => {
-    replica.isCut = !replica.isCut
-    return true
-  },
-  'is restarted': (fleet, replica) => void fleet.restart(replica),
-}
+const ofReplica: Record<string, (fleet: Fleet, replica: Replica) => boolean | undefined> =
+  {
+    notes: note,
+    'notes and is answered': (fleet, replica) =>
+      fleet.isReachable(replica) && note(fleet, replica) && fleet.flush(replica),
+    "'s next command is run": (fleet, replica) => fleet.serve(replica),
+    "'s next answer arrives": (fleet, replica) => fleet.answer(replica),
+    'begins to read': (fleet, replica) => fleet.beginRead(replica),
+    reads: (fleet, replica) => fleet.wholeRead(replica),
+    connects: (fleet, replica) => fleet.connect(replica),
+    'is cut off or back': (_fleet, replica) => {
+      replica.isCut = !replica.isCut
+      return true
+    },
+    'is restarted': (fleet, replica) => void fleet.restart(replica),
+  }
 
 const ofStore: Record<string, (fleet: Fleet) => boolean | undefined> = {
   emptied: (fleet) => (fleet.store.ids.length === 0 ? false : void fleet.empty()),
@@ -56,7 +57,10 @@ const ofStore: Record<string, (fleet: Fleet) => boolean | undefined> = {
 const steps: readonly Step[] = [
   ...Object.entries(ofReplica).flatMap(([name, play]) =>
     [0, 1, 2].map(
-      (index): Step => ({ name: `${index} ${name}`, play: (fleet) => play(fleet, fleet.at(index)) }),
+      (index): Step => ({
+        name: `${index} ${name}`,
+        play: (fleet) => play(fleet, fleet.at(index)),
+      }),
     ),
   ),
   ...Object.entries(ofStore).map(([name, play]) => ({ name, play })),
@@ -85,7 +89,8 @@ function withRecordOfOneThatDied(rules: Rules): Fleet {
 const starts: Record<string, (rules: Rules) => Fleet> = {
   'an empty list': begun,
   'a record of 0 that all have': withRecord,
-  'a record that 1 and 2 have of the process before 0, which has not begun': withRecordOfOneThatDied,
+  'a record that 1 and 2 have of the process before 0, which has not begun':
+    withRecordOfOneThatDied,
 }
 
 /** Once all faults are over. */
@@ -103,18 +108,21 @@ function heal(fleet: Fleet): void {
 
 /** No loss: what a living replica knows comes to all, also to one that starts later. Nothing is appended without end. */
 function checkEnd(fleet: Fleet): string | undefined {
-  const expected = fleet.replicas.reduce((bits, { known }) => bits | known, 0) & ~fleet.trimmed
+  const expected =
+    fleet.replicas.reduce((bits, { known }) => bits | known, 0) & ~fleet.trimmed
   fleet.calm(soonMs)
   if (fleet.broken !== undefined) return fleet.broken
   const listed = fleet.store.entries.reduce((bits, { record }) => bits | (1 << record), 0)
-  if (expected & ~listed) return `loss: the list lacks ${(expected & ~listed).toString(2)}`
+  if (expected & ~listed)
+    return `loss: the list lacks ${(expected & ~listed).toString(2)}`
   for (const [index, replica] of fleet.replicas.entries()) {
     const gone = expected & ~replica.known
     if (gone !== 0) return `loss: replica ${index} lacks ${gone.toString(2)}`
     if (!fleet.isCaughtUp(replica) && !replica.isTrimCautious && expected !== 0)
       return 'not caught up in time'
     const owned = fleet.replicas.reduce((bits, { own }) => bits | own, 0)
-    const late = replica.late & (replica.own | fleet.live) & expected & ~fleet.lastLate & owned
+    const late =
+      replica.late & (replica.own | fleet.live) & expected & ~fleet.lastLate & owned
     if (late !== 0) return `late: the end of ${late.toString(2)} is too late`
   }
   const { appends } = fleet
@@ -142,7 +150,9 @@ function checkSlowEnd(fleet: Fleet): string | undefined {
     if (round === lateRounds - 3) appends = fleet.appends
     answerLate(fleet)
   }
-  return fleet.appends === appends ? undefined : 'appends without end while answers are late'
+  return fleet.appends === appends
+    ? undefined
+    : 'appends without end while answers are late'
 }
 
 /** Adds the state to those that were seen, of which there are so many that each is kept as 52 bits of a hash. */
@@ -217,8 +227,10 @@ export function search(rules: Rules, maxSteps: number): Searched {
           start: start.name,
           history: steps.map(({ name }) => name),
         })
-        for (const excuse of fleet.excused) if (!excused.has(excuse)) excused.set(excuse, found(excuse))
-        if (problem !== undefined) return { states: seen.size, found: found(problem), excused }
+        for (const excuse of fleet.excused)
+          if (!excused.has(excuse)) excused.set(excuse, found(excuse))
+        if (problem !== undefined)
+          return { states: seen.size, found: found(problem), excused }
         next.push({ start, history: steps })
       }
     }

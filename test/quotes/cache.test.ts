@@ -14,7 +14,8 @@ function cacheOf({ cacheEntries = 1_000, cacheBytes = 1_000_000 } = {}) {
     events: new Events([
       {
         quotesDropped: (reason, quotes) => void dropped.push(`${quotes} ${reason}`),
-        quoteKept: (_leftMs, pair, moved) => void moves.push([pair, moved && Math.round(moved * 1e9) / 1e9]),
+        quoteKept: (_leftMs, pair, moved) =>
+          void moves.push([pair, moved && Math.round(moved * 1e9) / 1e9]),
       },
     ]),
   })
@@ -56,9 +57,14 @@ it('a quote stays when it has just expired, until the next one of its key', () =
 it('a quote is forgotten by key and id, and that is reported; a newer one stays, and one of another key', () => {
   const { cache, keep } = cacheOf()
   keep('key', { id: 'used' })
-  expect([cache.forgetAll(['key'], 'older'), cache.forgetAll(['other'], 'used')]).toEqual([0, 0])
+  expect([cache.forgetAll(['key'], 'older'), cache.forgetAll(['other'], 'used')]).toEqual(
+    [0, 0],
+  )
   expect(cache.get('key')?.id).toBe('used')
-  expect([cache.forgetAll(['key', 'other'], 'used'), cache.forgetAll(['key'], 'used')]).toEqual([1, 0])
+  expect([
+    cache.forgetAll(['key', 'other'], 'used'),
+    cache.forgetAll(['key'], 'used'),
+  ]).toEqual([1, 0])
   expect(cache.get('key')).toBeUndefined()
 })
 
@@ -71,13 +77,20 @@ it('no more entries are kept than may be: what was used least recently goes, whi
   cache.get('a')
   keep('e')
   expect(dropped).toEqual(['1 capacity'])
-  expect([cache.entries, cache.get('a') !== undefined, cache.get('b')]).toEqual([3, true, undefined])
+  expect([cache.entries, cache.get('a') !== undefined, cache.get('b')]).toEqual([
+    3,
+    true,
+    undefined,
+  ])
 })
 
 it.each([
   ['bodies', (index: number) => [`${index}`, { body: 'x'.repeat(5_000) }] as const],
   ['keys', (index: number) => [`${index}`.padEnd(5_000, 'k'), {}] as const],
-  ['headers', (index: number) => [`${index}`, { headers: ['X-Large', 'x'.repeat(5_000)] }] as const],
+  [
+    'headers',
+    (index: number) => [`${index}`, { headers: ['X-Large', 'x'.repeat(5_000)] }] as const,
+  ],
   ['ids', (index: number) => [`${index}`, { id: 'x'.repeat(5_000) }] as const],
 ])('the bytes of %s count, and no more are held than may be', (_what, entry) => {
   const { cache, keep } = cacheOf({ cacheBytes: 50_000 })
@@ -94,15 +107,24 @@ it('no quote is kept that is larger than the whole cache, and the older quote un
   keep('key', { id: 'older' })
   keep('other')
   expect(keep('key', { body: 'x'.repeat(20_000) })).toBe(false)
-  expect([cache.get('key'), cache.get('other')?.id, cache.entries]).toEqual([undefined, 'quote-1', 1])
+  expect([cache.get('key'), cache.get('other')?.id, cache.entries]).toEqual([
+    undefined,
+    'quote-1',
+    1,
+  ])
 })
 
 it('how much more or less the next quote of a key gives for an amount is reported, and nothing of two keys', () => {
   const { cache, keep, moves } = cacheOf()
   const priced = (from: string, to: string, pair = 'ETH_USDC') => {
     const body = { id: 'quote-1', pairId: pair, expiry: 1_700_000_000_000 }
-    const amounts = { fromAmount: { assetId: 'A', value: from }, toAmount: { assetId: 'B', value: to } }
-    return { body: Buffer.from(JSON.stringify({ ...body, ...amounts })).toString('latin1') }
+    const amounts = {
+      fromAmount: { assetId: 'A', value: from },
+      toAmount: { assetId: 'B', value: to },
+    }
+    return {
+      body: Buffer.from(JSON.stringify({ ...body, ...amounts })).toString('latin1'),
+    }
   }
   keep('a', priced('0.1', '200'))
   keep('a', priced('0.1', '202'))

@@ -17,13 +17,23 @@ describe('a date of HTTP', () => {
   ])('is read %s', (_how, text) => expect(readHttpDate(text, nowMs)).toBe(dateMs))
 
   it.each([
-    ...['', '784111777', '1994-11-06T08:49:37Z', 'Sun Nov 6 08:49:37 1994', 'Sun Nov  6 08:49:37 1994 GMT'],
+    '',
+    '784111777',
+    '1994-11-06T08:49:37Z',
+    'Sun Nov 6 08:49:37 1994',
+    'Sun Nov  6 08:49:37 1994 GMT',
     // No zone, another one than GMT by name, and such as cannot be.
-    ...['', ' UTC', ' +00:00', ' +2400', ' +0060', ' GMT '].map((zone) => `Sun, 06 Nov 1994 08:49:37${zone}`),
+    ...['', ' UTC', ' +00:00', ' +2400', ' +0060', ' GMT '].map(
+      (zone) => `Sun, 06 Nov 1994 08:49:37${zone}`,
+    ),
     // The parts of one form in another.
-    ...['Sun, 6 Nov 1994', 'Sunday, 06 Nov 1994', ' Sun, 06 Nov 1994'].map((day) => `${day} 08:49:37 GMT`),
+    ...['Sun, 6 Nov 1994', 'Sunday, 06 Nov 1994', ' Sun, 06 Nov 1994'].map(
+      (day) => `${day} 08:49:37 GMT`,
+    ),
     // An invalid day or time.
-    ...['Mon, 06 Nov', 'Sun, 06 Nvo', 'Wed, 31 Nov', 'Sun, 00 Nov'].map((day) => `${day} 1994 08:49:37 GMT`),
+    ...['Mon, 06 Nov', 'Sun, 06 Nvo', 'Wed, 31 Nov', 'Sun, 00 Nov'].map(
+      (day) => `${day} 1994 08:49:37 GMT`,
+    ),
     ...['24:00:00', '08:60:37', '08:49:60'].map((time) => `Sun, 06 Nov 1994 ${time} GMT`),
     'Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT',
   ])('is not %j', (text) => expect(readHttpDate(text, nowMs)).toBeUndefined())
@@ -46,7 +56,9 @@ describe('a date of HTTP', () => {
     const seconds = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) / 1_000 })
     fc.assert(
       fc.property(seconds, (second) => {
-        expect(readHttpDate(new Date(second * 1_000).toUTCString(), nowMs)).toBe(second * 1_000)
+        expect(readHttpDate(new Date(second * 1_000).toUTCString(), nowMs)).toBe(
+          second * 1_000,
+        )
       }),
     )
   })

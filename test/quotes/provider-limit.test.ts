@@ -6,9 +6,15 @@ import { createTestClock } from '../support/clients/quotes.ts'
 function stage() {
   const clock = createTestClock()
   const begun: string[] = []
-  const events = new Events([{ coolDownBegan: (_application, address) => void begun.push(address) }])
+  const events = new Events([
+    { coolDownBegan: (_application, address) => void begun.push(address) },
+  ])
   // Its wall clock stands still: it is counted on the steady one.
-  return { clock, begun, limit: new ProviderLimit({ clock: { ...clock, nowMs: () => 0 }, events }) }
+  return {
+    clock,
+    begun,
+    limit: new ProviderLimit({ clock: { ...clock, nowMs: () => 0 }, events }),
+  }
 }
 // Of whom it is: test/promises/limits-of-the-provider.test.ts.
 const caller = (address: string) => ({ application: 'web', authorization: '', address })

@@ -18,13 +18,18 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     ...options,
     listener: {
       quoteLookedUp: (result) => void looked.push(result),
-      quoteServed: (_pair, _leftMs, found) => void (found !== undefined && looked.push(found)),
+      quoteServed: (_pair, _leftMs, found) =>
+        void (found !== undefined && looked.push(found)),
       quoteNotKept: (reason) => void notKept.push(reason),
       quoteRefreshed: (outcome) => void refreshes.push(outcome),
     },
   })
   const quote = (id: string) =>
-    quoteBody({ id, expiry: clock.nowMs() + lifeMs, fromAmount: { assetId: 'ETH', value: '1' } })
+    quoteBody({
+      id,
+      expiry: clock.nowMs() + lifeMs,
+      fromAmount: { assetId: 'ETH', value: '1' },
+    })
   const get = (amount = '1') => stage.ask({ amount })
   /** The id of the quote that is answered, and how. */
   async function told({ answer }: ReturnType<typeof get>) {
@@ -37,7 +42,18 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     stage.calls.at(-1)?.answer(quote(id))
     await asked.answer
   }
-  return { stage, calls: stage.calls, clock, quote, get, fetched, told, looked, notKept, refreshes }
+  return {
+    stage,
+    calls: stage.calls,
+    clock,
+    quote,
+    get,
+    fetched,
+    told,
+    looked,
+    notKept,
+    refreshes,
+  }
 }
 
 const mine = { headers: ['Vary', '*'] }
@@ -55,7 +71,9 @@ describe('a call', () => {
   })
 
   it('for a client that shares with no other joins no call, is joined by no other, and keeps nothing', async () => {
-    const { stage, calls, quote, looked, told } = setUp({ partitionOf: ({ address }) => address })
+    const { stage, calls, quote, looked, told } = setUp({
+      partitionOf: ({ address }) => address,
+    })
     const alone = stage.ask()
     const other = stage.ask({ address: '203.0.113.7' })
     expect(calls).toHaveLength(2)
@@ -96,18 +114,23 @@ describe('a call', () => {
   it.each([
     [lifeMs - 1, 'one'],
     [lifeMs, 'two'],
-  ])('whose quote is %i ms old once it is noted is answered with quote %s', async (ageMs, id) => {
-    const noted = deferred<void>()
-    const { clock, calls, quote, get, told } = setUp({ notes: { note: () => noted.promise } })
-    const asked = get()
-    calls[0]?.answer(quote('one'))
-    await turn()
-    clock.advance(ageMs)
-    noted.resolve()
-    await turn()
-    calls[1]?.answer(quote('two'))
-    expect((await told(asked))[1]).toBe(id)
-  })
+  ])(
+    'whose quote is %i ms old once it is noted is answered with quote %s',
+    async (ageMs, id) => {
+      const noted = deferred<void>()
+      const { clock, calls, quote, get, told } = setUp({
+        notes: { note: () => noted.promise },
+      })
+      const asked = get()
+      calls[0]?.answer(quote('one'))
+      await turn()
+      clock.advance(ageMs)
+      noted.resolve()
+      await turn()
+      calls[1]?.answer(quote('two'))
+      expect((await told(asked))[1]).toBe(id)
+    },
+  )
 
   it('that ends while its body comes is asked for again, by all who wait', async () => {
     const { clock, calls, quote, get, told } = setUp()
@@ -162,7 +185,9 @@ describe('a refresh', () => {
   })
 
   it('that failed is not tried again for the same quote, but for the next', async () => {
-    const { clock, calls, get, fetched, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
+    const { clock, calls, get, fetched, told, refreshes } = setUp({
+      quotes: { refreshAheadMs: 10_000 },
+    })
     await fetched('one')
     clock.advance(lifeMs - 5_000)
     get()
@@ -179,7 +204,9 @@ describe('a refresh', () => {
   })
 
   it('follows a refresh by half a life, at least', async () => {
-    const { clock, calls, quote, get, fetched } = setUp({ quotes: { refreshAheadMs: 2 * lifeMs } })
+    const { clock, calls, quote, get, fetched } = setUp({
+      quotes: { refreshAheadMs: 2 * lifeMs },
+    })
     await fetched('one')
     get()
     calls[1]?.answer(quote('two'))
@@ -199,7 +226,12 @@ describe('a quote that another replica has fetched', () => {
     const noted: string[] = []
     const { clock, calls, get, told, looked } = setUp({
       sharedQuotes: {
-        quoteOrLock: async () => ({ quote: await promise, waited: false, put() {}, release() {} }),
+        quoteOrLock: async () => ({
+          quote: await promise,
+          waited: false,
+          put() {},
+          release() {},
+        }),
       },
       notes: { noteFound: ({ id }) => void noted.push(id) },
     })
@@ -208,7 +240,11 @@ describe('a quote that another replica has fetched', () => {
     resolve(storedQuote({ id: 'found', expiresAtMs, end: endAt(expiresAtMs) }))
     for (const asked of both) expect(await told(asked)).toEqual(['hit', 'found'])
     expect(await told(get())).toEqual(['hit', 'found'])
-    expect([looked, noted, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
+    expect([looked, noted, calls.length]).toEqual([
+      ['collapsed', 'shared', 'hit'],
+      ['found'],
+      0,
+    ])
   })
 
   /** Of this one: the store has no quote. */
@@ -229,7 +265,10 @@ describe('a quote that another replica has fetched', () => {
 
   it('is not looked for where a client shares with no other', async () => {
     const { did, sharedQuotes } = noted()
-    const { stage, calls } = setUp({ partitionOf: ({ address }) => address, sharedQuotes })
+    const { stage, calls } = setUp({
+      partitionOf: ({ address }) => address,
+      sharedQuotes,
+    })
     stage.ask()
     expect([calls.length, did]).toEqual([1, []])
     stage.ask({ address: '203.0.113.7' })
@@ -241,15 +280,18 @@ describe('a quote that another replica has fetched', () => {
     ['a quote is put', 'quote', ['look', 'put', 'release']],
     ['any other answer is not', 'error', ['look', 'release']],
     ['nothing is after a failure', 'failure', ['look', 'release']],
-  ])('or that this one fetches under the lock: %s, and the lock is given back', async (_what, how, done) => {
-    const { did, sharedQuotes } = noted()
-    const { calls, quote, get } = setUp({ sharedQuotes })
-    const asked = get()
-    await turn()
-    if (how === 'quote') calls[0]?.answer(quote('one'))
-    else if (how === 'error') calls[0]?.answer('{}', { status: 500 })
-    else calls[0]?.fail(new Error('down'))
-    await asked.answer.catch(() => {})
-    expect(did).toEqual(done)
-  })
+  ])(
+    'or that this one fetches under the lock: %s, and the lock is given back',
+    async (_what, how, done) => {
+      const { did, sharedQuotes } = noted()
+      const { calls, quote, get } = setUp({ sharedQuotes })
+      const asked = get()
+      await turn()
+      if (how === 'quote') calls[0]?.answer(quote('one'))
+      else if (how === 'error') calls[0]?.answer('{}', { status: 500 })
+      else calls[0]?.fail(new Error('down'))
+      await asked.answer.catch(() => {})
+      expect(did).toEqual(done)
+    },
+  )
 })

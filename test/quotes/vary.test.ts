@@ -4,7 +4,9 @@ import { headerValues } from '../../src/http/headers.ts'
 import { withVary } from '../../src/quotes/answer.ts'
 
 test('every name and every received member is in the one Vary, once, and no other header is touched', () => {
-  const name = fc.mixedCase(fc.constantFrom('app-name', 'origin', 'accept', 'forwarded', 'x-a'))
+  const name = fc.mixedCase(
+    fc.constantFrom('app-name', 'origin', 'accept', 'forwarded', 'x-a'),
+  )
   const line = fc
     .array(fc.oneof(name, fc.constantFrom('', ' ')), { maxLength: 4 })
     .map((members) => members.join(', '))
@@ -27,7 +29,9 @@ test('every name and every received member is in the one Vary, once, and no othe
         const wanted = [...names, ...headerValues(headers, 'vary').join(',').split(',')]
           .map((member) => member.trim().toLowerCase())
           .filter((member) => member !== '')
-        expect(members.filter((member) => member !== '').sort()).toEqual([...new Set(wanted)].sort())
+        expect(members.filter((member) => member !== '').sort()).toEqual(
+          [...new Set(wanted)].sort(),
+        )
         expect(merged.slice(0, -2)).toEqual(pairs.filter((pair) => !isVary(pair)).flat())
       },
     ),

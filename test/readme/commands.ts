@@ -19,7 +19,9 @@ export function blocksOf(page: string): Block[] {
 /** Commands within a sentence. */
 export function inlineCommandsOf(page: string): string[] {
   const prose = page.replace(fenced, '').replace(/<!--[\s\S]*?-->/g, '')
-  const commands = [...prose.matchAll(/`((?:npm|npx|node|docker|kubectl|curl|quotegate) [^`]+)`/g)]
+  const commands = [
+    ...prose.matchAll(/`((?:npm|npx|node|docker|kubectl|curl|quotegate) [^`]+)`/g),
+  ]
   return commands.map(([, command = '']) => command)
 }
 
@@ -43,7 +45,9 @@ export function linesOf({ text }: Block): Line[] {
     const [, variable, command] = /^([A-Z_]+)=\$\((.*)\)$/.exec(line) ?? []
     if (variable !== undefined) return { command, sets: variable }
     const assigns = /^(?:[A-Z_]+=(?:'[^']*'|\S+)\s*)+$/.test(line)
-    return assigns ? { command: undefined, sets: line } : { command: line, sets: undefined }
+    return assigns
+      ? { command: undefined, sets: line }
+      : { command: line, sets: undefined }
   })
 }
 

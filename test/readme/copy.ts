@@ -23,12 +23,17 @@ export interface Copy {
 
 export async function copyRepository(): Promise<Copy> {
   const directory = mkdtempSync(join(tmpdir(), 'readme-'))
-  const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-  })
+  const files = execFileSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+    {
+      cwd: root,
+    },
+  )
   for (const file of files.toString().split('\0')) {
     // Even a link to another folder of packages: npm ci would empty that.
-    if (file !== '' && file !== 'node_modules') cpSync(join(root, file), join(directory, file))
+    if (file !== '' && file !== 'node_modules')
+      cpSync(join(root, file), join(directory, file))
   }
   const port = await freePort()
   const adminPort = await freePort()
@@ -50,14 +55,21 @@ export async function copyRepository(): Promise<Copy> {
   return {
     directory,
     async run(command) {
-      const { stdout } = await promisify(execFile)('bash', ['-euc', here(command)], options)
+      const { stdout } = await promisify(execFile)(
+        'bash',
+        ['-euc', here(command)],
+        options,
+      )
       return stdout
     },
     async start(command) {
       await stop()
-      gateway = watchProgram(spawn('bash', ['-euc', here(command)], { ...options, detached: true }))
+      gateway = watchProgram(
+        spawn('bash', ['-euc', here(command)], { ...options, detached: true }),
+      )
       while (!(await isReady(`http://127.0.0.1:${adminPort}/readyz`))) {
-        if (gateway.child.exitCode !== null) throw new Error(`${command} ended: ${gateway.stderr()}`)
+        if (gateway.child.exitCode !== null)
+          throw new Error(`${command} ended: ${gateway.stderr()}`)
         await pause(100)
       }
     },
@@ -78,5 +90,7 @@ async function isReady(url: string): Promise<boolean> {
 /** Without what the test runner sets for itself. */
 function ownEnvironment(): NodeJS.ProcessEnv {
   const entries = Object.entries(environment())
-  return Object.fromEntries(entries.filter(([name]) => !/^(?:NODE_ENV|VITEST|npm_|INIT_CWD)/.test(name)))
+  return Object.fromEntries(
+    entries.filter(([name]) => !/^(?:NODE_ENV|VITEST|npm_|INIT_CWD)/.test(name)),
+  )
 }

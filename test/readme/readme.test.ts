@@ -31,7 +31,9 @@ test.each(runHere.map((block) => [block.text.trim(), block] as const))(
         assignments.push(sets ?? '')
         continue
       }
-      expect(command, 'a command that is neither known nor marked').toMatch(/^(?:curl|sleep) /)
+      expect(command, 'a command that is neither known nor marked').toMatch(
+        /^(?:curl|sleep) /,
+      )
       output = await copy.run([...assignments, command].join('\n'))
       if (sets !== undefined) assignments.push(`${sets}='${output.trim()}'`)
       else if (lines.length > 1 && command.startsWith('curl'))
@@ -56,9 +58,12 @@ test('a command within a sentence does what the sentence is about', async () => 
     'npm start -- --check-config': /The settings are good\./,
     'npm start -- --print-config': /QUOTE_PARTITION=ip {2}\(default\)/,
   }
-  const commands = inlineCommandsOf(readme).filter((command) => !notRunOf(readme).includes(command))
+  const commands = inlineCommandsOf(readme).filter(
+    (command) => !notRunOf(readme).includes(command),
+  )
   expect(commands.sort()).toEqual(Object.keys(says).sort())
-  for (const command of commands) expect(await copy.run(command)).toMatch(says[command] ?? /^$/)
+  for (const command of commands)
+    expect(await copy.run(command)).toMatch(says[command] ?? /^$/)
 })
 
 test('the library example runs', async () => {

@@ -33,9 +33,14 @@ describe('an answer cannot be split', () => {
   // The one value of a request that is shown in answers is the request id.
   it('by a request id, which is replaced unless it is a plain word', async () => {
     for (const id of ['a b', 'a"b', 'a\x80b', 'a'.repeat(200), '<script>', 'a,b']) {
-      const { answers } = await attack(attacked.url, get('/nope', `X-Request-Id: ${id}\r\n`))
+      const { answers } = await attack(
+        attacked.url,
+        get('/nope', `X-Request-Id: ${id}\r\n`),
+      )
       expectProblem(answers[0], 404, 'not-found')
-      expect(answers[0]?.headers.get('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
+      expect(answers[0]?.headers.get('x-request-id')).toEqual([
+        expect.stringMatching(/^[0-9a-f-]{36}$/),
+      ])
     }
   })
 })

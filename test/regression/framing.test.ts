@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { attack, attackedGateway, expectRefusal, smuggled } from '../support/clients/attack.ts'
+import {
+  attack,
+  attackedGateway,
+  expectRefusal,
+  smuggled,
+} from '../support/clients/attack.ts'
 
 const gateway = attackedGateway({}, { atOnce: true })
 
@@ -21,7 +26,9 @@ async function expectRefusedUnseen(framing: string, body: string, version = '1.1
   const { outcome, seen } = await post(framing, body, version)
   expectRefusal(outcome, 400, 'malformed-request')
   expect(seen).toEqual([])
-  expect(gateway.received.filter((request) => request.target.includes('smuggled'))).toEqual([])
+  expect(
+    gateway.received.filter((request) => request.target.includes('smuggled')),
+  ).toEqual([])
 }
 
 // Two servers in a row that differ about where a body ends read different requests from the same bytes: the
@@ -34,7 +41,9 @@ describe('refuses what leaves two opinions about the end of a body', () => {
     'Content-Length: 5, 5',
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked',
     // strtol, parseInt and a strict reader make different numbers of these; past 2^53 a double does.
-    ...['+5', '0x5', '5 5', '', '\x0b5', '9007199254740993'].map((length) => `Content-Length: ${length}`),
+    ...['+5', '0x5', '5 5', '', '\x0b5', '9007199254740993'].map(
+      (length) => `Content-Length: ${length}`,
+    ),
     // The server behind may know a coding that this one does not, or not know that it does not.
     ...['gzip', 'gzip, chunked', 'chunked, gzip', 'chunked, chunked'].map(
       (coding) => `Transfer-Encoding: ${coding}`,
@@ -53,12 +62,17 @@ describe('refuses what leaves two opinions about the end of a body', () => {
   // A tab behind a value is not part of it (RFC 9110 5.5). Older parsers refuse it, newer ones read a 5; what they
   // must not do is pass the tab on to a server that reads something else.
   it.concurrent('but relays a length that a tab follows, without the tab', async () => {
-    const { outcome, seen } = await post('Connection: close\r\nContent-Length: 5\t\r\n', 'hello')
+    const { outcome, seen } = await post(
+      'Connection: close\r\nContent-Length: 5\t\r\n',
+      'hello',
+    )
     if (seen.length === 0) expectRefusal(outcome, 400, 'malformed-request')
     for (const { headers, body } of seen)
       expect([headers['content-length'], body.toString()]).toEqual(['5', 'hello'])
     expect(outcome.answers).toHaveLength(1)
-    expect(gateway.received.filter((request) => request.target.includes('smuggled'))).toEqual([])
+    expect(
+      gateway.received.filter((request) => request.target.includes('smuggled')),
+    ).toEqual([])
   })
 })
 
@@ -79,7 +93,9 @@ describe('answers a broken chunked body with 400 and never ends it upstream', ()
     ['trailers of 80 KiB', `5\r\nhello\r\n0\r\n${'X-T: '.padEnd(81_920, 'u')}\r\n\r\n`],
   ])('%s', async (_name, body) => {
     const { outcome, seen } = await post('Transfer-Encoding: chunked\r\n', body)
-    expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 431])])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([
+      expect.toBeOneOf([400, 431]),
+    ])
     expect(outcome.rest).toBe('')
     expect(seen.filter((request) => request.complete)).toEqual([])
   })
@@ -100,7 +116,10 @@ describe('relays a chunked body without its odd parts', () => {
       `POST ${target} HTTP/1.1\r\nHost: gateway\r\nTransfer-Encoding: ${coding}\r\n\r\n${body}` +
         `GET ${target}/behind HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n`,
     )
-    expect(outcome.answers.map((answer) => answer.body)).toEqual([target, `${target}/behind`])
+    expect(outcome.answers.map((answer) => answer.body)).toEqual([
+      target,
+      `${target}/behind`,
+    ])
     const seen = gateway.received.filter((request) => request.target.startsWith(target))
     expect(seen.map((request) => [request.method, request.body.toString()])).toEqual([
       ['POST', 'hello'],

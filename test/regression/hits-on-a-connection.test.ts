@@ -1,7 +1,17 @@
 import { expect, test } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
-import { counted, giveQuote, lookups, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import {
+  counted,
+  giveQuote,
+  lookups,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import {
+  type ParsedAnswer,
+  RawConnection,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
 import { pause, recordedGateway } from '../support/gateways/between.ts'
 
 // A hit is answered within the call that brought its request. Whatever comes on the same connection before or after it,
@@ -29,13 +39,16 @@ async function knownTo(url: string): Promise<RawConnection> {
   return connection
 }
 
-const howOf = ({ rawHeaders }: ParsedAnswer) => valuesOf(rawHeaders, 'cache-status')[0]?.split('; ')[1]
+const howOf = ({ rawHeaders }: ParsedAnswer) =>
+  valuesOf(rawHeaders, 'cache-status')[0]?.split('; ')[1]
 /** All of an answer that is the same for the same quote within a second or two. */
 const lasting = ({ status, rawHeaders, body }: ParsedAnswer) => ({
   status,
   body: body.toString(),
   headers: rawHeaders.map((text) =>
-    text.replace(/(?<=max-age=|ttl=)\d+|[\da-f-]{36}/g, 'n').replace(/^\w{3}, .* GMT$/, 'now'),
+    text
+      .replace(/(?<=max-age=|ttl=)\d+|[\da-f-]{36}/g, 'n')
+      .replace(/^\w{3}, .* GMT$/, 'now'),
   ),
 })
 
@@ -49,7 +62,8 @@ test('a hit is answered like the hit before it', async () => {
     expect(lasting(await asked(connection, head(amount)))).toEqual(lasting(byNode))
   }
   expect(await counted(gateway, lookups('hit'))).toBe(6)
-  const answers = 'quotegate_http_requests_total{route="quote",method="GET",status_class="2xx"}'
+  const answers =
+    'quotegate_http_requests_total{route="quote",method="GET",status_class="2xx"}'
   expect(await counted(gateway, answers)).toBe(7)
   expect(await counted(gateway, 'quotegate_http_requests_in_flight')).toBe(0)
 })
@@ -60,7 +74,9 @@ test('the same bytes go through as a chunk of a body', async () => {
   const connection = await knownTo(gateway.url)
   const bytes = head('1')
   const size = bytes.length.toString(16)
-  connection.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n${size}\r\n`)
+  connection.write(
+    `POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n${size}\r\n`,
+  )
   // In a piece of its own.
   await pause(50)
   connection.write(`${bytes}\r\n0\r\n\r\n`)
@@ -73,7 +89,10 @@ test('a client that waits for 100 Continue gets it each time', async () => {
   const { gateway } = await started()
   const connection = new RawConnection(gateway.url)
   for (let time = 0; time < 6; time += 1) {
-    const { informational } = await asked(connection, head('1', 'Expect: 100-continue\r\n'))
+    const { informational } = await asked(
+      connection,
+      head('1', 'Expect: 100-continue\r\n'),
+    )
     expect(informational).toEqual([100])
   }
 })
@@ -94,7 +113,8 @@ test('answers keep the order of their requests, also of several in one piece', a
   await pause(50)
   answerLate()
   expect(howOf(await connection.answer())).toBe('fwd=uri-miss')
-  for (let time = 0; time < 3; time += 1) expect(howOf(await connection.answer())).toBe('hit')
+  for (let time = 0; time < 3; time += 1)
+    expect(howOf(await connection.answer())).toBe('hit')
   expect(howOf(await asked(connection, head('1').slice(30)))).toBe('hit')
 })
 
@@ -118,7 +138,10 @@ test('the last answer before a shutdown says that it is the last', async () => {
   const connection = await knownTo(gateway.url)
   const closed = gateway.close({ delayMs: 60_000 })
   const answer = await asked(connection, head('1'))
-  expect([howOf(answer), valuesOf(answer.rawHeaders, 'connection')]).toEqual(['hit', ['close']])
+  expect([howOf(answer), valuesOf(answer.rawHeaders, 'connection')]).toEqual([
+    'hit',
+    ['close'],
+  ])
   await connection.closed()
   await gateway.close()
   await closed
@@ -137,5 +160,6 @@ test('the gateway stops reading from a client that does not read its answers', a
   }
   expect(await counted(gateway, lookups('hit'))).toBeLessThan(asks / 2)
   connection.socket.resume()
-  for (let time = 0; time < asks; time += 1) expect(howOf(await connection.answer())).toBe('hit')
+  for (let time = 0; time < asks; time += 1)
+    expect(howOf(await connection.answer())).toBe('hit')
 })

@@ -4,7 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
 
-const head = (path: string) => `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 20\r\n\r\n`
+const head = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 20\r\n\r\n`
 
 // A balancer keeps its connections for days: what each request leaves behind on one is never given back.
 test.each([
@@ -20,7 +21,8 @@ test.each([
     const begun: IncomingMessage[] = []
     const note = (message: unknown) => {
       const { request } = message as { request: IncomingMessage }
-      if (request.socket.localPort === Number(new URL(gateway.url).port)) begun.push(request)
+      if (request.socket.localPort === Number(new URL(gateway.url).port))
+        begun.push(request)
     }
     subscribe('http.server.request.start', note)
     onTestFinished(() => {
@@ -32,7 +34,10 @@ test.each([
       client.write(`${head(path)}0123456789`)
       await client.answer()
       client.write('0123456789')
-      await until(() => begun.at(-1)?.complete === true, 'the rest of the body to be read')
+      await until(
+        () => begun.at(-1)?.complete === true,
+        'the rest of the body to be read',
+      )
       await pause(20)
       const { socket } = begun.at(-1) as IncomingMessage
       counts.push(socket.listenerCount('close'))

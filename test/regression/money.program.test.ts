@@ -2,10 +2,27 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { ask, counted, giveQuote, quoteBody, untilCounted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  counted,
+  giveQuote,
+  quoteBody,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+import {
+  gatewayWith,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
+import {
+  cacheStatusOf,
+  eventually,
+  idOf,
+  replicaStage,
+  stored,
+} from '../support/gateways/replicas.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
 const order = (url: string, body: object = terms) =>
@@ -39,7 +56,8 @@ describe('replicas', { tags: ['redis-server'] }, () => {
     upstream.answer(({ method }, response) => {
       const providerMs = Date.now() + providerAheadMs
       const date = ['Date', new Date(providerMs).toUTCString()]
-      if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }), date)
+      if (method === 'GET')
+        giveQuote(response, quoteBody({ expiry: providerMs + leftMs }), date)
       else response.writeHead(201, date).end('{}')
     })
     await ask(here.url)
@@ -47,7 +65,8 @@ describe('replicas', { tags: ['redis-server'] }, () => {
     // For two seconds after a start no order is refused by its terms.
     const answer = async () => (await order(there.url, terms)).status
     if (status === 201) expect(await answer()).toBe(201)
-    else await eventually('the order to be refused', async () => (await answer()) === status)
+    else
+      await eventually('the order to be refused', async () => (await answer()) === status)
   })
 
   // The store knew what was used by its id alone, for as long as the key was busy: nothing was kept there any more.
@@ -55,7 +74,8 @@ describe('replicas', { tags: ['redis-server'] }, () => {
     const { upstream, here, there } = await replicaStage(2)
     let expiry = Date.now() + 60_000
     upstream.answer(({ method }, response) => {
-      if (method === 'GET') giveQuote(response, quoteBody({ id: 'the price of ETH', expiry }))
+      if (method === 'GET')
+        giveQuote(response, quoteBody({ id: 'the price of ETH', expiry }))
       else response.writeHead(201).end('{}')
     })
     await ask(here.url)
@@ -71,7 +91,10 @@ describe('replicas', { tags: ['redis-server'] }, () => {
     for (const { url } of [here, there]) {
       await eventually('the new one to be kept', async () => {
         const answer = await ask(url)
-        return JSON.parse(answer.body).expiry === expiry && cacheStatusOf(answer).includes('hit')
+        return (
+          JSON.parse(answer.body).expiry === expiry &&
+          cacheStatusOf(answer).includes('hit')
+        )
       })
     }
   })
@@ -79,26 +102,34 @@ describe('replicas', { tags: ['redis-server'] }, () => {
 
 // A provider that gives one quote to all who ask the same: only the last place of it was remembered.
 it.each([
-  ['two addresses', ['0.1', 'Forwarded', 'for=198.51.100.1'], ['0.1', 'Forwarded', 'for=198.51.100.2']],
+  [
+    'two addresses',
+    ['0.1', 'Forwarded', 'for=198.51.100.1'],
+    ['0.1', 'Forwarded', 'for=198.51.100.2'],
+  ],
   ['two applications', ['0.1', 'App-Version', '1'], ['0.1', 'App-Version', '2']],
   ['two amounts that the provider rounds to one', ['0.1'], ['0.100000001']],
-])('a quote for %s is removed for both when an order has used it', async (_whom, first, second) => {
-  const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
-  const get = ([amount, ...headers]: string[]) =>
-    quote(amount, { headers: ['App-Name', 'wallet', ...headers] })
-  provider.quote = { id: 'one for both', fromAmount: { assetId: 'ETH', value: '0.1' } }
-  const given = await get(first)
-  await get(second)
-  expect((await order({ quoteId: given.id })).status).toBe(201)
-  provider.quote = {}
-  expect((await get(first)).id).not.toBe(given.id)
-  expect((await get(second)).id).not.toBe(given.id)
-})
+])(
+  'a quote for %s is removed for both when an order has used it',
+  async (_whom, first, second) => {
+    const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
+    const get = ([amount, ...headers]: string[]) =>
+      quote(amount, { headers: ['App-Name', 'wallet', ...headers] })
+    provider.quote = { id: 'one for both', fromAmount: { assetId: 'ETH', value: '0.1' } }
+    const given = await get(first)
+    await get(second)
+    expect((await order({ quoteId: given.id })).status).toBe(201)
+    provider.quote = {}
+    expect((await get(first)).id).not.toBe(given.id)
+    expect((await get(second)).id).not.toBe(given.id)
+  },
+)
 
 // The second order was all that was remembered, and what expired after it counted as a new quote.
 it('a quote that two orders used is not served until the later of its expiries', async () => {
   const { order, provider, quote } = await orderStage()
-  const get = (application: string) => quote('0.1', { headers: ['App-Name', application] })
+  const get = (application: string) =>
+    quote('0.1', { headers: ['App-Name', application] })
   provider.quote = { id: 'one for both' }
   const later = await get('wallet')
   const { expiry } = later
@@ -133,14 +164,20 @@ it('a quote that was ordered while a refresh fetched it again is not served agai
     if (calls === 2) held.push(response)
     else giveQuote(response, calls === 1 ? body : quoteBody({ id: 'another' }))
   })
-  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: '60000' })
+  const gateway = await gatewayWith({
+    SWAP_BASE_URL: upstream.url,
+    QUOTE_REFRESH_AHEAD_MS: '60000',
+  })
   await ask(gateway.url)
   // A hit, which begins the refresh.
   await ask(gateway.url)
   await until(() => held.length === 1, 'the refresh to be under way')
   expect((await order(gateway.url, { quoteId: 'used' })).status).toBe(201)
   for (const response of held) giveQuote(response, body)
-  await eventually('the refresh to be over', async () => idOf(await ask(gateway.url)) === 'another')
+  await eventually(
+    'the refresh to be over',
+    async () => idOf(await ask(gateway.url)) === 'another',
+  )
 })
 
 it('SWAP_AUTHORIZATION and SWAP_APP_VERSION are sent on quotes whatever QUOTE_KEY_HEADERS lists', async () => {
@@ -157,7 +194,8 @@ it('a clock that is set ahead refuses no live order before the provider has answ
   const time = { nowMs: Date.now(), steadyMs: 0 }
   const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
   const upstream = await recordingUpstream(({ method }, response) => {
-    if (method === 'POST') response.writeHead(201, { Date: new Date(time.nowMs).toUTCString() }).end('{}')
+    if (method === 'POST')
+      response.writeHead(201, { Date: new Date(time.nowMs).toUTCString() }).end('{}')
     else giveQuote(response, quoteBody({ expiry: time.nowMs + 20_000 }))
   })
   const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock })

@@ -16,7 +16,11 @@ test('a record that comes again while the wall clock is wrong does not shorten t
 
   now.nowMs -= 40_000
   const { wallAheadMs, refusedFromMs, ...same } = quote
-  const again = { ...same, wallAheadMs: wallAheadMs - 40_000, refusedFromMs: refusedFromMs - 40_000 }
+  const again = {
+    ...same,
+    wallAheadMs: wallAheadMs - 40_000,
+    refusedFromMs: refusedFromMs - 40_000,
+  }
   expect(ledger.knows(again)).toBe(true)
   ledger.note(again, 'delivered')
   now.nowMs += 40_000

@@ -41,13 +41,17 @@ test('connections and their answers have one hidden class, whatever the first re
   for (const [path, method, body] of asked) {
     const agent = keepAliveAgent(1)
     // Twice on each, since Node notes some things with the first answer.
-    for (let time = 0; time < 2; time += 1) await ask(gateway.url, { path, method, agent, ...body })
+    for (let time = 0; time < 2; time += 1)
+      await ask(gateway.url, { path, method, agent, ...body })
   }
   expect(seen).toHaveLength(asked.length * 2)
   const [first] = seen
   for (const { request: each, response } of seen) {
     const path = `${each.method} ${each.url}`
-    expect([path, haveSameShape(each.socket, first?.request.socket ?? {})]).toEqual([path, true])
+    expect([path, haveSameShape(each.socket, first?.request.socket ?? {})]).toEqual([
+      path,
+      true,
+    ])
     expect([path, haveSameShape(response, first?.response ?? {})]).toEqual([path, true])
   }
 })

@@ -1,7 +1,13 @@
 import { createServer, type ServerResponse } from 'node:http'
 import express from 'express'
 import { describe, expect, it } from 'vitest'
-import { ask, createTestClock, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import {
+  ask,
+  createTestClock,
+  giveQuote,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
@@ -9,7 +15,8 @@ import { listening } from '../support/machine/listening.ts'
 
 // A quote may expire between its arrival and the moment at which its answer can be written.
 
-const get = (target: string) => `GET ${target} HTTP/1.1\r\nHost: gateway\r\nApp-Name: wallet\r\n\r\n`
+const get = (target: string) =>
+  `GET ${target} HTTP/1.1\r\nHost: gateway\r\nApp-Name: wallet\r\n\r\n`
 
 // The server of the parent app begins all pipelined requests at once and holds their answers back.
 describe('in a mounted app, a quote behind an answer that takes long', () => {
@@ -33,7 +40,10 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
     const { clock, slow, url } = await mounted()
     const target = `${quotePath}?amount=1`
     if (isKept) await ask(url, { path: target })
-    const connection = new RawConnection(url, get('/checkouts/slow') + get(target) + get(target))
+    const connection = new RawConnection(
+      url,
+      get('/checkouts/slow') + get(target) + get(target),
+    )
     await until(() => slow.length === 1, 'the slow one to be asked for')
     const probe = await ask(url, { path: '/checkouts/1' })
     expect(probe.status).toBe(200)
@@ -50,7 +60,9 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
 it('a quote that expires before it is written is fetched three times, and then answered with its own problem', async () => {
   const { url, upstream, lifeMs } = await quotesThatExpireWaiting()
   const before = upstream.requests.length
-  const { status, headers, body } = await ask(url, { path: `${quotePath}?amount=${lifeMs}` })
+  const { status, headers, body } = await ask(url, {
+    path: `${quotePath}?amount=${lifeMs}`,
+  })
   expect([status, JSON.parse(body)]).toMatchObject([
     504,
     { type: 'urn:quotegate:problem:quote-expired-waiting', retryable: true },

@@ -16,7 +16,10 @@ test.each(['/v3/pairs/ETH_USDC/quotes?amount=1', '/v3/pairs'])(
 )
 
 test('quotes that were not requested from the provider are not counted as quote calls', async () => {
-  const gateway = await gatewayTo(closedPort, { breakerFailures: 1, breakerOpenMs: 60_000 })
+  const gateway = await gatewayTo(closedPort, {
+    breakerFailures: 1,
+    breakerOpenMs: 60_000,
+  })
   await asking(gateway.url, '1')
   await aSecond()
   for (let count = 2; count <= 5; count++) await asking(gateway.url, `${count}`)
@@ -40,5 +43,7 @@ test('the headers in which trusted proxies describe the client are never sent to
   await fetch(`${gateway.url}/v3/pairs`, { headers })
   await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{}', headers })
   expect(upstream.requests).toHaveLength(2)
-  expect(JSON.stringify(upstream.requests).toLowerCase()).not.toMatch(/cf.ipcountry|x.edge-/)
+  expect(JSON.stringify(upstream.requests).toLowerCase()).not.toMatch(
+    /cf.ipcountry|x.edge-/,
+  )
 })

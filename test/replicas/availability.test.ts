@@ -8,7 +8,10 @@ import { keptLog } from '../support/observing/log-lines.ts'
 /** A client that the test plays, whose first greeting is refused with this. */
 async function connected(refusal: Error) {
   const { logger: log } = await keptLog()
-  const client = Object.assign(new EventEmitter(), { connect: async () => {}, disconnect: vi.fn() })
+  const client = Object.assign(new EventEmitter(), {
+    connect: async () => {},
+    disconnect: vi.fn(),
+  })
   const greet = vi.fn(async () => {})
   greet.mockRejectedValueOnce(refusal)
   const all = { client: client as unknown as ValkeyClient, timeoutMs: 50, log, greet }
@@ -43,7 +46,10 @@ test('a replica is left for its master, unless the connection to it has ended by
   const [left, ended] = [await connected(replica), await connected(replica)]
   await pause(0)
   ended.client.emit('close')
-  await until(() => left.client.disconnect.mock.calls.length > 0, 'the replica to be left')
+  await until(
+    () => left.client.disconnect.mock.calls.length > 0,
+    'the replica to be left',
+  )
   await pause(50)
   expect(ended.client.disconnect).not.toHaveBeenCalled()
 })

@@ -12,16 +12,28 @@ import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valke
 const keyPrefix = 'test:'
 const storeKey = `${keyPrefix}cache:key`
 const token = 'a'
-const wanted = (changes = {}) => ({ expiresAfterMs: 0, minLeftMs: 0, lockMs: 10_000, ...changes })
+const wanted = (changes = {}) => ({
+  expiresAfterMs: 0,
+  minLeftMs: 0,
+  lockMs: 10_000,
+  ...changes,
+})
 const lifeMs = 20_000
 
 /** The instants of the steady clock of this process. */
 function bySteadyClock(end: End | undefined, steadyAheadMs: number) {
   const { servedUntilMs, refusedFromMs, wallAheadMs } = end ?? noEnd
   const aheadMs = wallAheadMs + steadyAheadMs
-  return { servedUntilMs: servedUntilMs - aheadMs, refusedFromMs: refusedFromMs - aheadMs }
+  return {
+    servedUntilMs: servedUntilMs - aheadMs,
+    refusedFromMs: refusedFromMs - aheadMs,
+  }
 }
-const noEnd: End = { servedUntilMs: Number.NaN, refusedFromMs: Number.NaN, wallAheadMs: Number.NaN }
+const noEnd: End = {
+  servedUntilMs: Number.NaN,
+  refusedFromMs: Number.NaN,
+  wallAheadMs: Number.NaN,
+}
 
 /** A quote that is over between 19 and 20 s from now, by the clocks of its replica. */
 function dated(clock: Clock, more: Partial<StoredQuote> = {}): StoredQuote {
@@ -71,27 +83,41 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     ['whose clock is a second ahead', { apartMs: 900 }],
     ['if the wall clock was set back before it was put', { stepMs: -60_000 }],
     ['if the store took its time with the put', { storePausesMs: 400 }],
-  ])('is never served longer, nor refused earlier, by another replica, %s', async (_how, given) => {
-    const { apartMs, stepMs, storePausesMs } = { apartMs: 0, stepMs: 0, storePausesMs: 0, ...given }
-    const here = await replica({ steadyAheadMs: 5_000 })
-    const there = await replica({ wallAheadMs: apartMs, steadyAheadMs: 900_000, isFirst: false })
-    const beganMs = performance.now()
-    const asked = await here.look()
-    const quote = dated(here.clock)
-    here.time.wallAheadMs += stepMs
-    if (storePausesMs > 0) await server.ask('CLIENT', 'PAUSE', storePausesMs)
-    expect(await asked?.put(quote)).toBe(true)
-    const { end } = (await there.look())?.quote ?? {}
-    const tookMs = performance.now() - beganMs + 10
-    const [read, its] = [bySteadyClock(end, 900_000), bySteadyClock(quote.end, 5_000)]
-    expect(read.servedUntilMs).toBeLessThanOrEqual(its.servedUntilMs)
-    expect(read.servedUntilMs).toBeGreaterThanOrEqual(its.servedUntilMs - tookMs)
-    expect(read.refusedFromMs).toBeGreaterThanOrEqual(its.refusedFromMs)
-    expect(read.refusedFromMs).toBeLessThanOrEqual(its.refusedFromMs + tookMs - stepMs)
-    // By the wall clock too.
-    const { nowMs, steadyMs } = lookAt(there.clock)
-    expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThanOrEqual(2)
-  })
+  ])(
+    'is never served longer, nor refused earlier, by another replica, %s',
+    async (_how, given) => {
+      const { apartMs, stepMs, storePausesMs } = {
+        apartMs: 0,
+        stepMs: 0,
+        storePausesMs: 0,
+        ...given,
+      }
+      const here = await replica({ steadyAheadMs: 5_000 })
+      const there = await replica({
+        wallAheadMs: apartMs,
+        steadyAheadMs: 900_000,
+        isFirst: false,
+      })
+      const beganMs = performance.now()
+      const asked = await here.look()
+      const quote = dated(here.clock)
+      here.time.wallAheadMs += stepMs
+      if (storePausesMs > 0) await server.ask('CLIENT', 'PAUSE', storePausesMs)
+      expect(await asked?.put(quote)).toBe(true)
+      const { end } = (await there.look())?.quote ?? {}
+      const tookMs = performance.now() - beganMs + 10
+      const [read, its] = [bySteadyClock(end, 900_000), bySteadyClock(quote.end, 5_000)]
+      expect(read.servedUntilMs).toBeLessThanOrEqual(its.servedUntilMs)
+      expect(read.servedUntilMs).toBeGreaterThanOrEqual(its.servedUntilMs - tookMs)
+      expect(read.refusedFromMs).toBeGreaterThanOrEqual(its.refusedFromMs)
+      expect(read.refusedFromMs).toBeLessThanOrEqual(its.refusedFromMs + tookMs - stepMs)
+      // By the wall clock too.
+      const { nowMs, steadyMs } = lookAt(there.clock)
+      expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThanOrEqual(
+        2,
+      )
+    },
+  )
 
   it('is not served by a replica by whose clock it is over, whatever that of the store says', async () => {
     const { put, clock, time, look, idThere } = await replica()
@@ -145,7 +171,10 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   })
 
   it.each([
-    ['is the one that the asker has', (quote: StoredQuote) => ({ expiresAfterMs: quote.expiresAtMs })],
+    [
+      'is the one that the asker has',
+      (quote: StoredQuote) => ({ expiresAfterMs: quote.expiresAtMs }),
+    ],
     ['has too little left', () => ({ minLeftMs: lifeMs })],
   ])('is not returned if it %s', async (_what, changes) => {
     const { look, put, clock } = await replica()
@@ -158,9 +187,11 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   it('is put under a lock that one caller has until it is returned, with the quote or without', async () => {
     const { copy, look, put, clock } = await replica()
     const never = Number.MAX_SAFE_INTEGER
-    const holder = async (asker: string, more = {}) => (await look(more, asker))?.lockHolder
+    const holder = async (asker: string, more = {}) =>
+      (await look(more, asker))?.lockHolder
     /** As the one that has the lock, whether it has or not. */
-    const unlock = (asker: string) => Object.assign(copy(asker), { lockHolder: asker }).release()
+    const unlock = (asker: string) =>
+      Object.assign(copy(asker), { lockHolder: asker }).release()
     expect(await holder('a')).toBe('a')
     unlock('b')
     expect(await holder('b')).toBe('a')
@@ -168,7 +199,9 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     expect(await holder('b', { expiresAfterMs: never })).toBe('a')
     await put(dated(clock, { id: 'mine' }))
     expect(await holder('b', { expiresAfterMs: never, lockMs: 30 })).toBe('b')
-    await expect.poll(() => holder('c', { expiresAfterMs: never }), { timeout: 10_000 }).toBe('c')
+    await expect
+      .poll(() => holder('c', { expiresAfterMs: never }), { timeout: 10_000 })
+      .toBe('c')
     unlock('c')
     expect(await holder('d', { expiresAfterMs: never })).toBe('d')
   })
@@ -176,7 +209,10 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   it.each([
     ['a body that is cut short', { body: storedQuote().body.slice(0, -20) }],
     ['the body of another quote', { body: storedQuote({ id: 'quote-2' }).body }],
-    ['another expiry than its body', { expiresAtMs: Date.now() + 99_000, body: storedQuote().body }],
+    [
+      'another expiry than its body',
+      { expiresAtMs: Date.now() + 99_000, body: storedQuote().body },
+    ],
     ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
     ['nothing that is a copy', 'from the future'],
   ])('is not used with %s, and is removed', async (_damage, changes) => {
@@ -207,7 +243,11 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     }
     const shared = new QuotesOfAll({
       sharedStore: { keyPrefix, up: true, run, insist: run },
-      ...{ clock, minValidityMs: 0, lockWaitMs: 1_000, isUsed: () => false, events: new Events() },
+      clock,
+      minValidityMs: 0,
+      lockWaitMs: 1_000,
+      isUsed: () => false,
+      events: new Events(),
     })
     const look = { flight: { left: undefined }, waits: true, known: undefined }
     expect((await shared.quoteOrLock('key', look)).quote).toBeUndefined()

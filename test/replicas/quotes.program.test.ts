@@ -1,9 +1,21 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { ask, asking, giveQuote, lookups, quoteBody, untilCounted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  asking,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
 import { pause, until } from '../support/gateways/between.ts'
-import { cacheStatusOf, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+import {
+  cacheStatusOf,
+  idOf,
+  replicaStage,
+  stored,
+} from '../support/gateways/replicas.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 it('a replica whose clock is an hour behind serves no quote of another one past its expiry', {
@@ -13,7 +25,9 @@ it('a replica whose clock is an hour behind serves no quote of another one past 
   const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
     clock: { nowMs: () => Date.now() - index * 3_600_000 },
   }))
-  upstream.answer((_request, response) => giveQuote(response, quoteBody({ expiry: Date.now() + lifeMs })))
+  upstream.answer((_request, response) =>
+    giveQuote(response, quoteBody({ expiry: Date.now() + lifeMs })),
+  )
   const { id, expiry } = JSON.parse((await ask(here.url)).body)
   await untilCounted(here, stored('quote-set'), 1)
   // It has asked the provider nothing yet, so all that it knows of the time is its own clock and the store.
@@ -29,7 +43,9 @@ it('a replica whose clock is an hour behind serves no quote of another one past 
   expect(served).toBeGreaterThan(0)
 })
 
-describe('after a call that failed by time, a replica', { tags: ['redis-server'] }, () => {
+describe('after a call that failed by time, a replica', {
+  tags: ['redis-server'],
+}, () => {
   const hanging = { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' }
 
   it('makes one further call at once for those that joined, and shares its quote with the others', async () => {
@@ -47,13 +63,19 @@ describe('after a call that failed by time, a replica', { tags: ['redis-server']
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
     await untilCounted(here, stored('quote-set'), 1)
     const hit = await ask(there.url)
-    expect([cacheStatusOf(hit).includes('; hit;'), idOf(hit)]).toEqual([true, idOf(answers[0] ?? hit)])
+    expect([cacheStatusOf(hit).includes('; hit;'), idOf(hit)]).toEqual([
+      true,
+      idOf(answers[0] ?? hit),
+    ])
     expect(upstream.requests).toHaveLength(2)
     expect(unhandled).toEqual([])
   })
 
   it('makes no further call where another replica has fetched the quote meanwhile', async () => {
-    const { upstream, here, there, waiting } = await replicaStage(2, { ...hanging, lockWaitMs: '300' })
+    const { upstream, here, there, waiting } = await replicaStage(2, {
+      ...hanging,
+      lockWaitMs: '300',
+    })
     const beginner = ask(here.url)
     await until(() => waiting.length === 1, 'the call')
     const joiners = [ask(here.url), ask(here.url)]
@@ -70,14 +92,22 @@ describe('after a call that failed by time, a replica', { tags: ['redis-server']
 })
 
 describe('what the provider says to one client alone', { tags: ['redis-server'] }, () => {
-  const [a1, a2, b1, b2] = ['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4'] as const
+  const [a1, a2, b1, b2] = [
+    '198.51.100.1',
+    '198.51.100.2',
+    '198.51.100.3',
+    '198.51.100.4',
+  ] as const
 
   /** A refused client's call at one replica, with a1 and a2 waiting there, and b1 and b2 at the other replica. */
   async function refusedAtOneReplica() {
     const { here, there, waiting } = await replicaStage(2, sharedBy.header)
     const callOf = (address: string) =>
-      waiting.find(({ req }) => req.headers.forwarded === `for=${address}`) as ServerResponse
-    const called = (count: number) => until(() => waiting.length >= count, `call ${count}`)
+      waiting.find(
+        ({ req }) => req.headers.forwarded === `for=${address}`,
+      ) as ServerResponse
+    const called = (count: number) =>
+      until(() => waiting.length >= count, `call ${count}`)
     const refused = asking(here.url, '0.1', at(refusedAddress))
     await called(1)
     const atHere: ReturnType<typeof asking>[] = []
@@ -138,7 +168,9 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
     expect((await joining).status).toBe(200)
     expect((await limited).status).toBe(429)
     expect(upstream.requests).toHaveLength(asked + 1)
-    expect(JSON.parse((await limited).body).type).toBe('urn:quotegate:problem:provider-limit')
+    expect(JSON.parse((await limited).body).type).toBe(
+      'urn:quotegate:problem:provider-limit',
+    )
   })
 })
 
@@ -146,20 +178,28 @@ it("a client that leaves while it waits for another replica's call is not counte
   tags: ['redis-server'],
 }, async () => {
   const { upstream, here, there, waiting } = await replicaStage(2, {
-    ...{ QUOTE_PARTITION: 'none', TRUST_PROXY: 'loopback' },
-    ...{ RATE_LIMIT_PER_MINUTE: '10', RATE_LIMIT_BY: 'client-ip' },
+    QUOTE_PARTITION: 'none',
+    TRUST_PROXY: 'loopback',
+    RATE_LIMIT_PER_MINUTE: '10',
+    RATE_LIMIT_BY: 'client-ip',
   })
   const from = (address: string) => ['App-Name', 'wallet', 'Forwarded', `for=${address}`]
   const first = asking(here.url, '0.1', from('198.51.100.1'))
   await until(() => waiting.length === 1, 'a call that another replica waits for')
   const leaving = new AbortController()
-  const left = ask(there.url, { headers: from('198.51.100.2'), signal: leaving.signal }).catch(() => 'left')
+  const left = ask(there.url, {
+    headers: from('198.51.100.2'),
+    signal: leaving.signal,
+  }).catch(() => 'left')
   await untilCounted(there, stored('quote-get'), 2)
   leaving.abort()
   expect(await left).toBe('left')
   await pause(300)
   upstream.answer((_request, response) => response.end('{}'))
-  const { headers } = await ask(there.url, { path: '/v3/assets', headers: from('198.51.100.2') })
+  const { headers } = await ask(there.url, {
+    path: '/v3/assets',
+    headers: from('198.51.100.2'),
+  })
   expect(String(headers.ratelimit)).toContain('r=9')
   giveQuote(waiting[0] as ServerResponse)
   expect((await first).status).toBe(200)

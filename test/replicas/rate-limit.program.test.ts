@@ -8,30 +8,44 @@ import { replicaStage } from '../support/gateways/replicas.ts'
 import { storeAt, valkey } from '../support/stores/valkey.ts'
 
 const perMinute = 6
-const times = (count: number, status: number) => Array.from({ length: count }, () => status)
+const times = (count: number, status: number) =>
+  Array.from({ length: count }, () => status)
 
 describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
   it('allows exactly the set number of requests, each replica for itself while the store is frozen', async () => {
-    const { upstream, store, replicas, there } = await replicaStage(2, { RATE_LIMIT_PER_MINUTE: perMinute })
+    const { upstream, store, replicas, there } = await replicaStage(2, {
+      RATE_LIMIT_PER_MINUTE: perMinute,
+    })
     upstream.answer((_request, response) => giveQuote(response))
     let amount = 0
     /** Each for an amount of its own, so that each is a call of its own. */
     const ask = (gateway: RunningGateway) => asking(gateway.url, String(++amount))
     async function statuses(count: number): Promise<number[]> {
-      const turns = Array.from({ length: count }, (_, turn) => replicas[turn % 2] as RunningGateway)
+      const turns = Array.from(
+        { length: count },
+        (_, turn) => replicas[turn % 2] as RunningGateway,
+      )
       return (await Promise.all(turns.map(ask))).map(({ status }) => status).sort()
     }
-    const states = () => Promise.all(replicas.map((replica) => counted(replica, 'quotegate_store_up')))
-    const untilUp = (up: 0 | 1) => expect.poll(states, { timeout: 45_000 }).toEqual([up, up])
+    const states = () =>
+      Promise.all(replicas.map((replica) => counted(replica, 'quotegate_store_up')))
+    const untilUp = (up: 0 | 1) =>
+      expect.poll(states, { timeout: 45_000 }).toEqual([up, up])
     expect(await statuses(2)).toEqual(times(2, 200))
     store.freeze()
-    expect(await statuses(40)).toEqual([...times(2 * perMinute, 200), ...times(40 - 2 * perMinute, 429)])
+    expect(await statuses(40)).toEqual([
+      ...times(2 * perMinute, 200),
+      ...times(40 - 2 * perMinute, 429),
+    ])
     await untilUp(0)
     store.thaw()
     await store.restartEmpty()
     await untilUp(1)
     const before = upstream.requests.length
-    expect(await statuses(20)).toEqual([...times(perMinute, 200), ...times(20 - perMinute, 429)])
+    expect(await statuses(20)).toEqual([
+      ...times(perMinute, 200),
+      ...times(20 - perMinute, 429),
+    ])
     expect(upstream.requests).toHaveLength(before + perMinute)
     const refused = await ask(there)
     expect(refused.headers['ratelimit-policy']).toBe(`"default";q=${perMinute};w=60`)
@@ -42,7 +56,10 @@ describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
   it('starts again when the minute is over, and if its key was overwritten', async () => {
     const server = await valkey()
     const fallback = createMemoryRateLimiter(perMinute)
-    const limiter = createSharedRateLimiter({ sharedStore: await storeAt(server.url), fallback })
+    const limiter = createSharedRateLimiter({
+      sharedStore: await storeAt(server.url),
+      fallback,
+    })
     for (let left = perMinute - 1; left >= 0; left -= 1)
       expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: left })
     const refused = await limiter.take('a')

@@ -31,7 +31,8 @@ const protectedServer = async (afterMs: number) => {
   )
   return `redis://127.0.0.1:${port}`
 }
-const protectedMode = /protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/
+const protectedMode =
+  /protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/
 
 /** The URL of a store whose user may run no scripts. */
 async function limited(): Promise<string> {
@@ -43,24 +44,47 @@ const locked = async () => (await valkey({ password: 'hunter2' })).url
 
 describe('a store that', { tags: ['redis-server'] }, () => {
   test.each<[string, () => Promise<string>, RegExp]>([
-    ['gets no password', async () => (await locked()).replace(/:[^/]*@/, ''), /requires a password/],
-    ['gets a wrong password', async () => (await locked()).replace('hunter2', 'hunter3'), /refuses the user/],
-    ['has no such database', async () => `${(await valkey()).url}/99`, /does not have the database/],
+    [
+      'gets no password',
+      async () => (await locked()).replace(/:[^/]*@/, ''),
+      /requires a password/,
+    ],
+    [
+      'gets a wrong password',
+      async () => (await locked()).replace('hunter2', 'hunter3'),
+      /refuses the user/,
+    ],
+    [
+      'has no such database',
+      async () => `${(await valkey()).url}/99`,
+      /does not have the database/,
+    ],
     ['lets its user run no scripts', limited, /may not do this \(NOPERM/],
-    ['is not there', async () => `redis://127.0.0.1:${await freePort()}`, /no server listens/],
+    [
+      'is not there',
+      async () => `redis://127.0.0.1:${await freePort()}`,
+      /no server listens/,
+    ],
     ['is in protected mode', () => protectedServer(0), protectedMode],
-    ['is in protected mode and says so a moment later', () => protectedServer(20), protectedMode],
-  ])('%s is down, and the log says why, once and without the password', async (_what, urlOf, reason) => {
-    const { store, log, complaints } = await watched(await urlOf(), { mayBeDown: true })
-    await until(() => complaints().length > 0, 'a line about it')
-    for (let looks = 0; looks < 15; looks += 1) {
-      await pause(100)
-      expect(store.up).toBe(false)
-    }
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(reason)])
-    expect(await get(store)).toBe(undefined)
-    expect(log.text()).not.toMatch(/hunter/)
-  })
+    [
+      'is in protected mode and says so a moment later',
+      () => protectedServer(20),
+      protectedMode,
+    ],
+  ])(
+    '%s is down, and the log says why, once and without the password',
+    async (_what, urlOf, reason) => {
+      const { store, log, complaints } = await watched(await urlOf(), { mayBeDown: true })
+      await until(() => complaints().length > 0, 'a line about it')
+      for (let looks = 0; looks < 15; looks += 1) {
+        await pause(100)
+        expect(store.up).toBe(false)
+      }
+      expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(reason)])
+      expect(await get(store)).toBe(undefined)
+      expect(log.text()).not.toMatch(/hunter/)
+    },
+  )
 
   // The connection breaks first, whatever is the matter: on call one needs to know what keeps the store down.
   test('stays down for another reason than the first: the log names the second reason too, once', async () => {
@@ -71,7 +95,8 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     const operator = connect(server.port, '127.0.0.1')
     onTestFinished(() => void operator.destroy())
     operator.write('CONFIG SET requirepass secret\r\nCLIENT KILL TYPE normal\r\n')
-    const named = () => complaints().filter((line) => line.includes('requires a password'))
+    const named = () =>
+      complaints().filter((line) => line.includes('requires a password'))
     await until(() => named().length > 0, 'the reason', 10_000)
     await pause(2_500)
     expect(named()).toHaveLength(1)
@@ -85,7 +110,9 @@ describe('a store that', { tags: ['redis-server'] }, () => {
       accepted += 1
       socket.destroy()
     })
-    const { store } = await watched(`redis://127.0.0.1:${closing.port}`, { mayBeDown: true })
+    const { store } = await watched(`redis://127.0.0.1:${closing.port}`, {
+      mayBeDown: true,
+    })
     await until(() => accepted >= 3, 'some connections', 20_000)
     expect(store.up).toBe(false)
     closing.close()
@@ -108,28 +135,43 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     expect(await get(store)).toBe(null)
     const [first, ...further] = complaints()
     expect(first).toMatch(/shared store is down.*(connection|nothing listens)/)
-    expect(further.every((line) => line.startsWith('the shared store is still down: '))).toBe(true)
+    expect(
+      further.every((line) => line.startsWith('the shared store is still down: ')),
+    ).toBe(true)
     expect(new Set(further).size).toBe(further.length)
     await until(() => log.text().includes('is back'), 'a line that says so')
   })
 
   test.each([
-    ['became a replica', 'REPLICAOF 127.0.0.1 1', 'REPLICAOF NO ONE', /a replica that accepts no writes/],
-    ['has no memory left', 'CONFIG SET maxmemory 1', 'CONFIG SET maxmemory 0', /no writes \(OOM/],
-  ])('%s is down for writes and reads, and up when that is over', async (_what, breaks, mends, reason) => {
-    const server = await valkey()
-    const { store, complaints } = await watched(server.url)
-    await set(store)
-    await server.ask(...breaks.split(' '))
-    expect(await set(store)).toBe(undefined)
-    expect(store.up).toBe(false)
-    await pause(1_500)
-    expect(store.up).toBe(false)
-    expect(await get(store)).toBe(undefined)
-    await server.ask(...mends.split(' '))
-    await until(() => store.up, 'a store that takes writes', 10_000)
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(reason)])
-  })
+    [
+      'became a replica',
+      'REPLICAOF 127.0.0.1 1',
+      'REPLICAOF NO ONE',
+      /a replica that accepts no writes/,
+    ],
+    [
+      'has no memory left',
+      'CONFIG SET maxmemory 1',
+      'CONFIG SET maxmemory 0',
+      /no writes \(OOM/,
+    ],
+  ])(
+    '%s is down for writes and reads, and up when that is over',
+    async (_what, breaks, mends, reason) => {
+      const server = await valkey()
+      const { store, complaints } = await watched(server.url)
+      await set(store)
+      await server.ask(...breaks.split(' '))
+      expect(await set(store)).toBe(undefined)
+      expect(store.up).toBe(false)
+      await pause(1_500)
+      expect(store.up).toBe(false)
+      expect(await get(store)).toBe(undefined)
+      await server.ask(...mends.split(' '))
+      await until(() => store.up, 'a store that takes writes', 10_000)
+      expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(reason)])
+    },
+  )
 
   test('refuses one odd command now and then stays up', async () => {
     const { store, outcomes } = await watched((await valkey()).url)
@@ -181,7 +223,11 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     await set(store)
     outcomes.length = 0
     server.freeze()
-    expect(await Promise.all([get(store), get(store), get(store)])).toEqual([undefined, undefined, undefined])
+    expect(await Promise.all([get(store), get(store), get(store)])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
     expect(outcomes).toContain('timeout')
     expect(outcomes).not.toContain('failed')
     expect(store.up).toBe(false)
@@ -194,7 +240,9 @@ describe('a store that', { tags: ['redis-server'] }, () => {
     server.thaw()
     await until(() => store.up, 'a store that has thawed', 10_000)
     expect(await get(store)).toBe('1')
-    expect(complaints()).toEqual([expect.stringContaining('no answer within 500 ms (VALKEY_TIMEOUT_MS)')])
+    expect(complaints()).toEqual([
+      expect.stringContaining('no answer within 500 ms (VALKEY_TIMEOUT_MS)'),
+    ])
   })
 
   test('stalls for a moment is shared again as soon as it answers', async () => {

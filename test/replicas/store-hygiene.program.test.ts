@@ -8,10 +8,18 @@ const address = '198.51.100.77'
 const secret = 's3cret-key-of-a-client'
 
 /** All that a key holds, as bytes that can be searched. */
-async function contentOf(ask: (...command: string[]) => Promise<unknown>, key: string): Promise<string> {
-  const commands: Record<string, string[]> = { hash: ['HGETALL', key], stream: ['XRANGE', key, '-', '+'] }
+async function contentOf(
+  ask: (...command: string[]) => Promise<unknown>,
+  key: string,
+): Promise<string> {
+  const commands: Record<string, string[]> = {
+    hash: ['HGETALL', key],
+    stream: ['XRANGE', key, '-', '+'],
+  }
   // One of another type than a string refuses GET.
-  return JSON.stringify(await ask(...(commands[String(await ask('TYPE', key))] ?? ['GET', key])))
+  return JSON.stringify(
+    await ask(...(commands[String(await ask('TYPE', key))] ?? ['GET', key])),
+  )
 }
 
 it('the store holds no address and no secret of a client, and nothing but the journal without a time to live', {
@@ -28,8 +36,14 @@ it('the store holds no address and no secret of a client, and nothing but the jo
     else giveQuote(response)
   })
   const headers = [
-    ...['App-Name', 'wallet', 'Authorization', `Bearer ${secret}`],
-    ...['Forwarded', `for=${address}`, 'User-Agent', 'agent-of-a-client'],
+    'App-Name',
+    'wallet',
+    'Authorization',
+    `Bearer ${secret}`,
+    'Forwarded',
+    `for=${address}`,
+    'User-Agent',
+    'agent-of-a-client',
   ]
   const path = (amount: number) => `${quotePath}?amount=${amount}&toAddress=0xfeed`
   const ids: string[] = []
@@ -38,8 +52,15 @@ it('the store holds no address and no secret of a client, and nothing but the jo
     await ask(there.url, { path: path(amount), headers })
   }
   await untilCounted(here, stored('quote-set'), 5)
-  const ofOrder = ['App-Name: wallet', `Authorization: Bearer ${secret}`, `Forwarded: for=${address}`]
-  await rawExchange(here.url, post(JSON.stringify({ quoteId: ids[0] }), { headers: ofOrder }))
+  const ofOrder = [
+    'App-Name: wallet',
+    `Authorization: Bearer ${secret}`,
+    `Forwarded: for=${address}`,
+  ]
+  await rawExchange(
+    here.url,
+    post(JSON.stringify({ quoteId: ids[0] }), { headers: ofOrder }),
+  )
   await untilCounted(here, stored('quote-forget'), 1)
   await untilCounted(here, stored('journal-append'), 6)
 
@@ -48,7 +69,8 @@ it('the store holds no address and no secret of a client, and nothing but the jo
   expect(keys.filter((key) => key.includes('cache:'))).toHaveLength(4)
   for (const key of keys) {
     expect(key).toMatch(/^stage-1:/)
-    if (!key.includes('journal:')) expect(Number(await store.ask('PTTL', key)), key).toBeGreaterThan(0)
+    if (!key.includes('journal:'))
+      expect(Number(await store.ask('PTTL', key)), key).toBeGreaterThan(0)
     const all = key + (await contentOf(store.ask, key))
     for (const hidden of [address, secret, 'agent-of-a-client', '0xfeed']) {
       expect(all).not.toContain(hidden)

@@ -22,10 +22,16 @@ import { get, set, watched } from '../support/stores/watched-store.ts'
 async function expectToShare(store: SharedStore, other: SharedStore): Promise<void> {
   for (let index = 0; index < 10; index += 1) {
     const key = `quotegate:key-${index}`
-    await store.run('quote-set', (client) => client.set(key, `value-${index}`, 'PX', 60_000))
-    expect(await other.run('quote-get', (client) => client.get(key))).toBe(`value-${index}`)
+    await store.run('quote-set', (client) =>
+      client.set(key, `value-${index}`, 'PX', 60_000),
+    )
+    expect(await other.run('quote-get', (client) => client.get(key))).toBe(
+      `value-${index}`,
+    )
   }
-  expect(await store.run('quote-get', (client) => client.get('quotegate:none'))).toBe(null)
+  expect(await store.run('quote-get', (client) => client.get('quotegate:none'))).toBe(
+    null,
+  )
 }
 
 /** The one that docs/operations.md recommends. */
@@ -42,34 +48,46 @@ function openConnectionsTo(port: number): string[] {
   const far = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   // 01: established (proc_pid_net(5)).
   const established = new RegExp(`^ *\\d+: (\\S+) \\S+${far} 01 `, 'gm')
-  return [...readFileSync('/proc/net/tcp', 'utf8').matchAll(established)].map(([, local = '']) => local)
+  return [...readFileSync('/proc/net/tcp', 'utf8').matchAll(established)].map(
+    ([, local = '']) => local,
+  )
 }
 
 describe('replicas share', { tags: ['redis-server'] }, () => {
   test('a server with a password that no URL holds unescaped, in a database of its own', async () => {
     const server = await valkey({ password: 'p@ss:w/rd%' })
-    await expectToShare(await storeAt(`${server.url}/3`), await storeAt(`${server.url}/3`))
+    await expectToShare(
+      await storeAt(`${server.url}/3`),
+      await storeAt(`${server.url}/3`),
+    )
     expect(await server.ask('DBSIZE')).toBe(0)
   })
 
   test('all servers of a Cluster, where the recommended user may also ask which has which keys', async () => {
     const { url, servers } = await valkeyCluster()
-    for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
+    for (const server of servers)
+      await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
     const [here, there] = [await storeAt(asUser(url)), await storeAt(asUser(url))]
     const wanted = { expiresAfterMs: 0, minLeftMs: 0, lockMs: 10_000 }
     for (let index = 0; index < 50; index += 1) {
       const key = `key ${index}`
-      const [put, found] = [here, there].map((store) => copyOf({ store, clock: systemClock, key }))
+      const [put, found] = [here, there].map((store) =>
+        copyOf({ store, clock: systemClock, key }),
+      )
       await put?.look(wanted)
       expect(await put?.put(storedQuote({ id: key }))).toBe(true)
       await found?.look(wanted)
       expect(found?.quote).toMatchObject({ id: key })
     }
-    for (const server of servers) expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
+    for (const server of servers)
+      expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
   })
 
   test('the master that Sentinels name, with passwords on either side, and the next one when it dies', async () => {
-    const { url, master, replica } = await valkeySentinels({ ofServers: 'one', ofSentinels: 'two' })
+    const { url, master, replica } = await valkeySentinels({
+      ofServers: 'one',
+      ofSentinels: 'two',
+    })
     const { store } = await watched(url)
     await expectToShare(store, await storeAt(url))
     expect(await master.ask('DBSIZE')).toBeGreaterThan(0)
@@ -87,7 +105,8 @@ describe('replicas share', { tags: ['redis-server'] }, () => {
     const [frozen] = servers
     frozen?.freeze()
     const keys = Array.from({ length: 50 }, (_, index) => `quotegate:key-${index}`)
-    const askAll = () => Promise.all(keys.map((key) => store.run('quote-get', (client) => client.get(key))))
+    const askAll = () =>
+      Promise.all(keys.map((key) => store.run('quote-get', (client) => client.get(key))))
     await askAll()
     expect(store.up).toBe(false)
     outcomes.length = 0
@@ -121,12 +140,16 @@ describe('replicas share', { tags: ['redis-server'] }, () => {
     const server = await valkey({ tls, password: 'secret' })
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')
-    expect(complaints()[0]).toMatch(/certificate of the store is not trusted \(set NODE_EXTRA_CA_CERTS/)
+    expect(complaints()[0]).toMatch(
+      /certificate of the store is not trusted \(set NODE_EXTRA_CA_CERTS/,
+    )
     expect(store.up).toBe(false)
     const adminPort = String(await freePort())
     await startGatewayProcess({
-      ...{ VALKEY_URL: server.url, NODE_EXTRA_CA_CERTS: tls.authority },
-      ...{ ADMIN_PORT: adminPort, SWAP_BASE_URL: 'http://127.0.0.1:9' },
+      VALKEY_URL: server.url,
+      NODE_EXTRA_CA_CERTS: tls.authority,
+      ADMIN_PORT: adminPort,
+      SWAP_BASE_URL: 'http://127.0.0.1:9',
     })
     await eventually('the store to be up', async () => {
       const answer = await fetch(`http://127.0.0.1:${adminPort}/status`)
@@ -139,16 +162,27 @@ describe('replicas share', { tags: ['redis-server'] }, () => {
     await server.ask('ACL', ...recommendedUser())
     const sandbox = await startSandbox()
     onTestFinished(() => sandbox.close())
-    const own = { VALKEY_URL: asUser(server.url), VALKEY_TIMEOUT_MS: 2_000, RATE_LIMIT_PER_MINUTE: 1_000 }
-    const replicas = [await gatewayTo(sandbox.url, own), await gatewayTo(sandbox.url, own)]
+    const own = {
+      VALKEY_URL: asUser(server.url),
+      VALKEY_TIMEOUT_MS: 2_000,
+      RATE_LIMIT_PER_MINUTE: 1_000,
+    }
+    const replicas = [
+      await gatewayTo(sandbox.url, own),
+      await gatewayTo(sandbox.url, own),
+    ]
     let pages = ''
     for (const gateway of replicas) {
-      await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+      await expect
+        .poll(gateway.metrics, { timeout: 10_000 })
+        .toMatch(/^quotegate_store_up 1$/m)
       expect((await everyKindOfRequest(gateway)).filter(({ good }) => !good)).toEqual([])
       pages += await gateway.metrics()
     }
     expect(await server.ask('ACL', 'LOG')).toEqual([])
     expect(pages).toMatch(/^quotegate_store_operations_total\{.*outcome="ok"\} [1-9]/m)
-    expect(pages).not.toMatch(/^quotegate_store_operations_total\{.*outcome="failed"\} [1-9]/m)
+    expect(pages).not.toMatch(
+      /^quotegate_store_operations_total\{.*outcome="failed"\} [1-9]/m,
+    )
   })
 })

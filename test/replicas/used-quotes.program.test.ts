@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { act } from '../operations/support.ts'
 import { post } from '../support/clients/orders.ts'
-import { ask, counted, giveQuote, quoteBody, quotePath, untilCounted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  counted,
+  giveQuote,
+  quoteBody,
+  quotePath,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayWith, pause } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
@@ -31,14 +38,20 @@ async function usedStage(count: number, settings: Record<string, string> = {}) {
 }
 
 /** One quote that all of them have in memory. */
-async function sharedQuote({ replicas, here }: Awaited<ReturnType<typeof replicaStage>>, amount = 1) {
+async function sharedQuote(
+  { replicas, here }: Awaited<ReturnType<typeof replicaStage>>,
+  amount = 1,
+) {
   const before = await counted(here, stored('quote-set'))
   const id = idOf(await ask(here.url, { path: path(amount) }))
   await untilCounted(here, stored('quote-set'), before + 1)
   for (const { url } of replicas) {
     for (const how of [/; hit;|stored/, /; hit;/]) {
       const answer = await ask(url, { path: path(amount) })
-      expect([idOf(answer), cacheStatusOf(answer)]).toEqual([id, expect.stringMatching(how)])
+      expect([idOf(answer), cacheStatusOf(answer)]).toEqual([
+        id,
+        expect.stringMatching(how),
+      ])
     }
   }
   return id
@@ -51,7 +64,11 @@ async function order(url: string, quoteId: string): Promise<void> {
 describe('a quote that an order used at one replica', { tags: ['redis-server'] }, () => {
   it('is served by no other replica 200 ms later, also one that has it in memory', async () => {
     const stage = await usedStage(3)
-    const [here, there, third] = stage.replicas as [RunningGateway, RunningGateway, RunningGateway]
+    const [here, there, third] = stage.replicas as [
+      RunningGateway,
+      RunningGateway,
+      RunningGateway,
+    ]
     for (let amount = 1; amount <= 5; amount += 1) {
       const id = await sharedQuote(stage, amount)
       await order(there.url, id)
@@ -59,12 +76,17 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
       let lastServedMs = 0
       while (performance.now() - orderedAtMs < 200) {
         const sentAtMs = performance.now()
-        const answers = await Promise.all([here, third].map(({ url }) => ask(url, { path: path(amount) })))
-        if (answers.some((answer) => idOf(answer) === id)) lastServedMs = sentAtMs - orderedAtMs
+        const answers = await Promise.all(
+          [here, third].map(({ url }) => ask(url, { path: path(amount) })),
+        )
+        if (answers.some((answer) => idOf(answer) === id))
+          lastServedMs = sentAtMs - orderedAtMs
       }
       expect(lastServedMs).toBeLessThan(200)
       const asked = stage.upstream.requests.length
-      const all = stage.replicas.map(async ({ url }) => idOf(await ask(url, { path: path(amount) })))
+      const all = stage.replicas.map(async ({ url }) =>
+        idOf(await ask(url, { path: path(amount) })),
+      )
       expect(await Promise.all(all)).not.toContain(id)
       // It is not in the store either: the next one was there before.
       expect(stage.upstream.requests).toHaveLength(asked)
@@ -95,21 +117,29 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
     const { store, here, there } = stage
     const id = await sharedQuote(stage)
     store.freeze()
-    await eventually('the store to be down', async () => (await counted(there, 'quotegate_store_up')) === 0)
+    await eventually(
+      'the store to be down',
+      async () => (await counted(there, 'quotegate_store_up')) === 0,
+    )
     await order(there.url, id)
     // The trade: what is here is served on, or a store that is down would stop the cache.
     expect(idOf(await ask(here.url, { path: path(1) }))).toBe(id)
     // At the order's own replica it is still gone, and no request fails.
     expect(idOf(await ask(there.url, { path: path(1) }))).not.toBe(id)
     store.thaw()
-    await eventually('it to be gone here', async () => idOf(await ask(here.url, { path: path(1) })) !== id)
+    await eventually(
+      'it to be gone here',
+      async () => idOf(await ask(here.url, { path: path(1) })) !== id,
+    )
     expect(idOf(await ask(there.url, { path: path(1) }))).not.toBe(id)
     const later = await gatewayWith(replicaSettings(store, stage.upstream))
     expect(idOf(await ask(later.url, { path: path(1) }))).not.toBe(id)
   })
 })
 
-describe('a quote that is dropped in the console of one replica', { tags: ['redis-server'] }, () => {
+describe('a quote that is dropped in the console of one replica', {
+  tags: ['redis-server'],
+}, () => {
   it.each([['drop'], ['drop-all']])(
     'is removed from the other replicas and from the store (%s)',
     async (action) => {

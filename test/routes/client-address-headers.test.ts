@@ -4,7 +4,8 @@ import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
-const ignored = (reason: string) => `quotegate_client_address_headers_ignored_total{reason="${reason}"}`
+const ignored = (reason: string) =>
+  `quotegate_client_address_headers_ignored_total{reason="${reason}"}`
 
 /** A gateway behind a trusted proxy, with what it warns of besides its settings. */
 async function behindProxy(settings: Record<string, string | undefined> = {}) {
@@ -33,7 +34,8 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
     const stage = await behindProxy()
     const none = { count: 0, peers: [], headers: [] }
     expect(await stage.status()).toMatchObject({ outages: [], otherHeaderPeers: none })
-    for (const user of ['203.0.113.7', '203.0.113.8']) await stage.asked(['X-Forwarded-For', user])
+    for (const user of ['203.0.113.7', '203.0.113.8'])
+      await stage.asked(['X-Forwarded-For', user])
     expect(await counted(stage.gateway, ignored('other-header'))).toBe(2)
     await expect
       .poll(async () => (await stage.status()).outages, { timeout: 10_000 })
@@ -41,7 +43,9 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
         {
           what: 'client-ip-header',
           names: ['127.0.0.1'],
-          says: expect.stringContaining('it is forwarded, but 1 trusted peer sent X-Forwarded-For'),
+          says: expect.stringContaining(
+            'it is forwarded, but 1 trusted peer sent X-Forwarded-For',
+          ),
           requests: 2,
         },
       ])
@@ -54,7 +58,8 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
     const forwarded = ['Forwarded', 'for=203.0.113.7']
     const listed = ['X-Forwarded-For', '203.0.113.8']
     // The third and the fourth are hits.
-    for (const sent of [forwarded, listed, forwarded, [...forwarded, ...listed]]) await stage.asked(sent)
+    for (const sent of [forwarded, listed, forwarded, [...forwarded, ...listed]])
+      await stage.asked(sent)
     expect(stage.forwarded()).toEqual(['for=203.0.113.7', 'for=127.0.0.1'])
     expect(await counted(stage.gateway, ignored('other-header'))).toBe(1)
   })
@@ -71,7 +76,9 @@ describe('a trusted proxy whose header names no client', () => {
       const stage = await behindProxy({ CLIENT_IP_HEADER: name })
       for (let times = 0; times < 2; times += 1) {
         const { headers } = await stage.asked([name, value])
-        expect(headers['cache-status']).toBe('quotegate; fwd=bypass; detail=unknown-client')
+        expect(headers['cache-status']).toBe(
+          'quotegate; fwd=bypass; detail=unknown-client',
+        )
       }
       expect(stage.forwarded()).toEqual(['for=unknown', 'for=unknown'])
       expect(await counted(stage.gateway, ignored(reason))).toBe(2)
@@ -89,13 +96,23 @@ describe('a trusted proxy whose header names no client', () => {
     expect(ids.size).toBe(1)
     expect(stage.forwarded()).toEqual(['for=unknown'])
     expect(stage.warnings().map(({ msg }) => msg)).toEqual([
-      expect.stringMatching(/names no client.*is shared with all clients \(QUOTE_PARTITION=none\)/),
+      expect.stringMatching(
+        /names no client.*is shared with all clients \(QUOTE_PARTITION=none\)/,
+      ),
     ])
   })
 
   it('shares no quote by place either, because the provider does not see the place', async () => {
-    const stage = await behindProxy({ QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'cf-ipcountry' })
-    for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown', 'for=203.0.113.8'])
+    const stage = await behindProxy({
+      QUOTE_PARTITION: 'header',
+      QUOTE_PARTITION_HEADER: 'cf-ipcountry',
+    })
+    for (const client of [
+      'for=unknown',
+      'for=203.0.113.7',
+      'for=unknown',
+      'for=203.0.113.8',
+    ])
       await stage.asked(['CF-IPCountry', 'DE', 'Forwarded', client])
     expect(stage.upstream.requests).toHaveLength(3)
   })

@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
-import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import {
+  RawConnection,
+  rawExchange,
+  valuesOf,
+  withoutHopByHop,
+} from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 describe('an order whose quote has expired', () => {
@@ -37,23 +42,28 @@ describe('an order whose quote has expired', () => {
     ['A/B?c=d&e#f %g€', '0.1', '0.1', 'A%2FB%3Fc%3Dd%26e%23f%20%25g%E2%82%AC', '0.1'],
     // JSON can spell half of a surrogate pair; its meaning is undefined.
     ['A\ud800_B', '0.1', '0.1', 'A%EF%BF%BD_B', '0.1'],
-  ])('for %j at %s gets a requote path for that pair, in its own spelling: %s', async (...row) => {
-    const [pairId, amount, spelled, pairInPath, amountInPath] = row
-    const { clock, order, provider, quote } = await orderStage()
-    provider.quote = { pairId, fromAmount: { assetId: 'ETH', value: amount } }
-    const given = await quote(amount)
-    clock.set(given.expiry)
-    const fromAmount = spelled === undefined ? '' : `,"fromAmount":${spelled}`
-    const refused = await order(`{"quoteId":"${given.id}"${fromAmount}}`)
-    const requote = String(expectProblem(refused, 409, 'quote-expired').requote)
-    expect(requote).toBe(`/v3/pairs/${pairInPath}/quotes?amount=${amountInPath}`)
-    expect((await quote('', { path: requote })).id).not.toBe(given.id)
-  })
+  ])(
+    'for %j at %s gets a requote path for that pair, in its own spelling: %s',
+    async (...row) => {
+      const [pairId, amount, spelled, pairInPath, amountInPath] = row
+      const { clock, order, provider, quote } = await orderStage()
+      provider.quote = { pairId, fromAmount: { assetId: 'ETH', value: amount } }
+      const given = await quote(amount)
+      clock.set(given.expiry)
+      const fromAmount = spelled === undefined ? '' : `,"fromAmount":${spelled}`
+      const refused = await order(`{"quoteId":"${given.id}"${fromAmount}}`)
+      const requote = String(expectProblem(refused, 409, 'quote-expired').requote)
+      expect(requote).toBe(`/v3/pairs/${pairInPath}/quotes?amount=${amountInPath}`)
+      expect((await quote('', { path: requote })).id).not.toBe(given.id)
+    },
+  )
 })
 
 /** What an order is answered where the provider says exactly these bytes. */
 async function relayed(bytes: string) {
-  const upstream = await rawUpstream((socket) => socket.write(Buffer.from(bytes, 'latin1')))
+  const upstream = await rawUpstream((socket) =>
+    socket.write(Buffer.from(bytes, 'latin1')),
+  )
   return rawExchange((await gatewayTo(upstream.url)).url, post('{}'))
 }
 
@@ -78,10 +88,26 @@ describe('an order that is sent', () => {
     const [received] = arrived()
     expect(received?.headers['content-length']).toBe('3')
     expect(withoutHopByHop(received?.rawHeaders ?? [], 'content-length')).toEqual([
-      ...['App-Version', '1', 'X-Odd', 'kept', 'x-odd', 'twice', 'Via', '1.1 cdn'],
-      ...['Content-Type', 'application/json', 'X-Request-Id', 'mine'],
-      ...['App-Name', 'ours', 'Authorization', 'Bearer team'],
-      ...['Forwarded', 'for=198.51.100.7', 'Via', '1.1 quotegate'],
+      'App-Version',
+      '1',
+      'X-Odd',
+      'kept',
+      'x-odd',
+      'twice',
+      'Via',
+      '1.1 cdn',
+      'Content-Type',
+      'application/json',
+      'X-Request-Id',
+      'mine',
+      'App-Name',
+      'ours',
+      'Authorization',
+      'Bearer team',
+      'Forwarded',
+      'for=198.51.100.7',
+      'Via',
+      '1.1 quotegate',
     ])
   })
 
@@ -92,9 +118,17 @@ describe('an order that is sent', () => {
       [date, 'X-ODD: a', 'x-odd: \xe9\xff', 'Content-Length: 2', 'Set-Cookie: s=1'],
       '{}',
     ],
-    ['HTTP/1.1 422 No Such \xc3\xa9', [date, 'Content-Type: text/x', 'Content-Length: 3'], 'no\n'],
+    [
+      'HTTP/1.1 422 No Such \xc3\xa9',
+      [date, 'Content-Type: text/x', 'Content-Length: 3'],
+      'no\n',
+    ],
     ['HTTP/1.1 500 Internal Server Error', ['Retry-After: 7', 'Content-Length: 0'], ''],
-    ['HTTP/1.1 202 Accepted', [date, 'Content-Encoding: gzip', 'Content-Length: 4'], '\x1f\x8b\x00\xff'],
+    [
+      'HTTP/1.1 202 Accepted',
+      [date, 'Content-Encoding: gzip', 'Content-Length: 4'],
+      '\x1f\x8b\x00\xff',
+    ],
     ['HTTP/1.1 204 No Content', [date, 'ETag: "x"'], ''],
     ['HTTP/1.1 599 ', ['Content-Length: 1'], 'x'],
   ])('gets the answer of the provider, unchanged: %s', async (line, headers, body) => {
@@ -102,7 +136,11 @@ describe('an order that is sent', () => {
     const { reason, rawHeaders, ...answer } = await relayed(bytes)
     expect(`HTTP/1.1 ${answer.status} ${reason}`).toBe(line)
     const lines = headers.flatMap((header) => header.split(/: (.*)/).slice(0, 2))
-    expect(withoutHopByHop(rawHeaders)).toEqual([...lines, 'X-Request-Id', expect.any(String)])
+    expect(withoutHopByHop(rawHeaders)).toEqual([
+      ...lines,
+      'X-Request-Id',
+      expect.any(String),
+    ])
     expect(answer.body.toString('latin1')).toBe(body)
     expect(answer.whole).toBe(true)
   })
@@ -124,14 +162,20 @@ describe('an order that is sent', () => {
     const head = 'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n'
     const { rawHeaders, body } = await relayed(head + chunks)
     expect(body.toString()).toBe('{"a":1}')
-    expect(withoutHopByHop(rawHeaders)).toEqual(['X-Request-Id', expect.any(String), 'Content-Length', '7'])
+    expect(withoutHopByHop(rawHeaders)).toEqual([
+      'X-Request-Id',
+      expect.any(String),
+      'Content-Length',
+      '7',
+    ])
   })
 })
 
 describe('the age of the quotes that orders use', () => {
   it('is counted from when the quote was first given, for live and late orders', async () => {
     const { clock, gateway, order, provider, quote } = await orderStage()
-    const ages = (what: string) => counted(gateway, `quotegate_float_order_quote_age_seconds_${what}`)
+    const ages = (what: string) =>
+      counted(gateway, `quotegate_float_order_quote_age_seconds_${what}`)
     provider.lifeMs = 60_000
     const given = await quote()
     clock.advance(12_000)

@@ -29,7 +29,9 @@ async function twoQuotes(settings: Record<string, string> = {}) {
 
 describe('a float order with Quotegate-Quote', () => {
   it('for a live quote is sent, though its terms are those of no quote, or of an expired one', async () => {
-    const { arrived, clock, decided, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { arrived, clock, decided, order, quote } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     const expired = await quote('0.2')
     clock.set(expired.expiry)
     const { id } = await quote()
@@ -44,9 +46,17 @@ describe('a float order with Quotegate-Quote', () => {
     const { arrived, order, quote } = await orderStage()
     const given = await quote()
     const { id } = given
-    for (const ids of [[id, 'another'], [id, id], [`${id}, another`], [','], [`${id},`]]) {
+    for (const ids of [
+      [id, 'another'],
+      [id, id],
+      [`${id}, another`],
+      [','],
+      [`${id},`],
+    ]) {
       const refused = await order(termsOf(given), { headers: naming(...ids) })
-      expect(expectProblem(refused, 400, 'bad-order').detail).toContain('more than one Quotegate-Quote')
+      expect(expectProblem(refused, 400, 'bad-order').detail).toContain(
+        'more than one Quotegate-Quote',
+      )
     }
     expect(arrived()).toHaveLength(0)
   })
@@ -57,13 +67,19 @@ describe('a float order with Quotegate-Quote', () => {
     for (const none of [[''], [' \t '], ['', '']])
       expect((await order(termsOf(first), { headers: naming(...none) })).status).toBe(201)
     for (const named of [[` \t${first.id} \t `], ['', first.id]])
-      expectProblem(await order(otherTerms, { headers: naming(...named) }), 409, 'quote-expired')
+      expectProblem(
+        await order(otherTerms, { headers: naming(...named) }),
+        409,
+        'quote-expired',
+      )
     expect(arrived().flatMap(namesOf)).not.toContain('quotegate-quote')
   })
 
   it('is read as UTF-8', async () => {
     const id = 'kurs-à-€-𝄞-è'
-    const { clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { clock, order, provider, quote } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     provider.quote = { id }
     const { expiry } = await quote()
     expect((await order(otherTerms, { headers: naming(id) })).status).toBe(201)
@@ -79,11 +95,19 @@ describe('a float order with Quotegate-Quote', () => {
 it('Quotegate-Quote is not sent on with a float order or any other request to the swap API', async () => {
   const { arrived, gateway, order, quote, upstream } = await orderStage()
   const { id } = await quote()
-  expect((await order(otherTerms, { headers: [...naming(id), 'X-Mine: 1'] })).status).toBe(201)
+  expect(
+    (await order(otherTerms, { headers: [...naming(id), 'X-Mine: 1'] })).status,
+  ).toBe(201)
   const fixed = { path: plainPath, headers: [...naming('unknown'), 'X-Mine: 1'] }
   expect((await order({}, fixed)).status).toBe(201)
-  await ask(gateway.url, { path: '/v3/assets', headers: ['Quotegate-Quote', id, 'X-Mine', '1'] })
-  const sent = [...arrived(), ...upstream.requests.filter(({ target }) => target === '/v3/assets')]
+  await ask(gateway.url, {
+    path: '/v3/assets',
+    headers: ['Quotegate-Quote', id, 'X-Mine', '1'],
+  })
+  const sent = [
+    ...arrived(),
+    ...upstream.requests.filter(({ target }) => target === '/v3/assets'),
+  ]
   expect(sent).toHaveLength(3)
   for (const request of sent) {
     expect(namesOf(request)).toContain('x-mine')
@@ -99,7 +123,9 @@ it.each<[string, string | Buffer, string[]]>([
 ])(
   'POST /v3/orders with Quotegate-Quote is judged by it, or passes byte for byte, with a body %s',
   async (_what, body, more) => {
-    const { arrived, clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { arrived, clock, order, quote } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
     const { id, expiry } = await quote()
     const sent = (...names: string[]) =>
       order(body, { path: plainPath, headers: [...naming(...names), ...more] })
@@ -112,7 +138,10 @@ it.each<[string, string | Buffer, string[]]>([
     expect(arrived()).toHaveLength(0)
     expect((await sent('unknown')).status).toBe(201)
     expect(arrived()[0]?.body.equals(Buffer.from(body))).toBe(true)
-    const named = await order({ quoteId: id }, { path: plainPath, headers: naming('unknown') })
+    const named = await order(
+      { quoteId: id },
+      { path: plainPath, headers: naming('unknown') },
+    )
     expect(expectProblem(named, 409, 'float-order-required').quoteId).toBe(id)
   },
 )

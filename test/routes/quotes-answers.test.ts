@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { ask, counted, giveQuote, notKept, quoteBody, quotePath } from '../support/clients/quotes.ts'
-import { rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import {
+  ask,
+  counted,
+  giveQuote,
+  notKept,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import {
+  rawExchange,
+  valuesOf,
+  withoutHopByHop,
+} from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordedGateway } from '../support/gateways/between.ts'
 
 const request = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n`
@@ -17,16 +28,28 @@ describe('the bytes of a quote', () => {
       'with extra fields, odd spacing and numbers',
       `\r\n{ ${terms},"id":"a","pairId":"p",\t"expiry":${expiry}.0e0,"n":0.1000000000000000055,"big":9007199254740993 }\n`,
     ],
-    ['with UTF-8 text', `{${terms},"id":"caf\u00e9 \u20ac \u{1f600}","pairId":"p","expiry":${expiry}}`],
-    ['with an escape and a NUL in it', `{${terms},"id":"\\u00e9\\u0000","pairId":"p","expiry":${expiry}}`],
-  ])('%s are served as they came, the first time and from the cache', async (_what, text) => {
-    const { upstream, gateway } = await serving(['Content-Type', 'application/json'], text)
-    const first = await rawExchange(gateway.url, request)
-    const second = await rawExchange(gateway.url, request)
-    expect(first.body.toString()).toBe(text)
-    expect(second.body.toString()).toBe(text)
-    expect(upstream.requests).toHaveLength(1)
-  })
+    [
+      'with UTF-8 text',
+      `{${terms},"id":"caf\u00e9 \u20ac \u{1f600}","pairId":"p","expiry":${expiry}}`,
+    ],
+    [
+      'with an escape and a NUL in it',
+      `{${terms},"id":"\\u00e9\\u0000","pairId":"p","expiry":${expiry}}`,
+    ],
+  ])(
+    '%s are served as they came, the first time and from the cache',
+    async (_what, text) => {
+      const { upstream, gateway } = await serving(
+        ['Content-Type', 'application/json'],
+        text,
+      )
+      const first = await rawExchange(gateway.url, request)
+      const second = await rawExchange(gateway.url, request)
+      expect(first.body.toString()).toBe(text)
+      expect(second.body.toString()).toBe(text)
+      expect(upstream.requests).toHaveLength(1)
+    },
+  )
 
   it('come whole from an upstream that sends them in chunks, with the length that they have', async () => {
     const body = quoteBody({ id: 'caf\u00e9' })
@@ -42,8 +65,20 @@ describe('the bytes of a quote', () => {
 
 describe('the headers of a quote', () => {
   const lasting = [
-    ...['content-TYPE', 'application/vnd.odd+json; x="\xe9"', 'X-Dup', '1', 'ETag', '"v"', 'x-dup', '2'],
-    ...['X-Empty', '', 'X-Latin', 'caf\xe9', 'Strict-Transport-Security', 'max-age=1'],
+    'content-TYPE',
+    'application/vnd.odd+json; x="\xe9"',
+    'X-Dup',
+    '1',
+    'ETag',
+    '"v"',
+    'x-dup',
+    '2',
+    'X-Empty',
+    '',
+    'X-Latin',
+    'caf\xe9',
+    'Strict-Transport-Security',
+    'max-age=1',
   ]
   const passing =
     `Date: Thu, 20 Nov 2025 15:17:21 GMT|Age: 7|Cache-Control: no-store|Expires: 0|Pragma: no-cache
@@ -58,16 +93,23 @@ describe('the headers of a quote', () => {
   const own = /^(?:cache-control|cache-status|content-length|date|vary|x-request-id)$/i
 
   function withoutOwn(rawHeaders: string[]): string[] {
-    return withoutHopByHop(rawHeaders).filter((_, index, all) => !own.test(all[index - (index % 2)] ?? ''))
+    return withoutHopByHop(rawHeaders).filter(
+      (_, index, all) => !own.test(all[index - (index % 2)] ?? ''),
+    )
   }
 
   it("are complete but for cookies and the provider's caching; on a hit without those of one exchange", async () => {
     const named = ['Connection', 'close, X-Hop', 'X-Hop', '1']
-    const { gateway } = await serving([...lasting, ...named, ...passing, ...cookies], quoteBody())
+    const { gateway } = await serving(
+      [...lasting, ...named, ...passing, ...cookies],
+      quoteBody(),
+    )
     const first = await rawExchange(gateway.url, request)
     const kept = passing.filter((_, index) => {
       const name = passing[index - (index % 2)] ?? ''
-      return !/^(?:age|expires|pragma|.*-expires|.*-control)$/i.test(name) && !own.test(name)
+      return (
+        !/^(?:age|expires|pragma|.*-expires|.*-control)$/i.test(name) && !own.test(name)
+      )
     })
     expect(withoutOwn(first.rawHeaders)).toEqual([...lasting, ...kept])
     expect(valuesOf(first.rawHeaders, 'cache-status')).toHaveLength(2)
@@ -98,7 +140,10 @@ describe('the headers of a quote', () => {
     })
     const gateway = await gatewayTo(upstream.url)
     const { status, rawHeaders } = await rawExchange(gateway.url, request)
-    expect([status, valuesOf(rawHeaders, 'x-stays')]).toEqual([Number.parseInt(line, 10), ['1']])
+    expect([status, valuesOf(rawHeaders, 'x-stays')]).toEqual([
+      Number.parseInt(line, 10),
+      ['1'],
+    ])
     expect(valuesOf(rawHeaders, 'content-length')).toEqual(relayed)
   })
 })
@@ -107,7 +152,10 @@ describe('Cache-Control and Cache-Status', () => {
   it('say the whole seconds left, rounded down, without Age, for every source of a quote', async () => {
     const expiry = Date.now() + 20_900
     const { gateway } = await serving(['Age', '3'], quoteBody({ expiry }))
-    for (const form of [/^quotegate; fwd=uri-miss; stored; ttl=(\d+)$/, /^quotegate; hit; ttl=(\d+)$/]) {
+    for (const form of [
+      /^quotegate; fwd=uri-miss; stored; ttl=(\d+)$/,
+      /^quotegate; hit; ttl=(\d+)$/,
+    ]) {
       const secondsLeft = () => Math.floor((expiry - Date.now()) / 1_000)
       const before = secondsLeft()
       const { headers } = await ask(gateway.url)
@@ -120,9 +168,13 @@ describe('Cache-Control and Cache-Status', () => {
   })
 
   it('say that a quote is not stored that does not fit into cacheBytes', async () => {
-    const { gateway } = await serving(['X-Long', 'x'.repeat(2_000)], quoteBody(), { cacheBytes: 2_048 })
+    const { gateway } = await serving(['X-Long', 'x'.repeat(2_000)], quoteBody(), {
+      cacheBytes: 2_048,
+    })
     for (let times = 1; times <= 2; times += 1) {
-      expect((await ask(gateway.url)).headers['cache-status']).toBe('quotegate; fwd=bypass; detail=too-large')
+      expect((await ask(gateway.url)).headers['cache-status']).toBe(
+        'quotegate; fwd=bypass; detail=too-large',
+      )
       expect(await counted(gateway, notKept('too-large'))).toBe(times)
     }
     expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
@@ -138,6 +190,8 @@ it('an answer with a control character in its reason phrase is a 502, and is not
   const gateway = await gatewayTo(upstream.url)
   const answer = await rawExchange(gateway.url, request)
   expect(answer.status).toBe(502)
-  expect(JSON.parse(answer.body.toString())).toMatchObject({ type: 'urn:quotegate:problem:upstream-invalid' })
+  expect(JSON.parse(answer.body.toString())).toMatchObject({
+    type: 'urn:quotegate:problem:upstream-invalid',
+  })
   expect(await counted(gateway, notKept('not-json'))).toBe(0)
 })

@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest'
 import { statusOf } from '../operations/support.ts'
-import { asking, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import {
+  asking,
+  counted,
+  createTestClock,
+  giveQuote,
+  quoteBody,
+} from '../support/clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
@@ -15,15 +21,29 @@ async function stage() {
     giveQuote(response, quoteBody({ expiry: nowMs + 30_000 }), provider.headersAt(nowMs))
   })
   const log = await keptLog('warn')
-  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
+  const gateway = await gatewayWith(
+    { SWAP_BASE_URL: upstream.url },
+    { clock, logger: log.logger },
+  )
   async function said() {
     const { clock: shown } = await statusOf(gateway)
-    const warnings = log.lines(levels.warn).filter(({ msg }) => msg.includes('has a readable Date'))
-    const unknown = await counted(gateway, 'quotegate_upstream_clock_unknown{upstream="swap"}')
+    const warnings = log
+      .lines(levels.warn)
+      .filter(({ msg }) => msg.includes('has a readable Date'))
+    const unknown = await counted(
+      gateway,
+      'quotegate_upstream_clock_unknown{upstream="swap"}',
+    )
     return { unknown, isShownUnknown: shown.unknown, warnings: warnings.length }
   }
-  const offset = () => counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
-  return { provider, said, offset, ask: (amount: number) => asking(gateway.url, String(amount)) }
+  const offset = () =>
+    counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
+  return {
+    provider,
+    said,
+    offset,
+    ask: (amount: number) => asking(gateway.url, String(amount)),
+  }
 }
 
 // In which forms a Date may come: test/http/http-date.test.ts.
@@ -45,7 +65,12 @@ it.each([
 
 it("the provider's clock stays known from the first readable Date on", async () => {
   const { provider, said, offset, ask } = await stage()
-  provider.headersAt = (ms) => ['Date', utc(ms + 7_200_000).replace('GMT', '+0200'), 'Age', '0']
+  provider.headersAt = (ms) => [
+    'Date',
+    utc(ms + 7_200_000).replace('GMT', '+0200'),
+    'Age',
+    '0',
+  ]
   await ask(1)
   provider.headersAt = () => ['Date', 'now']
   for (const amount of [2, 3, 4, 5]) await ask(amount)

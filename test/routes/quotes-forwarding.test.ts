@@ -19,10 +19,28 @@ describe('a quote call', () => {
       headers: sent.split('|').flatMap((line) => line.trim().split(': ')),
     })
     expect(withoutHopByHop(upstream.requests[0]?.rawHeaders ?? [])).toEqual([
-      ...['App-Name', 'wallet', 'App-Version', '2.1', 'User-Agent', 'caf\xe9/1', 'Authorization', 'Bearer k'],
-      ...['Accept', 'application/json', 'Accept-Encoding', 'identity'],
-      ...['traceparent', trace, 'tracestate', 'a=1', 'X-Request-Id', 'mine-1'],
-      ...['Forwarded', 'for=127.0.0.1', 'Via', '1.1 quotegate'],
+      'App-Name',
+      'wallet',
+      'App-Version',
+      '2.1',
+      'User-Agent',
+      'caf\xe9/1',
+      'Authorization',
+      'Bearer k',
+      'Accept',
+      'application/json',
+      'Accept-Encoding',
+      'identity',
+      'traceparent',
+      trace,
+      'tracestate',
+      'a=1',
+      'X-Request-Id',
+      'mine-1',
+      'Forwarded',
+      'for=127.0.0.1',
+      'Via',
+      '1.1 quotegate',
     ])
   })
 
@@ -33,9 +51,16 @@ describe('a quote call', () => {
     })
     const got = withoutHopByHop(upstream.requests[0]?.rawHeaders ?? [])
     expect(got.filter((_, index) => index % 2 === 0)).toEqual([
-      ...['App-Name', 'Accept', 'Accept-Encoding', 'X-Request-Id', 'Forwarded', 'Via'],
+      'App-Name',
+      'Accept',
+      'Accept-Encoding',
+      'X-Request-Id',
+      'Forwarded',
+      'Via',
     ])
-    expect(valuesOf(got, 'x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
+    expect(valuesOf(got, 'x-request-id')).toEqual([
+      expect.stringMatching(/^[0-9a-f-]{36}$/),
+    ])
   })
 
   it('supplies the SWAP_ settings for missing headers only', async () => {
@@ -46,7 +71,12 @@ describe('a quote call', () => {
     })
     await asking(gateway.url, '1', [])
     await asking(gateway.url, '1', ['App-Version', '1', 'Authorization', 'Bearer theirs'])
-    expect(upstream.requests.map(({ headers }) => [headers['app-version'], headers.authorization])).toEqual([
+    expect(
+      upstream.requests.map(({ headers }) => [
+        headers['app-version'],
+        headers.authorization,
+      ]),
+    ).toEqual([
       ['9', 'Bearer ours'],
       ['1', 'Bearer theirs'],
     ])
@@ -58,7 +88,9 @@ describe('QUOTE_KEY_HEADERS', () => {
   async function callsFor(settings: Record<string, string>, requests: string[][]) {
     const { upstream, gateway } = await parts(settings)
     for (const headers of requests)
-      expect((await ask(gateway.url, { headers: ['App-Name', 'a', ...headers] })).status).toBe(200)
+      expect(
+        (await ask(gateway.url, { headers: ['App-Name', 'a', ...headers] })).status,
+      ).toBe(200)
     return upstream.requests
   }
 
@@ -70,25 +102,43 @@ describe('QUOTE_KEY_HEADERS', () => {
       [name, ''],
       [name.toLowerCase(), '1'],
     ])
-    const others = ['Accept-Language', 'Cookie', 'traceparent', 'X-Request-Id', 'Cache-Control', 'Accept']
-    expect(await callsFor({}, [[], ...keyed, ...others.map((name) => [name, '1'])])).toHaveLength(10)
+    const others = [
+      'Accept-Language',
+      'Cookie',
+      'traceparent',
+      'X-Request-Id',
+      'Cache-Control',
+      'Accept',
+    ]
+    expect(
+      await callsFor({}, [[], ...keyed, ...others.map((name) => [name, '1'])]),
+    ).toHaveLength(10)
   })
 
   it('makes a listed header both forwarded and keyed, in any case, and an unlisted header neither', async () => {
-    const tiers = ['X-Tier: gold', 'x-tier: gold', 'X-TIER: iron'].map((line) => line.split(': '))
+    const tiers = ['X-Tier: gold', 'x-tier: gold', 'X-TIER: iron'].map((line) =>
+      line.split(': '),
+    )
     const calls = await callsFor({ QUOTE_KEY_HEADERS: 'App-Name,X-Tier' }, [
       ...tiers,
       ['User-Agent', 'x'],
       [],
     ])
-    expect(calls.map(({ headers }) => headers['x-tier'])).toEqual(['gold', 'iron', undefined])
+    expect(calls.map(({ headers }) => headers['x-tier'])).toEqual([
+      'gold',
+      'iron',
+      undefined,
+    ])
     for (const { headers } of calls) expect(headers).not.toHaveProperty('user-agent')
   })
 
   it('may name a header that is called like a property of every object', async () => {
     const settings = { QUOTE_KEY_HEADERS: 'app-name,constructor,__proto__' }
     const calls = await callsFor(settings, [[], ['constructor', 'x']])
-    expect(calls.map(({ headers }) => Object.hasOwn(headers, 'constructor'))).toEqual([false, true])
+    expect(calls.map(({ headers }) => Object.hasOwn(headers, 'constructor'))).toEqual([
+      false,
+      true,
+    ])
   })
 
   it('keeps several lines apart from one line that looks like them, and forwards them as lines', async () => {

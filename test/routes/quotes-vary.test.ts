@@ -11,14 +11,22 @@ const request = (method = 'GET', line = 'X-A: 1') =>
 
 /** A gateway in front of an upstream whose quotes come with these headers. */
 async function quoting(headers: readonly string[] = [], settings = {}) {
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response, quoteBody(), headers))
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody(), headers),
+  )
   return gatewayTo(upstream.url, settings)
 }
 
-async function varyOf(url: string, bytes = request()): Promise<[status: string, vary: string[]]> {
+async function varyOf(
+  url: string,
+  bytes = request(),
+): Promise<[status: string, vary: string[]]> {
   const { rawHeaders } = await rawExchange(url, bytes)
   const [status = ''] = valuesOf(rawHeaders, 'cache-status')
-  return [/hit|stored|detail=.*/.exec(status)?.[0] ?? status, valuesOf(rawHeaders, 'vary')]
+  return [
+    /hit|stored|detail=.*/.exec(status)?.[0] ?? status,
+    valuesOf(rawHeaders, 'vary'),
+  ]
 }
 
 // A cache of the backend's own would otherwise hand one user's quote to another.
@@ -52,17 +60,27 @@ describe('a quote names in Vary every header that chose it:', () => {
     const chosenBy = 'App-Name, X-Tier, X-Forwarded-For, X-Country, X-Region'
     expect(await varyOf(url)).toEqual(['stored', [chosenBy]])
     const byIp = await quoting([], { ...settings, QUOTE_PARTITION: 'ip' })
-    expect(await varyOf(byIp.url)).toEqual(['stored', ['App-Name, X-Tier, X-Forwarded-For']])
+    expect(await varyOf(byIp.url)).toEqual([
+      'stored',
+      ['App-Name, X-Tier, X-Forwarded-For'],
+    ])
   })
 })
 
 describe('the Vary of the provider', () => {
   it.each([
-    [['Vary', 'Origin, user-agent'], `${byDefault.replace('User-Agent', 'user-agent')}, Origin`],
-    [['vary', 'Accept', 'X-A', '1', 'VARY', ', accept,Origin ,'], `${byDefault}, accept, Origin`],
+    [
+      ['Vary', 'Origin, user-agent'],
+      `${byDefault.replace('User-Agent', 'user-agent')}, Origin`,
+    ],
+    [
+      ['vary', 'Accept', 'X-A', '1', 'VARY', ', accept,Origin ,'],
+      `${byDefault}, accept, Origin`,
+    ],
   ])('%j is merged with it, and no name comes twice', async (headers, merged) => {
     const { url } = await quoting(headers)
-    for (const how of ['stored', 'hit', 'hit']) expect(await varyOf(url)).toEqual([how, [merged]])
+    for (const how of ['stored', 'hit', 'hit'])
+      expect(await varyOf(url)).toEqual([how, [merged]])
   })
 
   it('stays where it is *, which says more than any name', async () => {

@@ -13,7 +13,12 @@ import {
   quoteBody,
   untilCounted,
 } from '../support/clients/quotes.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 interface Counting {
@@ -47,7 +52,11 @@ function slowLimiter() {
 async function slowlyLimited(settings: Record<string, string> = {}, clock?: Clock) {
   const slow = slowLimiter()
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const limits = { RATE_LIMIT_PER_MINUTE: 10, RATE_LIMIT_BY: 'client-ip', QUOTE_PARTITION: 'none' }
+  const limits = {
+    RATE_LIMIT_PER_MINUTE: 10,
+    RATE_LIMIT_BY: 'client-ip',
+    QUOTE_PARTITION: 'none',
+  }
   const gateway = await gatewayWith(
     { SWAP_BASE_URL: upstream.url, ...limits, TRUST_PROXY: 'loopback', ...settings },
     { rateLimiter: slow.limiter, ...(clock ? { clock } : {}) },
@@ -68,7 +77,9 @@ describe('while a slow store counts', () => {
     const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
     const first = quoteFor('203.0.113.1')
     expect((await counting(0)).bucket).toBe('203.0.113.1')
-    const others = Array.from({ length: 63 }, (_, index) => quoteFor(`203.0.113.${index + 2}`))
+    const others = Array.from({ length: 63 }, (_, index) =>
+      quoteFor(`203.0.113.${index + 2}`),
+    )
     await untilCounted(gateway, lookups('collapsed'), 63)
     countings[0]?.refuse()
     expect((await first).status).toBe(429)
@@ -84,9 +95,10 @@ describe('while a slow store counts', () => {
     expect(upstream.requests[0]?.headers.forwarded).toBe(`for=${third.bucket}`)
     expect(new Set(countings.map(({ bucket }) => bucket)).size).toBe(3)
     // Each is one lookup, even if it started again because another was refused.
-    expect([await counted(gateway, lookups('miss')), await counted(gateway, lookups('collapsed'))]).toEqual([
-      1, 63,
-    ])
+    expect([
+      await counted(gateway, lookups('miss')),
+      await counted(gateway, lookups('collapsed')),
+    ]).toEqual([1, 63])
   })
 
   it('all who share a limit share its refusal, which is one look at the store', async () => {
@@ -103,7 +115,10 @@ describe('while a slow store counts', () => {
     const unhandled = escapedErrors()
     const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const leaving = new AbortController()
-    const crowd = [quoteFor('203.0.113.7', leaving.signal), quoteFor('203.0.113.7', leaving.signal)]
+    const crowd = [
+      quoteFor('203.0.113.7', leaving.signal),
+      quoteFor('203.0.113.7', leaving.signal),
+    ]
     await untilCounted(gateway, lookups('collapsed'), 1)
     leaving.abort()
     await Promise.allSettled(crowd)
@@ -119,24 +134,27 @@ describe('while a slow store counts', () => {
   it.each([
     ['/v3/anything', 100, 'swap'],
     ['/v3/orders', 70_000, 'order'],
-  ])('an upload to %s breaks off, nothing is sent and nothing is thrown', async (path, bytes, route) => {
-    const unhandled = escapedErrors()
-    const { counting, gateway, upstream } = await slowlyLimited()
-    const { hostname, port } = new URL(gateway.url)
-    const upload = request({ hostname, port, path, method: 'POST', agent: false })
-    upload.on('error', () => {})
-    upload.setHeader('Content-Length', 1_000_000)
-    upload.write('n'.repeat(bytes))
-    const { allow } = await counting(0)
-    upload.socket?.resetAndDestroy()
-    await untilCounted(gateway, aborted(route, 'POST'), 1)
-    allow()
-    const after = asking(gateway.url, '1')
-    ;(await counting(1)).allow()
-    expect((await after).status).toBe(200)
-    expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
-    expect(unhandled).toEqual([])
-  })
+  ])(
+    'an upload to %s breaks off, nothing is sent and nothing is thrown',
+    async (path, bytes, route) => {
+      const unhandled = escapedErrors()
+      const { counting, gateway, upstream } = await slowlyLimited()
+      const { hostname, port } = new URL(gateway.url)
+      const upload = request({ hostname, port, path, method: 'POST', agent: false })
+      upload.on('error', () => {})
+      upload.setHeader('Content-Length', 1_000_000)
+      upload.write('n'.repeat(bytes))
+      const { allow } = await counting(0)
+      upload.socket?.resetAndDestroy()
+      await untilCounted(gateway, aborted(route, 'POST'), 1)
+      allow()
+      const after = asking(gateway.url, '1')
+      ;(await counting(1)).allow()
+      expect((await after).status).toBe(200)
+      expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
+      expect(unhandled).toEqual([])
+    },
+  )
 
   it('an order becomes too late, it is refused when its turn comes', async () => {
     const clock = createTestClock()

@@ -14,7 +14,10 @@ import {
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 
 /** Quotes where they are asked for, else a short answer. */
-async function limited(perMinute?: number, settings: Record<string, string | number> = {}) {
+async function limited(
+  perMinute?: number,
+  settings: Record<string, string | number> = {},
+) {
   const upstream = await recordingUpstream(({ target }, response) => {
     if (target.includes('/quotes')) giveQuote(response)
     else response.end('ok')
@@ -49,7 +52,8 @@ describe('what a client is answered', () => {
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
     for (const [index, { headers }] of answers.entries()) {
       expect(headers['ratelimit-policy']).toBe('"default";q=100;w=60')
-      const [, left, seconds] = /^"default";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? []
+      const [, left, seconds] =
+        /^"default";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? []
       expect(Number(left)).toBe(99 - index)
       expect(Number(seconds)).toBeGreaterThan(0)
       expect(Number(seconds)).toBeLessThanOrEqual(60)
@@ -77,7 +81,9 @@ describe('what a client is answered', () => {
       counted(gateway, `quotegate_rate_limited_total{route="${route}"}`),
     )
     expect(await Promise.all(byRoute)).toEqual([1, 1, 0])
-    expect(await counted(gateway, 'quotegate_problems_total{type="rate-limited"}')).toBe(2)
+    expect(await counted(gateway, 'quotegate_problems_total{type="rate-limited"}')).toBe(
+      2,
+    )
   })
 
   it('if the upstream fails: how much is left, too', async () => {
@@ -93,36 +99,57 @@ describe('what a client is answered', () => {
   it.each([
     ['RateLimit', '"theirs";r=7;t=3'],
     ['RateLimit-Policy', '"theirs";q=9;w=30'],
-  ])("if the upstream sends %s itself: the upstream's fields only, unchanged", async (name, value) => {
-    const { gateway, upstream } = await limited(5)
-    upstream.answer((_request, response) => giveQuote(response, undefined, [name, value]))
-    const { url } = gateway
-    for (const answer of [await passing(url), await asking(url, '1'), await ordering(url, '{"id":"none"}')]) {
-      const said = answer.rawHeaders.filter((part) => /^ratelimit/i.test(part))
-      expect(said).toEqual([name])
-      expect(answer.headers[name.toLowerCase()]).toBe(value)
-    }
-  })
+  ])(
+    "if the upstream sends %s itself: the upstream's fields only, unchanged",
+    async (name, value) => {
+      const { gateway, upstream } = await limited(5)
+      upstream.answer((_request, response) =>
+        giveQuote(response, undefined, [name, value]),
+      )
+      const { url } = gateway
+      for (const answer of [
+        await passing(url),
+        await asking(url, '1'),
+        await ordering(url, '{"id":"none"}'),
+      ]) {
+        const said = answer.rawHeaders.filter((part) => /^ratelimit/i.test(part))
+        expect(said).toEqual([name])
+        expect(answer.headers[name.toLowerCase()]).toBe(value)
+      }
+    },
+  )
 
   it('if the upstream refuses with the older fields: both, each under its own name', async () => {
     const { gateway, upstream } = await limited(5)
     upstream.answer((_request, response) =>
-      response.writeHead(429, { 'Retry-After': '9', 'X-RateLimit-Remaining': '0' }).end('slow down'),
+      response
+        .writeHead(429, { 'Retry-After': '9', 'X-RateLimit-Remaining': '0' })
+        .end('slow down'),
     )
     const { body, headers, status } = await passing(gateway.url)
-    expect([status, body, headers['x-ratelimit-remaining']]).toEqual([429, 'slow down', '0'])
+    expect([status, body, headers['x-ratelimit-remaining']]).toEqual([
+      429,
+      'slow down',
+      '0',
+    ])
     expect(headers.ratelimit).toMatch(/^"default";r=4;/)
   })
 
   it('without a limit: nothing', async () => {
     const { gateway } = await limited()
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
-    for (const { rawHeaders } of answers) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+    for (const { rawHeaders } of answers)
+      expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
   })
 })
 
 describe('what counts as one client', () => {
-  const app = (name: string, client = 7) => ['App-Name', name, 'Forwarded', `for=203.0.113.${client}`]
+  const app = (name: string, client = 7) => [
+    'App-Name',
+    name,
+    'Forwarded',
+    `for=203.0.113.${client}`,
+  ]
   const ipv6 = (text: string) => ['App-Name', text, 'Forwarded', `for="[${text}]"`]
   const unknown = (name: string) => ['App-Name', name, 'Forwarded', 'for=unknown']
   const long = 'n'.repeat(4_000)
@@ -131,18 +158,60 @@ describe('what counts as one client', () => {
   const untrusting = { ...byIp, TRUST_PROXY: '192.0.2.1' }
 
   it.each<[string, Record<string, string>, string[][], number[]]>([
-    ['by default an App-Name, from any address', {}, [app('a', 7), app('a', 8)], [200, 429]],
+    [
+      'by default an App-Name, from any address',
+      {},
+      [app('a', 7), app('a', 8)],
+      [200, 429],
+    ],
     ['by default not another App-Name', {}, [app('a'), app('b')], [200, 200]],
-    ['SWAP_APP_NAME without one', { SWAP_APP_NAME: 'house' }, [[], app('house'), app('a')], [200, 429, 200]],
-    ['all of a long App-Name', {}, [app(`${long}a`), app(`${long}b`), app(`${long}a`)], [200, 200, 429]],
-    ['by client-ip an address, with any App-Name', byIp, [app('a'), app('b'), app('a', 8)], [200, 429, 200]],
-    ['by client-ip an address in any spelling', byIp, [ipv6('::2'), ipv6('0:0::2')], [200, 429]],
-    ['by client-ip all unknown addresses', byIp, [unknown('a'), unknown('b')], [200, 429]],
-    ['by client-ip not what a peer claims', untrusting, [app('a', 7), app('a', 8)], [200, 429]],
-    ['by both an App-Name at an address', both, [app('a'), app('b'), app('a', 8)], [200, 200, 200]],
+    [
+      'SWAP_APP_NAME without one',
+      { SWAP_APP_NAME: 'house' },
+      [[], app('house'), app('a')],
+      [200, 429, 200],
+    ],
+    [
+      'all of a long App-Name',
+      {},
+      [app(`${long}a`), app(`${long}b`), app(`${long}a`)],
+      [200, 200, 429],
+    ],
+    [
+      'by client-ip an address, with any App-Name',
+      byIp,
+      [app('a'), app('b'), app('a', 8)],
+      [200, 429, 200],
+    ],
+    [
+      'by client-ip an address in any spelling',
+      byIp,
+      [ipv6('::2'), ipv6('0:0::2')],
+      [200, 429],
+    ],
+    [
+      'by client-ip all unknown addresses',
+      byIp,
+      [unknown('a'), unknown('b')],
+      [200, 429],
+    ],
+    [
+      'by client-ip not what a peer claims',
+      untrusting,
+      [app('a', 7), app('a', 8)],
+      [200, 429],
+    ],
+    [
+      'by both an App-Name at an address',
+      both,
+      [app('a'), app('b'), app('a', 8)],
+      [200, 200, 200],
+    ],
   ])('is %s', async (_who, settings, requests, expected) => {
     const { gateway } = await limited(1, settings)
-    const answers = await inTurn(requests.map((headers) => () => passing(gateway.url, headers)))
+    const answers = await inTurn(
+      requests.map((headers) => () => passing(gateway.url, headers)),
+    )
     expect(statuses(answers)).toEqual(expected)
   })
 })
@@ -152,9 +221,12 @@ describe('what is not limited', () => {
     const { gateway, upstream } = await limited(1)
     await passing(gateway.url)
     for (const path of ['/checkouts', '/webhooks/in']) {
-      const answers = await inTurn([1, 2].map(() => () => ask(gateway.url, { path, method: 'POST' })))
+      const answers = await inTurn(
+        [1, 2].map(() => () => ask(gateway.url, { path, method: 'POST' })),
+      )
       expect(statuses(answers)).toEqual([200, 200])
-      for (const { rawHeaders } of answers) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+      for (const { rawHeaders } of answers)
+        expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
     }
     expect(upstream.requests).toHaveLength(5)
     expect((await passing(gateway.url)).status).toBe(429)
@@ -170,7 +242,8 @@ describe('what is not limited', () => {
       () => ask(gateway.url, { path: '/nowhere' }),
     ])
     expect(statuses(refused)).toEqual([400, 400, 508, 400, 404])
-    for (const { rawHeaders } of refused) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+    for (const { rawHeaders } of refused)
+      expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
     expect((await passing(gateway.url)).status).toBe(200)
     expect(upstream.requests).toHaveLength(1)
   })
@@ -186,7 +259,10 @@ it('a request counts, even if its client left before it was sent', async () => {
   await until(() => upstream.requests.length === 1, 'the only connection to be busy')
   const leaving = new AbortController()
   const { signal } = leaving
-  const waiting = [ask(gateway.url, { path: '/v3/assets', signal }), ask(gateway.url, { signal })]
+  const waiting = [
+    ask(gateway.url, { path: '/v3/assets', signal }),
+    ask(gateway.url, { signal }),
+  ]
   const left = Promise.allSettled(waiting)
   await untilCounted(gateway, 'quotegate_upstream_requests_in_flight{upstream="swap"}', 3)
   leaving.abort()
@@ -224,7 +300,9 @@ describe('quotes under a rate limit', () => {
     const crowd = Array.from({ length: 3 }, () => asking(gateway.url, '1'))
     await untilCounted(gateway, lookups('collapsed'), 2)
     await until(() => waiting.length > 0, 'the upstream call')
-    upstream.answer((_request, response) => giveQuote(response, quoteBody(), ['Vary', '*']))
+    upstream.answer((_request, response) =>
+      giveQuote(response, quoteBody(), ['Vary', '*']),
+    )
     giveQuote(waiting[0] as ServerResponse, quoteBody(), ['Vary', '*'])
     expect(statuses(await Promise.all(crowd)).sort()).toEqual([200, 200, 429])
     expect(upstream.requests).toHaveLength(2)
@@ -242,7 +320,9 @@ describe('orders under a rate limit', () => {
   it('count, both float and other orders, and are not sent beyond the limit', async () => {
     const { gateway, upstream } = await limited(2)
     const both = ['/v3/orders/float', '/v3/orders']
-    const answers = await inTurn([...both, ...both].map((path) => () => ordering(gateway.url, '{}', path)))
+    const answers = await inTurn(
+      [...both, ...both].map((path) => () => ordering(gateway.url, '{}', path)),
+    )
     expect(answers.map((answer) => [answer.status, left(answer)])).toEqual([
       [200, '1'],
       [200, '0'],
@@ -275,6 +355,8 @@ describe('orders under a rate limit', () => {
     expect(left(await ordering(gateway.url, '{"quoteId":"live"}'))).toBe('0')
     expect(upstream.requests).toHaveLength(3)
     // At the limit too, the answer says that the quote has expired.
-    expect((await ordering(gateway.url, '{"quoteId":"late"}')).body).toContain(':quote-expired')
+    expect((await ordering(gateway.url, '{"quoteId":"late"}')).body).toContain(
+      ':quote-expired',
+    )
   })
 })

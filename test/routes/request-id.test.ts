@@ -3,7 +3,11 @@ import { ask, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 const own = ['App-Name', 'wallet', 'X-Request-Id', 'id-1']
-const order = { method: 'POST', body: '{"pairId":"ETH_USDC","fromAmount":0.1}', headers: own }
+const order = {
+  method: 'POST',
+  body: '{"pairId":"ETH_USDC","fromAmount":0.1}',
+  headers: own,
+}
 
 /** `headers`: those of every answer of the provider. */
 async function stage(headers: string[]) {
@@ -18,9 +22,21 @@ async function stage(headers: string[]) {
 
 test.each([
   ['a quote that is fetched', 200, { path: `${quotePath}?amount=0.1`, headers: own }],
-  ['a quote that the provider refuses', 404, { path: `${quotePath}?amount=0.2`, headers: own }],
-  ['an answer that is not a quote', 200, { path: `${quotePath}?amount=0.3`, headers: own }],
-  ['a HEAD of a quote', 200, { path: `${quotePath}?amount=0.1`, headers: own, method: 'HEAD' }],
+  [
+    'a quote that the provider refuses',
+    404,
+    { path: `${quotePath}?amount=0.2`, headers: own },
+  ],
+  [
+    'an answer that is not a quote',
+    200,
+    { path: `${quotePath}?amount=0.3`, headers: own },
+  ],
+  [
+    'a HEAD of a quote',
+    200,
+    { path: `${quotePath}?amount=0.1`, headers: own, method: 'HEAD' },
+  ],
   ['a float order', 201, { path: '/v3/orders/float', ...order }],
   ['an order', 201, { path: '/v3/orders', ...order }],
 ])(
@@ -29,14 +45,18 @@ test.each([
     const without = await ask((await stage([])).url, request)
     expect([without.status, without.headers['x-request-id']]).toEqual([status, 'id-1'])
     const withOne = await ask((await stage(['X-Request-Id', 'provider-1'])).url, request)
-    expect([withOne.status, withOne.headers['x-request-id']]).toEqual([status, 'provider-1'])
+    expect([withOne.status, withOne.headers['x-request-id']]).toEqual([
+      status,
+      'provider-1',
+    ])
   },
 )
 
 test("a hit and a shared quote have each client's own, not that of the exchange that brought the quote", async () => {
   const gateway = await stage(['X-Request-Id', 'provider-1'])
   const ids = ['id-1', 'id-2', 'id-3']
-  const asked = (id: string) => ask(gateway.url, { headers: ['App-Name', 'wallet', 'X-Request-Id', id] })
+  const asked = (id: string) =>
+    ask(gateway.url, { headers: ['App-Name', 'wallet', 'X-Request-Id', id] })
   const together = await Promise.all(ids.map(asked))
   expect((await asked('id-4')).headers['x-request-id']).toBe('id-4')
   const received = together.map(({ headers }) => headers['x-request-id'])

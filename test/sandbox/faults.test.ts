@@ -7,12 +7,22 @@ import { isoAfter, stage, startMs } from './support.ts'
 describe('setting faults', () => {
   test('merges new faults with those that are on, and shows the result', async () => {
     const { sandbox, get, setFaults } = await stage({ quoteLifetimeMs: 5000 })
-    expect((await setFaults({ latencyMs: 1 })).body).toMatchObject({ latencyMs: 1, quoteLifetimeMs: 5000 })
+    expect((await setFaults({ latencyMs: 1 })).body).toMatchObject({
+      latencyMs: 1,
+      quoteLifetimeMs: 5000,
+    })
     await setFaults({ latencyMs: 0, clockOffsetMs: -30_000 })
     const expected = {
-      ...{ latencyMs: 0, errorRate: 0, resetRate: 0, cutRate: 0, hangRate: 0 },
-      ...{ quoteLifetimeMs: 5000, clockOffsetMs: -30_000, restrictedPlace: '203.0.113.0/24' },
-      ...{ orderOutcome: 'complete', scope: 'all' },
+      latencyMs: 0,
+      errorRate: 0,
+      resetRate: 0,
+      cutRate: 0,
+      hangRate: 0,
+      quoteLifetimeMs: 5000,
+      clockOffsetMs: -30_000,
+      restrictedPlace: '203.0.113.0/24',
+      orderOutcome: 'complete',
+      scope: 'all',
     }
     expect((await get('/sandbox/faults')).body).toEqual(expected)
     expect(sandbox.faults()).toEqual(expected)
@@ -41,9 +51,16 @@ describe('setting faults', () => {
 describe('faults', () => {
   test('answer 503 as often as errorRate says', async () => {
     const draws = [0.49, 0.5]
-    const { quote } = await stage({ faults: { errorRate: 0.5 }, random: () => draws.shift() ?? 1 })
+    const { quote } = await stage({
+      faults: { errorRate: 0.5 },
+      random: () => draws.shift() ?? 1,
+    })
     const { status, headers, body } = await quote()
-    expect([status, headers.get('sandbox'), body.code]).toEqual([503, 'quotegate', 'SERVICE_UNAVAILABLE'])
+    expect([status, headers.get('sandbox'), body.code]).toEqual([
+      503,
+      'quotegate',
+      'SERVICE_UNAVAILABLE',
+    ])
     expect((await quote()).status).toBe(200)
   })
 
@@ -63,7 +80,10 @@ describe('faults', () => {
 
   test('cut an answer in the middle of its promised body', async () => {
     const { sandbox } = await stage({ faults: { cutRate: 1 } })
-    const [response] = await once(httpRequest(`${sandbox.url}/v3/pairs`).end(), 'response')
+    const [response] = await once(
+      httpRequest(`${sandbox.url}/v3/pairs`).end(),
+      'response',
+    )
     let receivedBytes = 0
     const read = async () => {
       for await (const chunk of response) receivedBytes += chunk.length
@@ -75,11 +95,14 @@ describe('faults', () => {
   test.each([
     ['swap', 503, 200],
     ['payments', 200, 503],
-  ] as const)('apply only to %s when scoped to it', async (scope, swapStatus, paymentsStatus) => {
-    const { quote, pay } = await stage({ faults: { errorRate: 1, scope } })
-    expect((await quote()).status).toBe(swapStatus)
-    expect((await pay('GET', '/checkouts')).status).toBe(paymentsStatus)
-  })
+  ] as const)(
+    'apply only to %s when scoped to it',
+    async (scope, swapStatus, paymentsStatus) => {
+      const { quote, pay } = await stage({ faults: { errorRate: 1, scope } })
+      expect((await quote()).status).toBe(swapStatus)
+      expect((await pay('GET', '/checkouts')).status).toBe(paymentsStatus)
+    },
+  )
 
   test('hang until the client leaves, and never apply to the control paths', async () => {
     const { sandbox, setFaults, quote } = await stage({ faults: { hangRate: 1 } })

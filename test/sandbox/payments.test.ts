@@ -17,7 +17,9 @@ describe('every path of the payments API', () => {
       'Bearer',
       'quotegate',
     ])
-    expect(body).toEqual({ error: { type: 'unauthorized', message: expect.stringContaining('sk_test_') } })
+    expect(body).toEqual({
+      error: { type: 'unauthorized', message: expect.stringContaining('sk_test_') },
+    })
     expect((await ask(method, target, { Authorization: 'Basic abc' })).status).toBe(401)
   })
 
@@ -39,7 +41,11 @@ describe('every path of the payments API', () => {
       createdAt: 0,
     }
     const { status, body } = await pay('POST', '/checkouts', posted)
-    const own = { id: expect.stringMatching(/^chk_[a-z]{24}$/), status: 'open', createdAt: isoAfter(0) }
+    const own = {
+      id: expect.stringMatching(/^chk_[a-z]{24}$/),
+      status: 'open',
+      createdAt: isoAfter(0),
+    }
     expect([status, body]).toEqual([201, { ...posted, ...own }])
     expect((await pay('GET', `/checkouts/${body.id}`)).body).toEqual(body)
   })
@@ -50,10 +56,13 @@ describe('every path of the payments API', () => {
     ['{"a":', 400],
     [`{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 400],
     [`{"text":"${'x'.repeat(3 * 1024 * 1024)}"}`, 413],
-  ])('refuses a body that is not a JSON object, or not a usable one: %.20s, %i', async (body, status) => {
-    const { pay } = await stage()
-    expect((await pay('POST', '/subscriptions', body)).status).toBe(status)
-  })
+  ])(
+    'refuses a body that is not a JSON object, or not a usable one: %.20s, %i',
+    async (body, status) => {
+      const { pay } = await stage()
+      expect((await pay('POST', '/subscriptions', body)).status).toBe(status)
+    },
+  )
 
   test('lists the newest first, as many as asked for', async () => {
     const { pay } = await stage()
@@ -79,14 +88,21 @@ const wanted = { destination: '0xabc', deadline: '2026-05-19T13:00:00Z' }
 const oneDayMs = 86_400_000
 const refundPayment = 'signed POST /payments/$payment/refund'
 
-const notFound = (what: string) => ({ error: { type: 'not_found', message: `${what} not found` } })
+const notFound = (what: string) => ({
+  error: { type: 'not_found', message: `${what} not found` },
+})
 
 test.each<[what: string, ...steps: Step[]]>([
   [
     'what is not there is answered in the published form',
     ['GET /checkouts/none', none, 404, notFound('Checkout')],
     ['POST /checkouts/none/cancel', none, 404, notFound('Checkout')],
-    ['PATCH /subscription-checkouts/none/cancel', none, 404, notFound('Subscription checkout')],
+    [
+      'PATCH /subscription-checkouts/none/cancel',
+      none,
+      404,
+      notFound('Subscription checkout'),
+    ],
     ['POST /subscriptions/none/charge-quote', none, 404, notFound('Subscription')],
     ['GET /subscriptions/none/charges', none, 404, notFound('Subscription')],
     ['GET /payments/none', none, 404, notFound('Payment')],
@@ -112,9 +128,24 @@ test.each<[what: string, ...steps: Step[]]>([
   ],
   [
     'a checkout in two steps expires after a day, or when it says',
-    ['POST /checkouts', { payment_method: 'two_step' }, 201, { expires_at: isoAfter(oneDayMs) }],
-    ['POST /checkouts', { payment_mode: 'two_step' }, 201, { expires_at: isoAfter(oneDayMs) }],
-    ['POST /checkouts', { payment_mode: 'two_step', expires_at: 'soon' }, 201, { expires_at: 'soon' }],
+    [
+      'POST /checkouts',
+      { payment_method: 'two_step' },
+      201,
+      { expires_at: isoAfter(oneDayMs) },
+    ],
+    [
+      'POST /checkouts',
+      { payment_mode: 'two_step' },
+      201,
+      { expires_at: isoAfter(oneDayMs) },
+    ],
+    [
+      'POST /checkouts',
+      { payment_mode: 'two_step', expires_at: 'soon' },
+      201,
+      { expires_at: 'soon' },
+    ],
   ],
   [
     'a checkout is refunded only once it is completed',
@@ -123,7 +154,13 @@ test.each<[what: string, ...steps: Step[]]>([
     ['POST /refunds', { checkoutId: 'unknown' }, 422],
     ['POST /refunds', {}, 400],
     ['POST /sandbox/checkouts/$paid/complete', none, 200, { status: 'completed' }],
-    ['POST /refunds', { checkoutId: '$paid', amount: '1' }, 201, { status: 'succeeded' }, 'refund'],
+    [
+      'POST /refunds',
+      { checkoutId: '$paid', amount: '1' },
+      201,
+      { status: 'succeeded' },
+      'refund',
+    ],
     ['GET /refunds/$refund', none, 200, { checkoutId: '$paid', amount: '1' }],
     ['GET /refunds', none, 200, { data: [{ id: '$refund' }] }],
   ],
@@ -135,52 +172,112 @@ test.each<[what: string, ...steps: Step[]]>([
     [refundPayment, {}, 400],
     [refundPayment, { destination: '0xabc' }, 400],
     [refundPayment, { ...wanted, destination: '' }, 400],
-    [refundPayment, { ...wanted, paymentId: 'another' }, 201, { ...wanted, paymentId: '$payment' }, 'refund'],
+    [
+      refundPayment,
+      { ...wanted, paymentId: 'another' },
+      201,
+      { ...wanted, paymentId: '$payment' },
+      'refund',
+    ],
     ['GET /refunds/$refund', none, 200, { status: 'succeeded' }],
-    ['GET /payments', none, 200, { data: [{ id: '$payment', amount: '9990000', status: 'refunded' }] }],
+    [
+      'GET /payments',
+      none,
+      200,
+      { data: [{ id: '$payment', amount: '9990000', status: 'refunded' }] },
+    ],
     [refundPayment, wanted, 409],
     ['signed POST /payments/none/refund', wanted, 404],
   ],
   [
     'a payment in two steps is captured once, by a signed request',
-    ['POST /payments', { payment_method: 'two_step' }, 201, { status: 'authorized' }, 'payment'],
+    [
+      'POST /payments',
+      { payment_method: 'two_step' },
+      201,
+      { status: 'authorized' },
+      'payment',
+    ],
     ['POST /payments/$payment/capture', none, 401],
-    ['signed POST /payments/$payment/capture', none, 200, { id: '$payment', status: 'succeeded' }],
+    [
+      'signed POST /payments/$payment/capture',
+      none,
+      200,
+      { id: '$payment', status: 'succeeded' },
+    ],
     ['signed POST /payments/$payment/capture', none, 409, 'invalid_state'],
-    ['POST /payments', { payment_method: 'direct' }, 201, { status: 'succeeded' }, 'direct'],
+    [
+      'POST /payments',
+      { payment_method: 'direct' },
+      201,
+      { status: 'succeeded' },
+      'direct',
+    ],
     ['signed POST /payments/$direct/capture', none, 409],
   ],
   [
     'a subscription is active until it is cancelled',
     ['POST /subscriptions', { plan: 'gold' }, 201, { status: 'active' }, 'subscription'],
-    ['POST /subscriptions/$subscription/cancel', none, 200, { plan: 'gold', status: 'cancelled' }],
+    [
+      'POST /subscriptions/$subscription/cancel',
+      none,
+      200,
+      { plan: 'gold', status: 'cancelled' },
+    ],
     ['POST /subscriptions/$subscription/cancel', none, 409],
   ],
   [
     'a checkout of a subscription is cancelled by PATCH, and then not completed',
     ['POST /subscription-checkouts', {}, 201, { status: 'open' }, 'begun'],
     ['POST /subscription-checkouts/$begun/cancel', none, 404],
-    ['PATCH /subscription-checkouts/$begun/cancel', none, 200, { id: '$begun', status: 'cancelled' }],
+    [
+      'PATCH /subscription-checkouts/$begun/cancel',
+      none,
+      200,
+      { id: '$begun', status: 'cancelled' },
+    ],
     5_000,
     ['GET /subscriptions', none, 200, { data: [{ status: 'cancelled' }] }],
     ['PATCH /subscription-checkouts/$begun/cancel', none, 409],
   ],
   [
     'a checkout of a subscription completes by itself, and then its subscription is active',
-    ['POST /subscription-checkouts', { plan: 'gold' }, 201, { status: 'open', plan: 'gold' }, 'begun'],
+    [
+      'POST /subscription-checkouts',
+      { plan: 'gold' },
+      201,
+      { status: 'open', plan: 'gold' },
+      'begun',
+    ],
     ['GET /subscriptions', none, 200, { data: [{ plan: 'gold', status: 'incomplete' }] }],
     2_000,
     ['GET /subscriptions', none, 200, { data: [{ status: 'active' }] }],
-    ['GET /subscription-checkouts', none, 200, { data: [{ id: '$begun', status: 'completed' }] }],
+    [
+      'GET /subscription-checkouts',
+      none,
+      200,
+      { data: [{ id: '$begun', status: 'completed' }] },
+    ],
     ['GET /checkouts', none, 200, { data: [] }],
     ['PATCH /subscription-checkouts/$begun/cancel', none, 409],
   ],
   [
     'charges of merchants are those of their merchant',
-    ['POST /merchants/m1/charges', { merchantId: 'm2' }, 201, { merchantId: 'm1' }, 'first'],
+    [
+      'POST /merchants/m1/charges',
+      { merchantId: 'm2' },
+      201,
+      { merchantId: 'm1' },
+      'first',
+    ],
     ['POST /merchants/m2/charges', {}, 201, {}, 'other'],
     ['POST /merchants/m1/charges', {}, 201, {}, 'last'],
-    ['GET /merchants/m1/charges', none, 200, { data: [{ id: '$last' }, { id: '$first' }] }],
+    [
+      'GET /merchants/m1/charges',
+      none,
+      200,
+      { data: [{ id: '$last' }, { id: '$first' }] },
+    ],
     ['GET /merchants/m1/charges?limit=1', none, 200, { data: [{ id: '$last' }] }],
     ['GET /merchants/m2/charges', none, 200, { data: [{ id: '$other' }] }],
   ],
@@ -192,16 +289,32 @@ test.each<[what: string, ...steps: Step[]]>([
 ])('%s', (_what, ...steps) => tell(steps))
 
 describe('a charge of a subscription', () => {
-  const toSubscribe = (plan: object = {}): Step => ['POST /subscriptions', plan, 201, {}, 'one']
+  const toSubscribe = (plan: object = {}): Step => [
+    'POST /subscriptions',
+    plan,
+    201,
+    {},
+    'one',
+  ]
   const subscribe = toSubscribe()
-  const quote: Step = ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '9990000' }]
+  const quote: Step = [
+    'POST /subscriptions/$one/charge-quote',
+    none,
+    200,
+    { amount: '9990000' },
+  ]
   const charge = (
     charge_nonce: unknown,
     status: number,
     reason: object | string = {},
     amount = '9990000',
   ): Step => {
-    return ['signed POST /subscriptions/$one/charge', { amount, charge_nonce }, status, reason]
+    return [
+      'signed POST /subscriptions/$one/charge',
+      { amount, charge_nonce },
+      status,
+      reason,
+    ]
   }
   const ledger = (...charges: object[]): Step => {
     return ['GET /subscriptions/$one/charges', none, 200, { data: charges }]
@@ -209,13 +322,22 @@ describe('a charge of a subscription', () => {
   const failed = (reason: string) => ({ status: 'failed', failure_reason: reason })
   const made = { status: 'succeeded', failure_reason: null }
   const inSeconds = isoAfter(30_000).replace('.000Z', 'Z')
-  const bad = (body: unknown): Step => ['signed POST /subscriptions/$one/charge', body, 400]
+  const bad = (body: unknown): Step => [
+    'signed POST /subscriptions/$one/charge',
+    body,
+    400,
+  ]
 
   test.each<[what: string, ...steps: Step[]]>([
     [
       'is quoted in the published form, signed, and in the ledger',
       subscribe,
-      ['POST /subscriptions/$one/charge-quote', none, 200, { amount: '9990000', expires_at: inSeconds }],
+      [
+        'POST /subscriptions/$one/charge-quote',
+        none,
+        200,
+        { amount: '9990000', expires_at: inSeconds },
+      ],
       charge('1', 201),
       ledger({ ...made, amount: '9990000', charge_nonce: '1' }),
     ],
@@ -228,25 +350,50 @@ describe('a charge of a subscription', () => {
     ],
     [
       'is good until its quote expires, and refused from then on until there is another',
-      ...[subscribe, quote, 29_999, charge('1', 201), 1, charge('2', 422, 'quote_expired')],
-      ...[quote, charge('2', 201), ledger(made, failed('quote_expired'), made)],
+      subscribe,
+      quote,
+      29_999,
+      charge('1', 201),
+      1,
+      charge('2', 422, 'quote_expired'),
+      quote,
+      charge('2', 201),
+      ledger(made, failed('quote_expired'), made),
     ],
     [
       'is refused without a quote, of another amount, and without a signature',
-      ...[subscribe, charge('1', 422, 'amount_not_quoted')],
-      ...[quote, charge('1', 422, 'amount_not_quoted', '9990001')],
-      ['POST /subscriptions/$one/charge', { amount: '9990000', charge_nonce: '1' }, 401, 'invalid_signature'],
+      subscribe,
+      charge('1', 422, 'amount_not_quoted'),
+      quote,
+      charge('1', 422, 'amount_not_quoted', '9990001'),
+      [
+        'POST /subscriptions/$one/charge',
+        { amount: '9990000', charge_nonce: '1' },
+        401,
+        'invalid_signature',
+      ],
     ],
     [
       'with a repeated nonce is refused, however it is written; nonces are those of one subscription',
-      ...[subscribe, quote, charge('7', 201), charge(7, 422, 'charge_nonce_used')],
-      ...[charge(8, 201), charge('8', 422, 'charge_nonce_used')],
+      subscribe,
+      quote,
+      charge('7', 201),
+      charge(7, 422, 'charge_nonce_used'),
+      charge(8, 201),
+      charge('8', 422, 'charge_nonce_used'),
       ledger(failed('charge_nonce_used'), made, failed('charge_nonce_used'), made),
-      ...[subscribe, quote, charge('7', 201), ledger(made)],
+      subscribe,
+      quote,
+      charge('7', 201),
+      ledger(made),
     ],
     [
       'of which something is wrong is not in the ledger',
-      ...[subscribe, quote, bad({ amount: '1' }), bad({ amount: 1, charge_nonce: '1' }), bad(undefined)],
+      subscribe,
+      quote,
+      bad({ amount: '1' }),
+      bad({ amount: 1, charge_nonce: '1' }),
+      bad(undefined),
       // A nonce that JSON numbers cannot hold.
       bad('{"amount":"9990000","charge_nonce":9007199254740993}'),
       ledger(),
@@ -273,7 +420,11 @@ describe('a charge of a subscription', () => {
     const { pay, paySigned } = await stage()
     const path = `/subscriptions/${(await pay('POST', '/subscriptions', {})).body.id}`
     const { amount } = (await pay('POST', `${path}/charge-quote`)).body
-    const posted = Array.from({ length: 4 }, () => paySigned(`${path}/charge`, { amount, charge_nonce: '7' }))
-    expect((await Promise.all(posted)).map(({ status }) => status).sort()).toEqual([201, 422, 422, 422])
+    const posted = Array.from({ length: 4 }, () =>
+      paySigned(`${path}/charge`, { amount, charge_nonce: '7' }),
+    )
+    expect((await Promise.all(posted)).map(({ status }) => status).sort()).toEqual([
+      201, 422, 422, 422,
+    ])
   })
 })

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import {
+  RawConnection,
+  rawExchange,
+  valuesOf,
+} from '../support/clients/raw-connection.ts'
 import { stage, startMs } from './support.ts'
 
 describe('recorded requests', () => {
@@ -10,7 +14,10 @@ describe('recorded requests', () => {
     await pay('POST', '/checkouts', '{"amount": 0.1000000000000000055}')
     const [asked, checkout, ...more] = sandbox.requests
     expect(more).toEqual([])
-    expect(asked).toMatchObject({ method: 'GET', target: '/v3/pairs/ETH_USDC/quotes?amount=0.10&x=%20' })
+    expect(asked).toMatchObject({
+      method: 'GET',
+      target: '/v3/pairs/ETH_USDC/quotes?amount=0.10&x=%20',
+    })
     expect(asked?.rawHeaders).toEqual(expect.arrayContaining(['App-Name', 'tests']))
     expect(asked?.receivedAtMs).toBe(startMs)
     expect(checkout?.body.toString()).toBe('{"amount": 0.1000000000000000055}')
@@ -50,17 +57,25 @@ describe('for any request', () => {
     ['a wrong method', 'DELETE /v3/pairs HTTP/1.1\r\nHost: a', 404],
     ['what is not HTTP', 'hello', 400],
     ['a huge header', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}`, 431],
-  ])('the sandbox answers %s in JSON, with a Date and its own name', async (_what, head, expected) => {
-    const { sandbox, quote } = await stage()
-    const { status, rawHeaders, body } = await rawExchange(sandbox.url, `${head}\r\n\r\n`)
-    expect(status).toBe(expected)
-    expect(() => JSON.parse(body.toString())).not.toThrow()
-    const fields = ['sandbox', 'date', 'content-type'].map((name) => valuesOf(rawHeaders, name))
-    expect(fields).toEqual([
-      ['quotegate'],
-      [new Date(startMs).toUTCString()],
-      [expect.stringMatching('json')],
-    ])
-    expect((await quote()).status).toBe(200)
-  })
+  ])(
+    'the sandbox answers %s in JSON, with a Date and its own name',
+    async (_what, head, expected) => {
+      const { sandbox, quote } = await stage()
+      const { status, rawHeaders, body } = await rawExchange(
+        sandbox.url,
+        `${head}\r\n\r\n`,
+      )
+      expect(status).toBe(expected)
+      expect(() => JSON.parse(body.toString())).not.toThrow()
+      const fields = ['sandbox', 'date', 'content-type'].map((name) =>
+        valuesOf(rawHeaders, name),
+      )
+      expect(fields).toEqual([
+        ['quotegate'],
+        [new Date(startMs).toUTCString()],
+        [expect.stringMatching('json')],
+      ])
+      expect((await quote()).status).toBe(200)
+    },
+  )
 })

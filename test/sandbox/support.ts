@@ -17,14 +17,23 @@ export async function stage(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ clock, ...options })
   onTestFinished(() => sandbox.close())
 
-  async function ask(method: string, target: string, headers = {}, body?: unknown): Promise<Answer> {
+  async function ask(
+    method: string,
+    target: string,
+    headers = {},
+    body?: unknown,
+  ): Promise<Answer> {
     const bytes = typeof body === 'string' ? body : JSON.stringify(body)
     const response = await fetch(sandbox.url + target, {
       method,
       headers,
       ...(body !== undefined && { body: bytes }),
     })
-    return { status: response.status, headers: response.headers, body: await response.json() }
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: await response.json(),
+    }
   }
   const json = { 'Content-Type': 'application/json' }
   return {
@@ -40,7 +49,12 @@ export async function stage(options: SandboxOptions = {}) {
       ask(method, target, { Authorization: 'Bearer any', ...json }, body),
     /** A POST with an `X-Signature`. */
     paySigned: (target: string, body?: unknown) =>
-      ask('POST', target, { Authorization: 'Bearer sk_test_1', 'X-Signature': '0xsigned', ...json }, body),
+      ask(
+        'POST',
+        target,
+        { Authorization: 'Bearer sk_test_1', 'X-Signature': '0xsigned', ...json },
+        body,
+      ),
   }
 }
 
@@ -52,14 +66,25 @@ export const none = undefined
  */
 export type Step =
   | number
-  | [request: string, body: unknown, status: number, answer?: object | string, name?: string]
+  | [
+      request: string,
+      body: unknown,
+      status: number,
+      answer?: object | string,
+      name?: string,
+    ]
 
 /** Requests have a bearer key, and those that begin with `signed` an `X-Signature` too. */
 export async function tell(steps: readonly Step[]): Promise<void> {
   const { clock, pay, paySigned } = await stage()
   const ids = new Map<string, string>()
   const named = <Value>(value: Value): Value =>
-    JSON.parse(JSON.stringify(value).replace(/\$(\w+)/g, (_all, name) => ids.get(name) ?? 'unnamed'))
+    JSON.parse(
+      JSON.stringify(value).replace(
+        /\$(\w+)/g,
+        (_all, name) => ids.get(name) ?? 'unnamed',
+      ),
+    )
   for (const step of steps) {
     if (typeof step === 'number') {
       clock.ms += step
@@ -74,7 +99,8 @@ export async function tell(steps: readonly Step[]): Promise<void> {
     expect(answered.status, request).toBe(expected)
     const { error, code } = answered.body
     if (typeof answer === 'string') expect(error?.type ?? code, request).toBe(answer)
-    else if (answer !== undefined) expect(answered.body, request).toMatchObject(named(answer))
+    else if (answer !== undefined)
+      expect(answered.body, request).toMatchObject(named(answer))
     if (name !== undefined) ids.set(name, answered.body.id)
   }
 }

@@ -12,15 +12,19 @@ describe('a quote', () => {
     ['.5', '0.5', '1448.225'],
     ['0.000000001', '0.000000001', '0.000002'],
     ['123456789.123456789', '123456789.123456789', '357586416856.636416'],
-  ])('for the amount %s has it as %s and is computed without floats', async (amount, from, to) => {
-    const { quote } = await stage(fixed)
-    const { body } = await quote(`amount=${amount}`)
-    expect([body.fromAmount.value, body.toAmount.value]).toEqual([from, to])
-  })
+  ])(
+    'for the amount %s has it as %s and is computed without floats',
+    async (amount, from, to) => {
+      const { quote } = await stage(fixed)
+      const { body } = await quote(`amount=${amount}`)
+      expect([body.fromAmount.value, body.toAmount.value]).toEqual([from, to])
+    },
+  )
 
   test('has a price that moves a little over time, and not at all where it is fixed', async () => {
     const { clock, quote } = await stage({ prices: { BTC_USDC: 90_000, FOO_BAR: 2 } })
-    const priceNow = async (pair: string) => Number((await quote('amount=1', pair)).body.toAmount.value)
+    const priceNow = async (pair: string) =>
+      Number((await quote('amount=1', pair)).body.toAmount.value)
     const before = await priceNow('ETH_USDC')
     expect([await priceNow('BTC_USDC'), await priceNow('FOO_BAR')]).toEqual([90_000, 2])
     clock.ms += 30_000
@@ -48,7 +52,10 @@ test('rates are several, with bounds, a fee and an expiry, amounts as numbers', 
 describe('lists', () => {
   test.each([
     ['/v3/pairs?from=DOGE', ['DOGE_USDC']],
-    ['/v3/pairs?to=USDT&format=json', ['BTC_USDT', 'ETH_USDT', 'LTC_USDT', 'SOL_USDT', 'USDC_USDT']],
+    [
+      '/v3/pairs?to=USDT&format=json',
+      ['BTC_USDT', 'ETH_USDT', 'LTC_USDT', 'SOL_USDT', 'USDC_USDT'],
+    ],
     ['/v3/pairs?from=ETH&to=USDC', ['ETH_USDC']],
     ['/v3/pairs?from=ETH&to=DOGE', []],
     ['/v3/assets', ['BTC', 'ETH', 'LTC', 'SOL', 'USDC', 'USDT', 'DOGE']],
@@ -79,14 +86,24 @@ describe('lists', () => {
 
   test('have items as they are documented, one by one too', async () => {
     const { get } = await stage()
-    const usdc = { id: 'USDC', symbol: 'USDC', name: 'USD Coin', network: 'ethereum', decimals: 6 }
+    const usdc = {
+      id: 'USDC',
+      symbol: 'USDC',
+      name: 'USD Coin',
+      network: 'ethereum',
+      decimals: 6,
+    }
     expect((await get('/v3/assets')).body).toContainEqual(usdc)
     // In a restricted place too.
     expect((await get('/v3/assets/USDC', restricted)).body).toEqual(usdc)
     const pairs = (await get('/v3/pairs')).body
     expect(pairs).toHaveLength(30)
     expect(pairs).toContainEqual({ id: 'LTC_BTC', from: 'LTC', to: 'BTC' })
-    expect((await get('/v3/pairs/LTC_BTC')).body).toEqual({ id: 'LTC_BTC', from: 'LTC', to: 'BTC' })
+    expect((await get('/v3/pairs/LTC_BTC')).body).toEqual({
+      id: 'LTC_BTC',
+      from: 'LTC',
+      to: 'BTC',
+    })
   })
 })
 
@@ -100,9 +117,15 @@ test.each([
   ['GET', '/v3/pairs/A_B', 404, 'PAIR_NOT_FOUND'],
   ['GET', '/v3/assets/usdc', 404, 'NOT_FOUND'],
   ['GET', '/v3/pairs?format=xml', 400, 'BAD_REQUEST'],
-  ...['limit=0', 'limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit=10000', 'format=xml'].map(
-    (query) => ['GET', `/v3/assets?${query}`, 400, 'BAD_REQUEST'] as const,
-  ),
+  ...[
+    'limit=0',
+    'limit=-1',
+    'limit=x',
+    'page=0',
+    'page=1.5',
+    'limit=10000',
+    'format=xml',
+  ].map((query) => ['GET', `/v3/assets?${query}`, 400, 'BAD_REQUEST'] as const),
   // Not imitated, which the answer says.
   ['POST', '/v3/trades', 501, 'SANDBOX_NOT_IMPLEMENTED'],
 ] as const)('%s %s is a %i %s', async (method, target, status, code) => {
@@ -150,8 +173,13 @@ describe('the address that decides', () => {
     'with %s restricted, of %s, is %s, allowed: %s',
     async (restrictedPlace, Forwarded, address, allowed) => {
       const { get } = await stage({ faults: { restrictedPlace } })
-      const [ip, source] = address === undefined ? ['127.0.0.1', 'peer'] : [address, 'forwarded']
-      expect((await get('/v3/geolocation', { Forwarded })).body).toEqual({ ip, source, allowed })
+      const [ip, source] =
+        address === undefined ? ['127.0.0.1', 'peer'] : [address, 'forwarded']
+      expect((await get('/v3/geolocation', { Forwarded })).body).toEqual({
+        ip,
+        source,
+        allowed,
+      })
     },
   )
 

@@ -11,7 +11,11 @@ async function receiving(...answer: Parameters<typeof recordingUpstream>) {
   const { sandbox } = await stage()
   const send = (event: Partial<WebhookEvent> = {}) =>
     sandbox.sendWebhook({ url: `${receiver.url}/in?a=1`, secret, ...event })
-  return { receiver, send, events: () => receiver.requests.map(({ body }) => JSON.parse(String(body))) }
+  return {
+    receiver,
+    send,
+    events: () => receiver.requests.map(({ body }) => JSON.parse(String(body))),
+  }
 }
 
 test('a test event is a charge that says first that it is not live, and is signed over its bytes', async () => {
@@ -35,9 +39,18 @@ test('an event that names its type is a live one, which has no livemode', async 
   await send({ type: 'subscription.charge_succeeded', id: 'evt_1', data: { id: 'sub' } })
   await send({ type: 'payment.escrow_confirmed', data: { detected_chain: 'base' } })
   const [charge, escrow] = events()
-  expect(charge).toMatchObject({ id: 'evt_1', type: 'subscription.charge_succeeded', data: { id: 'sub' } })
+  expect(charge).toMatchObject({
+    id: 'evt_1',
+    type: 'subscription.charge_succeeded',
+    data: { id: 'sub' },
+  })
   expect([charge, escrow].filter((event) => 'livemode' in event)).toEqual([])
-  const published = ['payer_addresses', 'on_chain_id', 'deposit_address', 'detected_chain']
+  const published = [
+    'payer_addresses',
+    'on_chain_id',
+    'deposit_address',
+    'detected_chain',
+  ]
   expect(Object.keys(escrow.data)).toEqual(published)
   expect(escrow.data.detected_chain).toBe('base')
 })

@@ -23,7 +23,12 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
 function copyWhatABuildReads(): void {
-  const configs = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
+  const configs = [
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+  ]
   for (const name of ['src', 'scripts', ...configs, 'docs/openapi.json']) {
     mkdirSync(dirname(join(copy, name)), { recursive: true })
     cpSync(join(root, name), join(copy, name), { recursive: true })
@@ -33,7 +38,10 @@ function copyWhatABuildReads(): void {
 
 const start = (...flags: string[]) => {
   const env = { PATH: environment().PATH, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' }
-  const child = spawn(process.execPath, ['scripts/start.mjs', ...flags], { cwd: copy, env })
+  const child = spawn(process.execPath, ['scripts/start.mjs', ...flags], {
+    cwd: copy,
+    env,
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   return watchProgram(child)
 }
@@ -44,12 +52,15 @@ function edit(name: string, change: (text: string) => string): void {
   writeFileSync(join(copy, name), change(before))
 }
 
-const chunks = () => readdirSync(join(copy, 'dist')).filter((name) => /^program-\w+\.js$/.test(name))
+const chunks = () =>
+  readdirSync(join(copy, 'dist')).filter((name) => /^program-\w+\.js$/.test(name))
 
 test('a startup builds if a source is newer, says so, and that does not affect a running gateway', async () => {
   copyWhatABuildReads()
   const gateway = start()
-  const [, trafficUrl, operationsUrl] = await gateway.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  const [, trafficUrl, operationsUrl] = await gateway.says(
+    /"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/,
+  )
   // A person reads it meanwhile: a start that is silent for so long looks as if it hung.
   expect(gateway.stderr()).toMatch(
     /^dist\/ does not exist yet: building it, .*\nBuilt in \d+ s: quotegate starts\.\n/,
@@ -57,11 +68,16 @@ test('a startup builds if a source is newer, says so, and that does not affect a
   const before = chunks()
   expect(before).toHaveLength(1)
 
-  edit('src/program.ts', (text) => text.replace('quotegate is listening', 'quotegate serves'))
+  edit('src/program.ts', (text) =>
+    text.replace('quotegate is listening', 'quotegate serves'),
+  )
   edit('src/operations/console/index.html', (text) => `${text}<!-- newer -->`)
   edit('docs/openapi.json', (text) => `${text}\n`)
   const built = await start('--version').exit
-  expect(built).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  expect(built).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+  })
   expect(built.stderr).toMatch(/^A source is newer than dist\/: building it, /)
   expect(chunks()).toHaveLength(1)
   expect(chunks()).not.toEqual(before)
@@ -74,11 +90,17 @@ test('a startup builds if a source is newer, says so, and that does not affect a
     ['/', 'src/operations/console/index.html'],
     ['/openapi.json', 'docs/openapi.json'],
   ] as const)
-    expect(await (await fetch(operationsUrl + path)).text()).toBe(readFileSync(join(root, source), 'utf8'))
+    expect(await (await fetch(operationsUrl + path)).text()).toBe(
+      readFileSync(join(root, source), 'utf8'),
+    )
   const headers = { 'App-Name': 'tests', 'Content-Type': 'application/json' }
   const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAddress: '0xto' })
   await fetch(`${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })
-  const order = await fetch(`${trafficUrl}/v3/orders/float`, { method: 'POST', headers, body })
+  const order = await fetch(`${trafficUrl}/v3/orders/float`, {
+    method: 'POST',
+    headers,
+    body,
+  })
   expect(order.status).toBe(201)
   gateway.child.kill('SIGTERM')
   expect((await gateway.exit).code).toBe(0)

@@ -13,16 +13,23 @@ const built = new Map([
 
 function folderWith(files: Record<string, string> = {}): string {
   const folder = newFolder()
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(join(folder, name), text)
   return folder
 }
 
-const namesIn = (folder: string) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
+const namesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
 
 test('a build leaves its own files, and main.js has the time at which it began', () => {
   const folder = folderWith({ 'main.js': 'old', 'chunk-0.js': 'old' })
   placeFiles(folder, built, { last: 'main.js', startedAt: new Date(1_000_000) })
-  expect(namesIn(folder)).toEqual(['chunk-1.js', 'console', 'console/index.html', 'main.js'])
+  expect(namesIn(folder)).toEqual([
+    'chunk-1.js',
+    'console',
+    'console/index.html',
+    'main.js',
+  ])
   expect(readFileSync(join(folder, 'main.js'), 'utf8')).toBe('main')
   expect(statSync(join(folder, 'main.js')).mtimeMs).toBe(1_000_000)
 })

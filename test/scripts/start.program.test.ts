@@ -12,10 +12,17 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 vi.setConfig({ testTimeout: 180_000 })
 
 /** npm, the shell that it starts, and the program, in a process group of their own, as from a terminal. */
-function npmStart(flags: readonly string[], settings: Record<string, string> = {}): RunningProgram {
+function npmStart(
+  flags: readonly string[],
+  settings: Record<string, string> = {},
+): RunningProgram {
   const { PATH, HOME } = environment()
   const env = { PATH, HOME, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings }
-  const npm = spawn('npm', ['start', '--silent', '--', ...flags], { cwd: root, env, detached: true })
+  const npm = spawn('npm', ['start', '--silent', '--', ...flags], {
+    cwd: root,
+    env,
+    detached: true,
+  })
   onTestFinished(() => signalGroup(npm, 'SIGKILL'))
   return watchProgram(npm)
 }
@@ -37,7 +44,9 @@ async function startedWithQuoteInFlight() {
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
   const npm = npmStart([], { SWAP_BASE_URL: upstream.url })
   const [, url] = await npm.says(/"trafficUrl":"(.+?)"/)
-  const answer = fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers: { 'App-Name': 'tests' } })
+  const answer = fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, {
+    headers: { 'App-Name': 'tests' },
+  })
   await until(() => waiting.length === 1, 'the quote to be asked for')
   return { npm, answer, reply: () => waiting[0]?.writeHead(404).end() }
 }
@@ -54,16 +63,23 @@ test.each([
   // The shell between npm and the program may die of the signal and not hand it on.
   ['hands on a SIGTERM', 'SIGTERM', (npm: ChildProcess) => void npm.kill('SIGTERM')],
   // The terminal signals npm, the shell and the program, and npm signals again.
-  ['counts Ctrl-C as one signal', 'SIGINT', (npm: ChildProcess) => signalGroup(npm, 'SIGINT')],
-])('npm start %s: the request in flight is answered, then the program ends', async (_what, signal, send) => {
-  const { npm, answer, reply } = await startedWithQuoteInFlight()
-  send(npm.child)
-  await npm.says(new RegExp(`"signal":"${signal}".*"stopping: `))
-  // Longer than signals count as one, so that a late one would cut the answer short.
-  await new Promise((resolve) => setTimeout(resolve, 1_000))
-  reply()
-  expect((await answer).status).toBe(404)
-  const { stdout } = await npm.exit
-  expect(stdout).toMatch(/"stopped"\}\n$/)
-  expect(stdout).not.toContain('second signal')
-})
+  [
+    'counts Ctrl-C as one signal',
+    'SIGINT',
+    (npm: ChildProcess) => signalGroup(npm, 'SIGINT'),
+  ],
+])(
+  'npm start %s: the request in flight is answered, then the program ends',
+  async (_what, signal, send) => {
+    const { npm, answer, reply } = await startedWithQuoteInFlight()
+    send(npm.child)
+    await npm.says(new RegExp(`"signal":"${signal}".*"stopping: `))
+    // Longer than signals count as one, so that a late one would cut the answer short.
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    reply()
+    expect((await answer).status).toBe(404)
+    const { stdout } = await npm.exit
+    expect(stdout).toMatch(/"stopped"\}\n$/)
+    expect(stdout).not.toContain('second signal')
+  },
+)

@@ -12,7 +12,9 @@ const clients = 700
 
 describe.skipIf(longest < clients)('the listen backlog', () => {
   test('takes as many clients as CLIENT_CONNECTIONS while the process is busy', async () => {
-    const { url, child } = await startGatewayProcess({ CLIENT_CONNECTIONS: String(clients) })
+    const { url, child } = await startGatewayProcess({
+      CLIENT_CONNECTIONS: String(clients),
+    })
     child.kill('SIGSTOP')
     const all = Array.from({ length: clients }, () => new RawConnection(url))
     // What the kernel drops tries again after a second, after three, and so on, and would be dropped again.
@@ -26,9 +28,14 @@ describe.skipIf(longest < clients)('the listen backlog', () => {
 describe.skipIf(longest === 0)('a start', () => {
   async function warningsAtStart(connections: number): Promise<string[]> {
     const log = await keptLog('trace')
-    await using _gateway = await startGateway({ CLIENT_CONNECTIONS: connections }, { logger: log.logger })
+    await using _gateway = await startGateway(
+      { CLIENT_CONNECTIONS: connections },
+      { logger: log.logger },
+    )
     const warnings = log.lines().filter(({ level }) => level === levels.warn)
-    return warnings.map(({ msg }) => msg).filter((msg) => !/file descriptors|SWAP_BASE_URL/.test(msg))
+    return warnings
+      .map(({ msg }) => msg)
+      .filter((msg) => !/file descriptors|SWAP_BASE_URL/.test(msg))
   }
 
   test('warns if the kernel cuts the backlog that CLIENT_CONNECTIONS asks for', async () => {

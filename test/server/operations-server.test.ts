@@ -27,7 +27,10 @@ test('a pipelined request is served once the one before it is answered', async (
   await until(() => client.received.includes('event: tick'), 'the stream to run')
   expect((await quote(gateway)).id).toBe(id)
 
-  const next = new RawConnection(gateway.operationsUrl, get('/metrics') + dropAll + get('/healthz'))
+  const next = new RawConnection(
+    gateway.operationsUrl,
+    get('/metrics') + dropAll + get('/healthz'),
+  )
   expect((await next.answer()).body.toString()).toContain('quotegate_build_info')
   expect((await next.answer()).body.toString()).toBe('{"dropped":1}')
   expect((await next.answer()).body.toString()).toBe('{"status":"ok"}')
@@ -40,7 +43,10 @@ test('256 connections are held, and a probe on a further one takes the place of 
   await Promise.all(held.map(({ socket }) => once(socket, 'connect')))
   for (const client of held)
     client.write(dropAll.replace('\r\n', '\r\nExpect: 100-continue\r\n').slice(0, -1))
-  await until(() => held.every(({ received }) => received.length > 0), 'each to be asked for its body')
+  await until(
+    () => held.every(({ received }) => received.length > 0),
+    'each to be asked for its body',
+  )
   expect(held.filter(({ ended }) => ended)).toEqual([])
   for (const path of ['/healthz', '/readyz'])
     expect((await rawExchange(operationsUrl, get(path))).status).toBe(200)

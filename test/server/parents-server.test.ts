@@ -5,7 +5,12 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { quotePath, untilCounted } from '../support/clients/quotes.ts'
 import { get, RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  rawUpstream,
+  recordedGateway,
+  until,
+} from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
 import { newFolder } from '../support/machine/new-folder.ts'
 

@@ -7,8 +7,16 @@ import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { attack, type Step } from '../support/clients/attack.ts'
 import { listening } from '../support/machine/listening.ts'
 
-async function serve(listener: RequestListener, onSocket = (_socket: Socket) => {}): Promise<string> {
-  const server = createTrafficServer({ listener, headTimeoutMs: 200, keepAliveMs: 200, events: new Events() })
+async function serve(
+  listener: RequestListener,
+  onSocket = (_socket: Socket) => {},
+): Promise<string> {
+  const server = createTrafficServer({
+    listener,
+    headTimeoutMs: 200,
+    keepAliveMs: 200,
+    events: new Events(),
+  })
   return (await listening(server.on('connection', onSocket))).url
 }
 
@@ -19,7 +27,10 @@ const answered: Step = (socket) => new Promise((resolve) => socket.once('data', 
 // one empty line between them, and a connection was held open forever at no cost.
 it.each<[string, Step[]]>([
   ['says nothing', []],
-  ['sends empty lines all the time', Array.from({ length: 1_200 }, () => ['\r\n', 50] as const).flat()],
+  [
+    'sends empty lines all the time',
+    Array.from({ length: 1_200 }, () => ['\r\n', 50] as const).flat(),
+  ],
 ])('closes a kept connection whose client %s', async (_name, steps) => {
   const url = await serve((_request, response) => {
     response.end('ok')
@@ -45,7 +56,10 @@ it('does not cut a client that is waiting for its answer', async () => {
   const url = await serve((_request, response) => {
     setTimeout(() => response.end('ok'), 1_500)
   })
-  const { answers } = await attack(url, get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  const { answers } = await attack(
+    url,
+    get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'),
+  )
   expect(answers.map((answer) => answer.status)).toEqual([200])
 })
 
@@ -62,7 +76,11 @@ it('stops reading from a client that sends more requests than it has answers', a
   const url = await serve(listener, (socket) => {
     readBytes = () => socket.bytesRead
   })
-  await attack(url, [Buffer.from(get.repeat(200_000)), 1_500, (socket) => socket.destroy()])
+  await attack(url, [
+    Buffer.from(get.repeat(200_000)),
+    1_500,
+    (socket) => socket.destroy(),
+  ])
   expect(waiting).toBeDefined()
   expect(began).toBe(6)
   expect(readBytes()).toBeLessThan(1_048_576)
@@ -72,10 +90,18 @@ it('stops reading from a client that sends more requests than it has answers', a
 // changes with --insecure-http-parser.
 it.each<[string, string[]]>([
   ['two lengths', ['Host', 'a', 'Content-Length', '5', 'Content-Length', '5']],
-  ['a length and a coding', ['Host', 'a', 'Content-Length', '5', 'Transfer-Encoding', 'chunked']],
+  [
+    'a length and a coding',
+    ['Host', 'a', 'Content-Length', '5', 'Transfer-Encoding', 'chunked'],
+  ],
   ['a length that is not a number', ['Host', 'a', 'Content-Length', '+5']],
   ['a NUL in a value', ['Host', 'a', 'X-A', 'b\0c']],
 ])('refuses %s even if the parser let it pass', (_name, rawHeaders) => {
-  const request = { httpVersion: '1.1', method: 'POST', url: '/', rawHeaders } as IncomingMessage
+  const request = {
+    httpVersion: '1.1',
+    method: 'POST',
+    url: '/',
+    rawHeaders,
+  } as IncomingMessage
   expect(headRefusal(request)?.slug).toBe('malformed-request')
 })

@@ -2,7 +2,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Exchange, type UpstreamTimes } from '../../src/server/exchange.ts'
 
-function timeSpent(of: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>, durationMs: number) {
+function timeSpent(
+  of: Pick<Exchange, 'startedAtMs' | 'times' | 'missed'>,
+  durationMs: number,
+) {
   return Exchange.prototype.timeSpent.call(of as Exchange, durationMs)
 }
 
@@ -16,14 +19,18 @@ test('the parts of a request make up all of its time, and none is negative', () 
       const askedAtMs = 1_000 + beforeMs
       const sentAtMs = answerMs === undefined ? undefined : askedAtMs + queueMs
       const beganAtMs =
-        sentAtMs === undefined || transferMs === undefined ? undefined : sentAtMs + (answerMs ?? 0)
+        sentAtMs === undefined || transferMs === undefined
+          ? undefined
+          : sentAtMs + (answerMs ?? 0)
       const lastMs = beganAtMs ?? sentAtMs ?? askedAtMs
       const settledAtMs = settledMs === undefined ? undefined : lastMs + settledMs
       const times = { askedAtMs, sentAtMs, beganAtMs, settledAtMs } as UpstreamTimes
       // The call may go on after its client has left.
       const durationMs = lastMs + restMs - 1_000
       const spent = timeSpent({ startedAtMs: 1_000, times, missed: true }, durationMs)
-      const parts = [spent.queueMs, spent.upstreamMs, spent.transferMs, spent.ownMs].map((part) => part ?? 0)
+      const parts = [spent.queueMs, spent.upstreamMs, spent.transferMs, spent.ownMs].map(
+        (part) => part ?? 0,
+      )
       expect(Math.min(...parts)).toBeGreaterThanOrEqual(0)
       expect(parts.reduce((sum, part) => sum + part)).toBe(durationMs)
       expect(spent.upstreamMs === null).toBe(sentAtMs === undefined)

@@ -21,7 +21,15 @@ interface Arrived {
   isUnread: boolean
 }
 
-type Trouble = 'none' | 'slow' | 'hangs' | 'resets' | 'fails' | 'cuts' | 'limits' | 'refuses'
+type Trouble =
+  | 'none'
+  | 'slow'
+  | 'hangs'
+  | 'resets'
+  | 'fails'
+  | 'cuts'
+  | 'limits'
+  | 'refuses'
 
 const lives = [12_000, 20_000, 30_000, 45_000] as const
 
@@ -45,7 +53,9 @@ export class Provider {
   readonly connect: NonNullable<ConnectionOptions['connect']> = (_target, callback) => {
     const { timers } = this.#world
     if (this.trouble === 'refuses') {
-      const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      const refused = Object.assign(new Error('connect ECONNREFUSED'), {
+        code: 'ECONNREFUSED',
+      })
       timers.setTimeout(() => callback(refused, null), this.#chance.between(1, 3))
       return
     }
@@ -64,17 +74,22 @@ export class Provider {
     const arrived = isOrder ? this.#take(request) : undefined
     const isHit = this.#chance.happens(0.5)
     const trouble = isHit ? this.trouble : 'none'
-    const tookMs = this.#chance.between(1, 80) + (trouble === 'slow' ? this.#chance.between(200, 9_000) : 0)
+    const tookMs =
+      this.#chance.between(1, 80) +
+      (trouble === 'slow' ? this.#chance.between(200, 9_000) : 0)
     if (trouble === 'hangs') return
     this.#world.timers.setTimeout(() => {
       if (line.destroyed) return
       if (trouble === 'resets') line.resetAndDestroy()
-      else if (trouble === 'fails') this.#write(line, this.#chance.of([500, 502, 503]), '{}')
+      else if (trouble === 'fails')
+        this.#write(line, this.#chance.of([500, 502, 503]), '{}')
       else if (trouble === 'limits') {
         if (arrived !== undefined) arrived.isUnread = true
         this.#write(line, 429, '{}')
       } else {
-        const body = isOrder ? `{"id":"${request.line.length}"}` : this.#quote(request, tookMs)
+        const body = isOrder
+          ? `{"id":"${request.line.length}"}`
+          : this.#quote(request, tookMs)
         this.#write(line, isOrder ? 201 : 200, body, trouble)
       }
     }, tookMs)
@@ -102,7 +117,9 @@ export class Provider {
     const address = /for="?\[?([\w.:]+)/.exec(headers.get('forwarded') ?? '')?.[1] ?? ''
     const toAmount = `${this.#chance.between(1_000, 9_999)}.${this.#chance.between(100_000, 999_999)}1`
     const body = JSON.stringify({
-      ...{ id, pairId, expiry: endsAtMs },
+      id,
+      pairId,
+      expiry: endsAtMs,
       fromAmount: { assetId: 'ETH', value: amount },
       toAmount: { assetId: 'USDC', value: toAmount },
     })
@@ -113,7 +130,8 @@ export class Provider {
 
   #write(line: Line, status: number, body: string, trouble: Trouble = 'none'): void {
     const dates = this.#chance.happens(0.5) ? this.dates : 'right'
-    const wrongByMs = dates === 'wrong' ? this.#chance.of([-3_600_000, -20_000, 20_000, 3_600_000]) : 0
+    const wrongByMs =
+      dates === 'wrong' ? this.#chance.of([-3_600_000, -20_000, 20_000, 3_600_000]) : 0
     const dateMs = this.#world.nowMs() + wrongByMs - this.#chance.between(0, 249)
     const date = dates === 'absent' ? '' : `Date: ${new Date(dateMs).toUTCString()}\r\n`
     const length = `Content-Length: ${body.length}\r\n`

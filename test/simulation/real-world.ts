@@ -33,7 +33,11 @@ export async function inVirtualTime<Result>(
     [
       globalThis,
       {
-        setTimeout: (onTime: (...all: unknown[]) => void, ms: number, ...all: unknown[]) => {
+        setTimeout: (
+          onTime: (...all: unknown[]) => void,
+          ms: number,
+          ...all: unknown[]
+        ) => {
           onlyUndici(onTime)
           return time.setTimeout(() => onTime(...all), ms)
         },
@@ -60,7 +64,9 @@ export async function inVirtualTime<Result>(
     [Server.prototype, { listen: notHere }],
   ]
   const clearTurn = globalThis.clearImmediate
-  const before = replacements.map(([owner, members]) => [owner, pick(owner, Object.keys(members))] as const)
+  const before = replacements.map(
+    ([owner, members]) => [owner, pick(owner, Object.keys(members))] as const,
+  )
   for (const [owner, members] of replacements) Object.assign(owner, members)
   try {
     const pass = async (ms: number) => {
@@ -80,7 +86,9 @@ export async function inVirtualTime<Result>(
 }
 
 function pick(owner: object, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, (owner as Record<string, unknown>)[name]]))
+  return Object.fromEntries(
+    names.map((name) => [name, (owner as Record<string, unknown>)[name]]),
+  )
 }
 
 /** Its timers have the same few functions, each looked at once. */

@@ -4,7 +4,10 @@ import { closeAll } from '../../src/gateway/lifecycle.ts'
 import { makeParts, type Parts } from '../../src/gateway/parts.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createApp } from '../../src/server/app.ts'
-import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
+import {
+  createTrafficServer,
+  type TrafficServer,
+} from '../../src/server/traffic-server.ts'
 import { Line } from './line.ts'
 import { StoreLine } from './store-line.ts'
 import type { World } from './world.ts'
@@ -76,15 +79,14 @@ export class Replica {
       timers,
     }
     const settings = {
-      ...{ SWAP_BASE_URL: 'http://provider.example', VALKEY_URL: 'redis://store.example' },
-      ...{
-        PORT: 0,
-        ADMIN_PORT: 0,
-        UPSTREAM_CONNECTIONS: 8,
-        // The slots of the default, which no history fills, took half of a start.
-        QUOTE_CACHE_ENTRIES: 1_000,
-        QUOTE_REFRESH_AHEAD_MS: this.number === 0 ? 2_000 : 0,
-      },
+      SWAP_BASE_URL: 'http://provider.example',
+      VALKEY_URL: 'redis://store.example',
+      PORT: 0,
+      ADMIN_PORT: 0,
+      UPSTREAM_CONNECTIONS: 8,
+      // The slots of the default, which no history fills, took half of a start.
+      QUOTE_CACHE_ENTRIES: 1_000,
+      QUOTE_REFRESH_AHEAD_MS: this.number === 0 ? 2_000 : 0,
     }
     const sharedStore = new StoreLine(this.#world.store, timers)
     const making = makeParts(loadConfig(settings, { by: 'library' }), {
@@ -97,7 +99,13 @@ export class Replica {
     await journals.stream?.start(notes)
     await keys.start()
     const { listener, messages } = createApp(exchanges, this.parts)
-    this.#server = createTrafficServer({ listener, messages, events, timers, headTimeoutMs: 10_000 })
+    this.#server = createTrafficServer({
+      listener,
+      messages,
+      events,
+      timers,
+      headTimeoutMs: 10_000,
+    })
     this.isServing = true
   }
 
@@ -150,6 +158,8 @@ export class Replica {
       connections: upstream.connections.busy + upstream.connections.lanes.waiting,
       calls: upstream.inFlight,
     }
-    return Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : `${count} ${what}`))
+    return Object.entries(counts).flatMap(([what, count]) =>
+      count === 0 ? [] : `${count} ${what}`,
+    )
   }
 }

@@ -69,7 +69,9 @@ export class StoreLine implements SharedStore {
     commands: StoreCommands<Answer>,
   ): Promise<Answer | undefined> {
     const over = (run: () => unknown) => this.#send(run)
-    const answer = commands(this.#store.scripts.clientOf(operation, over)).catch(() => undefined)
+    const answer = commands(this.#store.scripts.clientOf(operation, over)).catch(
+      () => undefined,
+    )
     return new Promise((resolve) => {
       const timer = this.#timers.setTimeout(() => resolve(undefined), ms)
       void answer.then((answered) => {
@@ -79,11 +81,17 @@ export class StoreLine implements SharedStore {
     })
   }
 
-  async run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
+  async run<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
     return this.up ? this.#within(storeTimeoutMs, operation, commands) : undefined
   }
 
-  insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
+  insist<Answer>(
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
     return this.#within(1_000, operation, commands)
   }
 

@@ -47,7 +47,9 @@ export class User {
   #anyReplica(): Replica {
     const { replicas } = this.#world
     const replica = this.#chance.of(replicas as [Replica, Replica])
-    return replica.isServing ? replica : (replicas.find(({ isServing }) => isServing) ?? replica)
+    return replica.isServing
+      ? replica
+      : (replicas.find(({ isServing }) => isServing) ?? replica)
   }
 
   /** Soon, at its end, or later. */
@@ -55,13 +57,24 @@ export class User {
     const chance = this.#chance
     const leftMs = endsAtMs - this.#world.nowMs()
     const atItsEndMs = leftMs + chance.of([-1, 0, 1])
-    const ms = chance.of([chance.between(1, 8_000), atItsEndMs, leftMs + chance.between(10, 20_000)])
+    const ms = chance.of([
+      chance.between(1, 8_000),
+      atItsEndMs,
+      leftMs + chance.between(10, 20_000),
+    ])
     return this.#world.sleep(Math.max(1, ms))
   }
 
-  async #quote(replica: Replica, pair: string, amount: number): Promise<Made | undefined> {
+  async #quote(
+    replica: Replica,
+    pair: string,
+    amount: number,
+  ): Promise<Made | undefined> {
     const world = this.#world
-    const reply = await this.#ask(replica, `GET /v3/pairs/${pair}/quotes?amount=${amount}`)
+    const reply = await this.#ask(
+      replica,
+      `GET /v3/pairs/${pair}/quotes?amount=${amount}`,
+    )
     if (reply?.status !== 200) return undefined
     const { id } = JSON.parse(reply.body)
     const made = world.provider.made.get(id)
@@ -72,8 +85,10 @@ export class User {
     if (made?.address !== this.#address)
       world.wrong(`${id} of ${made?.address} was given to ${this.#address}`)
     const overForMs = world.nowMs() - (made?.endsAtMs ?? 0)
-    if (isKept && overForMs >= 0) world.wrong(`${id} was served ${overForMs} ms past its end`)
-    if (isKept && replica.used.has(id)) world.wrong(`${id} was served after an order had used it`)
+    if (isKept && overForMs >= 0)
+      world.wrong(`${id} was served ${overForMs} ms past its end`)
+    if (isKept && replica.used.has(id))
+      world.wrong(`${id} was served after an order had used it`)
     return made
   }
 
@@ -83,20 +98,32 @@ export class User {
     const number = this.#world.nextOrder()
     const ref = `order-${number}`
     const isNamed = chance.happens(0.6)
-    const body = JSON.stringify({ ...terms, ref, toAddress: 'a1', ...(isNamed && { quoteId }) })
+    const body = JSON.stringify({
+      ...terms,
+      ref,
+      toAddress: 'a1',
+      ...(isNamed && { quoteId }),
+    })
     const key = chance.happens(0.4) ? `key-${number}` : undefined
     const isTwice = key !== undefined && chance.happens(0.2)
     if (isTwice) void this.#post(made, this.#anyReplica(), { body, key })
     for (let tries = 0; tries < 3; tries += 1) {
       const asked = tries === 0 && chance.happens(0.5) ? replica : this.#anyReplica()
       const reply = await this.#post(made, asked, { body, key })
-      const isKnown = reply !== undefined && reply.status < 500 && !reply.body.includes('order-in-progress')
+      const isKnown =
+        reply !== undefined &&
+        reply.status < 500 &&
+        !reply.body.includes('order-in-progress')
       if (isKnown || key === undefined) return
       await this.#world.sleep(chance.between(500, 3_000))
     }
   }
 
-  async #post({ id, endsAtMs }: Made, replica: Replica, { body, key }: Posted): Promise<Reply | undefined> {
+  async #post(
+    { id, endsAtMs }: Made,
+    replica: Replica,
+    { body, key }: Posted,
+  ): Promise<Reply | undefined> {
     const world = this.#world
     world.facts.orders += 1
     const knows = replica.parts.ledger.findById(id) !== undefined
@@ -104,25 +131,38 @@ export class User {
     const isReplayed = reply?.headers.get('idempotent-replayed') !== undefined
     if (isReplayed) world.facts.replayed += 1
     // A replica that did not know the quote may have sent that order.
-    else if (reply?.status === 201 && knows && body.includes('quoteId')) replica.used.add(id)
+    else if (reply?.status === 201 && knows && body.includes('quoteId'))
+      replica.used.add(id)
     if (reply?.status !== 409) return reply
     const { type } = JSON.parse(reply.body)
-    if (type.endsWith('quote-unknown')) world.wrong(`an order for ${id} was refused as unknown`)
+    if (type.endsWith('quote-unknown'))
+      world.wrong(`an order for ${id} was refused as unknown`)
     if (!type.endsWith('quote-expired')) return reply
     world.facts.refused += 1
     const leftMs = endsAtMs - world.nowMs()
-    if (leftMs > 0) world.wrong(`an order for ${id} was refused ${leftMs} ms before its end`)
+    if (leftMs > 0)
+      world.wrong(`an order for ${id} was refused ${leftMs} ms before its end`)
     return reply
   }
 
   /** Undefined: it has left, or the replica has ended. */
-  #ask(replica: Replica, first: string, posted: Partial<Posted> = {}): Promise<Reply | undefined> {
+  #ask(
+    replica: Replica,
+    first: string,
+    posted: Partial<Posted> = {},
+  ): Promise<Reply | undefined> {
     const world = this.#world
-    const leavesAfterMs = this.#chance.happens(0.08) ? this.#chance.between(1, 100) : undefined
+    const leavesAfterMs = this.#chance.happens(0.08)
+      ? this.#chance.between(1, 100)
+      : undefined
     if (!replica.isServing) return Promise.resolve(undefined)
     const { body, key } = posted
     const line = replica.lineFrom(this.#address)
-    const fields = ['Host: g', 'App-Name: wallet', ...(key === undefined ? [] : [`Idempotency-Key: ${key}`])]
+    const fields = [
+      'Host: g',
+      'App-Name: wallet',
+      ...(key === undefined ? [] : [`Idempotency-Key: ${key}`]),
+    ]
     if (body !== undefined) fields.push(`Content-Length: ${body.length}`)
     line.write(`${first} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n${body ?? ''}`)
     return new Promise((resolve) => {
@@ -139,10 +179,13 @@ export class User {
         resolve(reply)
         line.destroy()
       }
-      readMessages(line, (message) => end({ ...message, status: Number(message.line.split(' ')[1]) }))
+      readMessages(line, (message) =>
+        end({ ...message, status: Number(message.line.split(' ')[1]) }),
+      )
       line.once('close', () => {
         if (isOver) return
-        if (leavesAfterMs === undefined && replica.isServing) world.wrong(`${first} has no answer`)
+        if (leavesAfterMs === undefined && replica.isServing)
+          world.wrong(`${first} has no answer`)
         end()
       })
     })

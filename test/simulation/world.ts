@@ -47,11 +47,18 @@ export class World {
   static async play(seed: number, minutes: number): Promise<History> {
     time.begin()
     const chance = new Chance(seed)
-    return inVirtualTime({ time, epochMs, random: chance.fork().next }, async (pass, untilThen) => {
-      const world = new World(chance, minutes, untilThen)
-      await world.#play(pass)
-      return { wrong: world.#wrong, facts: world.facts, digest: world.#seen.digest('hex') }
-    })
+    return inVirtualTime(
+      { time, epochMs, random: chance.fork().next },
+      async (pass, untilThen) => {
+        const world = new World(chance, minutes, untilThen)
+        await world.#play(pass)
+        return {
+          wrong: world.#wrong,
+          facts: world.facts,
+          digest: world.#seen.digest('hex'),
+        }
+      },
+    )
   }
 
   private constructor(chance: Chance, minutes: number, untilThen: Wait) {
@@ -111,7 +118,8 @@ export class World {
     const made = this.provider.made.get(quoteId)
     if (made === undefined || !this.#isKnownToAll(made)) return
     const lateMs = this.nowMs() - made.endsAtMs
-    if (lateMs > made.tookMs + maxDateLagMs) this.wrong(`an order for ${quoteId} was sent ${lateMs} ms late`)
+    if (lateMs > made.tookMs + maxDateLagMs)
+      this.wrong(`an order for ${quoteId} was sent ${lateMs} ms late`)
   }
 
   #isKnownToAll({ madeAtMs, isTimeKnown }: Made): boolean {
@@ -139,19 +147,23 @@ export class World {
     // Retries, deadlines and what is read to its end for clients that have left.
     await pass(90_000)
     for (const replica of this.replicas) {
-      for (const what of replica.held()) this.wrong(`replica ${replica.number} holds ${what}`)
+      for (const what of replica.held())
+        this.wrong(`replica ${replica.number} holds ${what}`)
       void replica.close().catch((error) => this.wrong(String(error.stack)))
     }
     await pass(60_000)
     for (const { number, timers } of this.replicas)
-      if (timers.set.size > 0) this.wrong(`replica ${number} has ${timers.set.size} timers after its end`)
+      if (timers.set.size > 0)
+        this.wrong(`replica ${number} has ${timers.set.size} timers after its end`)
   }
 
   /**
    * One trouble of these at a time, and time between them. The provider may fail in whatever else happens; what two of
    * the others may do at once is in docs/limits.md.
    */
-  async #trouble(of: (chance: Chance) => [() => Promise<void>, ...(() => Promise<void>)[]]): Promise<void> {
+  async #trouble(
+    of: (chance: Chance) => [() => Promise<void>, ...(() => Promise<void>)[]],
+  ): Promise<void> {
     const chance = this.#chance.fork()
     const troubles = of(chance)
     for (;;) {
@@ -163,7 +175,15 @@ export class World {
   }
 
   async #ofProvider(chance: Chance): Promise<void> {
-    this.provider.trouble = chance.of(['slow', 'hangs', 'resets', 'fails', 'cuts', 'limits', 'refuses'])
+    this.provider.trouble = chance.of([
+      'slow',
+      'hangs',
+      'resets',
+      'fails',
+      'cuts',
+      'limits',
+      'refuses',
+    ])
     await this.sleep(chance.between(2_000, 20_000))
     this.provider.trouble = 'none'
   }

@@ -17,8 +17,11 @@ test.each(['refuses connections', 'says nothing'])(
     const port = await freePort()
     // It accepts connections, and that is all.
     if (how === 'says nothing') await listening(createServer(), port)
-    const { gateway } = await traced({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` })
-    for (let asked = 1; asked <= 20; asked += 1) expect((await asking(gateway.url, '0.1')).status).toBe(200)
+    const { gateway } = await traced({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    })
+    for (let asked = 1; asked <= 20; asked += 1)
+      expect((await asking(gateway.url, '0.1')).status).toBe(200)
     const beganMs = performance.now()
     await gateway.close()
     expect(performance.now() - beganMs).toBeLessThan(8_000)
@@ -30,7 +33,10 @@ test('a collector that answers 503 is tried again, and gets all spans', async ()
   let answers = 0
   const { collector, gateway } = await traced({}, (response) => {
     answers += 1
-    response.writeHead(answers === 1 ? 503 : 200, answers === 1 ? { 'Retry-After': '0' } : {})
+    response.writeHead(
+      answers === 1 ? 503 : 200,
+      answers === 1 ? { 'Retry-After': '0' } : {},
+    )
     response.end()
   })
   await asking(gateway.url, '0.1')
@@ -56,7 +62,8 @@ test.each<[string, string, (response: ServerResponse) => void]>([
   [
     'that it rejected some',
     'http/json',
-    (response) => response.end('{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no"}}'),
+    (response) =>
+      response.end('{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no"}}'),
   ],
   [
     'an answer that breaks off',
@@ -66,25 +73,34 @@ test.each<[string, string, (response: ServerResponse) => void]>([
       setTimeout(() => response.destroy(), 50)
     },
   ],
-])('spans that a collector has taken are not counted as dropped, though its 200 has %s', async (...row) => {
-  const [, OTEL_EXPORTER_OTLP_PROTOCOL, answer] = row
-  const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL }, answer)
-  await asking(gateway.url, '0.1')
-  await until(() => collector.requests.length > 0, 'the spans')
-  await gateway.close()
-  expect(await counted(gateway, dropped)).toBe(0)
-})
+])(
+  'spans that a collector has taken are not counted as dropped, though its 200 has %s',
+  async (...row) => {
+    const [, OTEL_EXPORTER_OTLP_PROTOCOL, answer] = row
+    const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL }, answer)
+    await asking(gateway.url, '0.1')
+    await until(() => collector.requests.length > 0, 'the spans')
+    await gateway.close()
+    expect(await counted(gateway, dropped)).toBe(0)
+  },
+)
 
 test('OpenTelemetry reads its own names from the environment of the program, and no secret is logged', async () => {
   const collector = await startCollector()
   const upstream = await recordingUpstream()
   const { url, ...program } = await startListening({
-    ...{ LOG_LEVEL: 'trace', SWAP_BASE_URL: upstream.url },
-    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+    LOG_LEVEL: 'trace',
+    SWAP_BASE_URL: upstream.url,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key',
-    ...{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_SERVICE_NAME: 'gate' },
-    ...{ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '8' },
-    ...{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-other=1', OTEL_LOG_LEVEL: 'all' },
+    OTEL_TRACES_SAMPLER: 'always_on',
+    OTEL_BSP_SCHEDULE_DELAY: '20',
+    OTEL_SERVICE_NAME: 'gate',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
+    OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '8',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-other=1',
+    OTEL_LOG_LEVEL: 'all',
     // Ours says where, checked like every base URL.
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/other',
   })

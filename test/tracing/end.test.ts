@@ -13,7 +13,10 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
     answer(response, requests)
   })
   let dropped = 0
-  inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '60000', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: String(batch) })
+  inEnvironment({
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: String(batch),
+  })
   const tracing = new OtlpTracing({
     endpoint: collector.url,
     protocol: 'http/json',
@@ -28,7 +31,8 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
     for (let begun = 0; begun < count; begun += 1) {
       const span = tracing.begin([], undefined, performance.now())
       // A step is ended again with what it is part of.
-      if (typeof span !== 'string') for (const error of [undefined, 'late']) span.end(error)
+      if (typeof span !== 'string')
+        for (const error of [undefined, 'late']) span.end(error)
     }
   }
   return { collector, tracing, trace, dropped: () => dropped }
@@ -66,7 +70,9 @@ test('what a collector that hangs has not taken two seconds after the end is cou
 
 test('past OTEL_BSP_MAX_QUEUE_SIZE, spans are dropped and counted; those that wait are sent at the end', async () => {
   inEnvironment({ OTEL_BSP_MAX_QUEUE_SIZE: '10' })
-  const { collector, tracing, trace, dropped } = await tracingTo((response) => response.end())
+  const { collector, tracing, trace, dropped } = await tracingTo((response) =>
+    response.end(),
+  )
   trace(15)
   expect(dropped()).toBe(5)
   await tracing.close(60_000)

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
 import { version } from '../../src/process/package-info.ts'
-import { ask, asking, giveQuote, lookups, untilCounted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  asking,
+  giveQuote,
+  lookups,
+  untilCounted,
+} from '../support/clients/quotes.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { type Collector, inEnvironment, treeOf } from '../support/observing/collector.ts'
 import { sendOrder, traced, valuesOf } from './support.ts'
@@ -22,7 +28,11 @@ async function exactly(
 const instance = expect.stringMatching(/^[\da-f]{8}-[\da-f-]{27}$/)
 
 test.each([
-  ['service.name=other,note=a%2Cb', { 'service.version': version, note: 'a,b' }, instance],
+  [
+    'service.name=other,note=a%2Cb',
+    { 'service.version': version, note: 'a,b' },
+    instance,
+  ],
   ['service.version=v,service.instance.id=pod-7', { 'service.version': 'v' }, 'pod-7'],
 ])(
   'a quote that is fetched has a span for the request, the connecting and the call; a hit has one: of %s',
@@ -58,7 +68,9 @@ test.each([
       'url.full': `${upstream.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`,
       'http.response.status_code': 200,
     })
-    expect(valuesOf(upstream.requests[0], 'traceparent')).toEqual([`00-${call?.traceId}-${call?.spanId}-01`])
+    expect(valuesOf(upstream.requests[0], 'traceparent')).toEqual([
+      `00-${call?.traceId}-${call?.spanId}-01`,
+    ])
     for (const { startedAtMs, endedAtMs } of collector.spans()) {
       expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs)
       expect(Math.abs(endedAtMs - Date.now())).toBeLessThan(60_000)
@@ -67,16 +79,24 @@ test.each([
     expect(batch?.scope).toBe('quotegate')
     const named = { 'service.name': 'gate', 'service.instance.id': instanceId }
     expect(batch?.resource).toEqual({ ...named, ...resource })
-    expect(collector.requests[0]).toMatchObject({ path: '/v1/traces', headers: { 'api-key': 'very secret' } })
+    expect(collector.requests[0]).toMatchObject({
+      path: '/v1/traces',
+      headers: { 'api-key': 'very secret' },
+    })
   },
 )
 
 test('spans are sent as protobuf too', async () => {
-  const { collector, gateway } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' })
+  const { collector, gateway } = await traced({
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+  })
   await asking(gateway.url, '0.1')
   await gateway.close()
   const [sent] = collector.requests
-  expect([sent?.path, sent?.headers['content-type']]).toEqual(['/v1/traces', 'application/x-protobuf'])
+  expect([sent?.path, sent?.headers['content-type']]).toEqual([
+    '/v1/traces',
+    'application/x-protobuf',
+  ])
   const all = Buffer.concat(collector.requests.map(({ body }) => body))
   expect(all.toString('latin1')).toContain('quotegate.request_id')
 })
@@ -92,7 +112,9 @@ test('an order that is sent records the decision, and carries the span of its ca
     '  POST client status_code=200',
   ])
   const call = collector.spans().find(({ name }) => name === 'POST')
-  expect(valuesOf(upstream.requests[1], 'traceparent')).toEqual([`00-${call?.traceId}-${call?.spanId}-01`])
+  expect(valuesOf(upstream.requests[1], 'traceparent')).toEqual([
+    `00-${call?.traceId}-${call?.spanId}-01`,
+  ])
 })
 
 test('an order that is refused has no call, and does not count as an error of the gateway', async () => {
@@ -100,7 +122,8 @@ test('an order that is refused has no call, and does not count as an error of th
   await asking(gateway.url, '0.1')
   await collector.received(3)
   expect((await sendOrder(gateway.url)).status).toBe(409)
-  const refused = 'POST /v3/orders/float server status_code=409 decision=refused-expired rule=exact'
+  const refused =
+    'POST /v3/orders/float server status_code=409 decision=refused-expired rule=exact'
   expect((await exactly(collector, 4, ofOrders)).slice(3)).toEqual([refused])
   expect(collector.spans().at(-1)?.failed).toBe(false)
 })
@@ -122,9 +145,9 @@ test('each try of a request has a span of its own, with how often it was sent ag
     '  GET client resend_count=1 status_code=200',
   ])
   const calls = collector.spans().filter(({ kind }) => kind === 'client')
-  expect(new Set(upstream.requests.flatMap((request) => valuesOf(request, 'traceparent')))).toEqual(
-    new Set(calls.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`)),
-  )
+  expect(
+    new Set(upstream.requests.flatMap((request) => valuesOf(request, 'traceparent'))),
+  ).toEqual(new Set(calls.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`)))
 })
 
 test('an upstream that refuses connections shows in each try, and in the request', async () => {
@@ -171,9 +194,21 @@ test('what is neither a quote nor an order goes to the swap API with the trace c
 test('a payment and a webhook show no query and go out as they came', async () => {
   const { collector, gateway, upstream } = await traced()
   const body = '{ "a":1.0 }'
-  await ask(gateway.url, { path: '/checkouts/c1?key=sk_live', method: 'POST', headers: own, body })
-  await ask(gateway.url, { path: '/webhooks/in?token=sk_live', method: 'POST', headers: [], body: 'b' })
-  expect((await exactly(collector, 5)).filter((line) => !line.endsWith('connect internal'))).toEqual([
+  await ask(gateway.url, {
+    path: '/checkouts/c1?key=sk_live',
+    method: 'POST',
+    headers: own,
+    body,
+  })
+  await ask(gateway.url, {
+    path: '/webhooks/in?token=sk_live',
+    method: 'POST',
+    headers: [],
+    body: 'b',
+  })
+  expect(
+    (await exactly(collector, 5)).filter((line) => !line.endsWith('connect internal')),
+  ).toEqual([
     'POST /checkouts/* server status_code=200',
     '  POST client status_code=200',
     'POST /webhooks/* server status_code=200',
@@ -204,7 +239,9 @@ test("a request that waits for another request's call links to that request, in 
     `${quoteRoute} server status_code=200 cache=miss`,
   ])
   const servers = collector.spans().filter(({ kind }) => kind === 'server')
-  const waited = servers.find(({ attributes }) => attributes['quotegate.cache'] === 'collapsed')
+  const waited = servers.find(
+    ({ attributes }) => attributes['quotegate.cache'] === 'collapsed',
+  )
   const first = servers.find((span) => span !== waited)
   expect(waited?.links).toEqual([{ traceId: first?.traceId, spanId: first?.spanId }])
   expect(waited?.traceId).not.toBe(first?.traceId)

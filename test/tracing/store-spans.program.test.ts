@@ -9,7 +9,10 @@ import { sendOrder, traced, traceparent } from './support.ts'
 async function tracedWithStore(settings: Record<string, string | number> = {}) {
   const store = await startValkey()
   onTestFinished(() => store.end())
-  return { store, ...(await traced({ VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: 5_000, ...settings })) }
+  return {
+    store,
+    ...(await traced({ VALKEY_URL: store.url, VALKEY_TIMEOUT_MS: 5_000, ...settings })),
+  }
 }
 
 test('the operations of the shared store are spans of the request, without keys', {
@@ -22,18 +25,30 @@ test('the operations of the shared store are spans of the request, without keys'
   const lines = treeOf(collector.spans())
   const operations = (name: string) => {
     const server = collector.spans().find((span) => span.name.startsWith(name))
-    const children = collector.spans().filter(({ parentSpanId }) => parentSpanId === server?.spanId)
+    const children = collector
+      .spans()
+      .filter(({ parentSpanId }) => parentSpanId === server?.spanId)
     return [...new Set(children.map((span) => `${span.name} ${span.kind}`))].sort()
   }
   expect(operations('GET /v3/pairs')).toEqual([
-    ...['GET client', 'connect internal', 'journal-append client'],
-    ...['quote-get client', 'quote-set client', 'rate-limit client'],
+    'GET client',
+    'connect internal',
+    'journal-append client',
+    'quote-get client',
+    'quote-set client',
+    'rate-limit client',
   ])
-  const ofOrder = ['POST client', 'journal-read client', 'quote-forget client', 'rate-limit client']
+  const ofOrder = [
+    'POST client',
+    'journal-read client',
+    'quote-forget client',
+    'rate-limit client',
+  ]
   expect(operations('POST /v3/orders/float')).toEqual(expect.arrayContaining(ofOrder))
   expect(lines.filter((line) => !line.startsWith(' '))).toHaveLength(2)
   for (const { name, attributes } of collector.spans())
-    if (name.startsWith('quote-')) expect(attributes).toEqual({ 'db.system.name': 'redis' })
+    if (name.startsWith('quote-'))
+      expect(attributes).toEqual({ 'db.system.name': 'redis' })
 })
 
 test('what an unsampled request asks of the store is in no trace, though it came on a connection of a sampled one', {
@@ -44,12 +59,17 @@ test('what an unsampled request asks of the store is in no trace, though it came
     TRUST_PROXY: 'loopback',
   })
   for (const [index, flags] of ['01', '00', '00'].entries())
-    await asking(gateway.url, `0.${index + 1}`, ['App-Name', 'wallet', 'traceparent', traceparent(flags)])
+    await asking(gateway.url, `0.${index + 1}`, [
+      'App-Name',
+      'wallet',
+      'traceparent',
+      traceparent(flags),
+    ])
   await gateway.close()
   const named = (name: string) => collector.spans().filter((span) => span.name === name)
-  expect(['quote-get', 'quote-set', 'journal-append', 'GET'].map((name) => named(name).length)).toEqual([
-    1, 1, 1, 1,
-  ])
+  expect(
+    ['quote-get', 'quote-set', 'journal-append', 'GET'].map((name) => named(name).length),
+  ).toEqual([1, 1, 1, 1])
 })
 
 test('what is appended again after a loss belongs to no order, though the read of one has seen the loss', {
@@ -58,7 +78,11 @@ test('what is appended again after a loss belongs to no order, though the read o
   const { store, collector, gateway } = await tracedWithStore()
   // So many that they are appended again in several steps, with a read after each.
   for (let first = 1; first <= 1_200; first += 20)
-    await Promise.all(Array.from({ length: 20 }, (_, index) => asking(gateway.url, String(first + index))))
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        asking(gateway.url, String(first + index)),
+      ),
+    )
   await pause(2_500)
   await store.ask('FLUSHALL')
   await sendOrder(gateway.url)
@@ -67,7 +91,10 @@ test('what is appended again after a loss belongs to no order, though the read o
   const order = collector.spans().find(({ name }) => name.startsWith('POST /v3/orders'))
   const reads = collector
     .spans()
-    .filter(({ name, parentSpanId }) => name === 'journal-read' && parentSpanId === order?.spanId)
+    .filter(
+      ({ name, parentSpanId }) =>
+        name === 'journal-read' && parentSpanId === order?.spanId,
+    )
   expect(reads.length).toBeGreaterThan(0)
   expect(reads.length).toBeLessThanOrEqual(2)
 })

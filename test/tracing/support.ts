@@ -25,14 +25,20 @@ export async function traced(
   return { collector, upstream, gateway }
 }
 
-export function sendOrder(url: string, { path = '/v3/orders/float', headers = [] as string[] } = {}) {
+export function sendOrder(
+  url: string,
+  { path = '/v3/orders/float', headers = [] as string[] } = {},
+) {
   const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
   const all = ['App-Name', 'wallet', 'Content-Type', 'application/json', ...headers]
   return ask(url, { path, method: 'POST', headers: all, body })
 }
 
 /** The values of one header as the upstream received it. */
-export function valuesOf({ rawHeaders = [] as string[] } = {}, name: string): (string | undefined)[] {
+export function valuesOf(
+  { rawHeaders = [] as string[] } = {},
+  name: string,
+): (string | undefined)[] {
   return rawHeaders.flatMap((header, at) =>
     at % 2 === 0 && header.toLowerCase() === name ? [rawHeaders[at + 1]] : [],
   )

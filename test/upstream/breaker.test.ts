@@ -9,7 +9,12 @@ import {
 
 const openMs = 5_000
 
-const ends = { fails: 'failed', succeeds: 'succeeded', leaves: 'abandoned', begins: 'answerBegan' } as const
+const ends = {
+  fails: 'failed',
+  succeeds: 'succeeded',
+  leaves: 'abandoned',
+  begins: 'answerBegan',
+} as const
 
 /**
  * Plays a story, word by word. `fails`, `succeeds` and `leaves` are each a request that is let out and ends at once. `A` is
@@ -21,12 +26,19 @@ function play(story: string, { failures = 3, minFailingMs = 0 } = {}) {
   let nowMs = 1_000_000
   const states: BreakerState[] = []
   const onChange = ({ state }: { state: BreakerState }) => states.push(state)
-  const breaker = new Breaker('connections', { failures, minFailingMs, openMs, nowMs: () => nowMs, onChange })
+  const breaker = new Breaker('connections', {
+    failures,
+    minFailingMs,
+    openMs,
+    nowMs: () => nowMs,
+    onChange,
+  })
   const out = new Map<string, Permit>()
 
   function letOut(what: string): Permit {
     const permit = breaker.admit()
-    if (permit === undefined) throw new Error(`no request is let out for ${what} of: ${story}`)
+    if (permit === undefined)
+      throw new Error(`no request is let out for ${what} of: ${story}`)
     return permit
   }
   function step(word: string): void {
@@ -58,10 +70,22 @@ describe('a closed breaker', () => {
       'opens once its failures in a row are a second old, not before',
       '100*fails +999 fails closed +1 fails open',
     ],
-    ['counts that second from the end of the first failure', 'fails +5000 succeeds +5000 100*fails closed'],
-    ['opens at the last of failures that are rare', '+60000 fails +60000 fails closed +60000 fails open'],
-    ['takes a client that left for neither', 'fails leaves +1000 fails leaves closed fails open'],
-    ['waits longer for a request that was sent before and is unanswered', `${beside} +1 fails open`],
+    [
+      'counts that second from the end of the first failure',
+      'fails +5000 succeeds +5000 100*fails closed',
+    ],
+    [
+      'opens at the last of failures that are rare',
+      '+60000 fails +60000 fails closed +60000 fails open',
+    ],
+    [
+      'takes a client that left for neither',
+      'fails leaves +1000 fails leaves closed fails open',
+    ],
+    [
+      'waits longer for a request that was sent before and is unanswered',
+      `${beside} +1 fails open`,
+    ],
     ['waits no longer once the answer to it begins', `${beside} A.begins fails open`],
     ['opens no more if it succeeds', `${beside} A.succeeds +1 2*fails closed`],
   ])('%s', (_rule, story) => void play(story, { minFailingMs: 1_000 }))
@@ -80,13 +104,22 @@ describe('an open breaker', () => {
       'fails +5000 T T.fails open +4999 refused +1 T T.succeeds closed',
     ],
     ['lets another one out at once if its client leaves', 'fails +5000 T T.leaves U'],
-    ['is not closed by the late success of an earlier request', 'A fails A.succeeds open'],
+    [
+      'is not closed by the late success of an earlier request',
+      'A fails A.succeeds open',
+    ],
     [
       'is closed when a good answer begins; its failure counts as any other',
       'fails +5000 T T.begins closed T.fails open',
     ],
-    ['takes no failure of the first of two trials', `${two} T.fails half-open refused U.succeeds closed`],
-    ['is closed by the first of two trials, and ignores the second', `${two} T.begins closed U.fails closed`],
+    [
+      'takes no failure of the first of two trials',
+      `${two} T.fails half-open refused U.succeeds closed`,
+    ],
+    [
+      'is closed by the first of two trials, and ignores the second',
+      `${two} T.begins closed U.fails closed`,
+    ],
     [
       'is closed by the first also after the second has failed',
       `${two} U.fails open T.begins closed T.fails open`,
@@ -102,7 +135,9 @@ describe('an open breaker', () => {
   ])('%s', (_rule, story) => void play(story, { failures: 1 }))
 
   test('once closed again does not count the late failures of earlier requests', () => {
-    play('A B C 2*fails +5000 succeeds A.fails B.fails C.fails closed fails closed', { failures: 2 })
+    play('A B C 2*fails +5000 succeeds A.fails B.fails C.fails closed fails closed', {
+      failures: 2,
+    })
   })
 
   test('says how long it stays open, and each change once', () => {
@@ -115,14 +150,22 @@ describe('an open breaker', () => {
 })
 
 test('the breakers of pairs with long and many invented names do not fill memory', () => {
-  const limits = { failures: 2, minFailingMs: 0, openMs, nowMs: () => 1_000_000, onChange() {} }
+  const limits = {
+    failures: 2,
+    minFailingMs: 0,
+    openMs,
+    nowMs: () => 1_000_000,
+    onChange() {},
+  }
   const breakers = new Breakers(true, limits)
   const long = `BAD${'x'.repeat(6_000)}`
-  for (let time = 0; time < 2; time += 1) breakers.of({ quoteOf: long })?.admit()?.failed()
+  for (let time = 0; time < 2; time += 1)
+    breakers.of({ quoteOf: long })?.admit()?.failed()
   const isRefused = (pair: string) => breakers.of({ quoteOf: pair })?.admits() === false
   expect([long, `${long}y`].map(isRefused)).toEqual([true, false])
   expect(refusedPairs(breakers).map(({ length }) => length)).toEqual([64])
-  for (let count = 0; count < 1_000; count += 1) breakers.of({ quoteOf: `P${count}` })?.admit()
+  for (let count = 0; count < 1_000; count += 1)
+    breakers.of({ quoteOf: `P${count}` })?.admit()
   // It was asked for longest ago, so it has been forgotten.
   expect([breakers.pairs.length, refusedPairs(breakers)]).toEqual([1_000, []])
 })

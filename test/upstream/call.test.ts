@@ -11,7 +11,8 @@ import type { Caller } from '../../src/upstream/connections.ts'
 import type { CountedFailure, Outcome } from '../../src/upstream/fault.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
-const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })
+const failure = (fault: UpstreamFailure['fault']) =>
+  new UpstreamFailure('swap', { fault, maybeSeen: true })
 
 interface Trial {
   method?: string
@@ -47,7 +48,8 @@ function call(options: Trial = {}) {
     expectAnswer() {
       this.answerBytes = 0
     },
-    dispatch: (_request: unknown, handler: Dispatcher.DispatchHandler) => tries.push(handler),
+    dispatch: (_request: unknown, handler: Dispatcher.DispatchHandler) =>
+      tries.push(handler),
   }
   const connections = {
     state: options.connections ?? 'closed',
@@ -149,7 +151,11 @@ test.each([
         await it.fail(coded(code))
       }
       const reports = [...Array(tries - 1).fill('abandoned'), verdict]
-      expect([it.tries.length, it.connecting, it.told]).toEqual([tries, reports, ['error']])
+      expect([it.tries.length, it.connecting, it.told]).toEqual([
+        tries,
+        reports,
+        ['error'],
+      ])
       expect(it.verdicts).toEqual(['abandoned'])
     }
   },
@@ -172,7 +178,11 @@ describe('once it was written', () => {
         it.connect()
         await it.fail(coded('ECONNRESET'), began)
       }
-      expect([it.tries.length, it.told, it.verdicts]).toEqual([sent, ['error'], ['failed']])
+      expect([it.tries.length, it.told, it.verdicts]).toEqual([
+        sent,
+        ['error'],
+        ['failed'],
+      ])
       // Of the connections: it had one, each time.
       expect(it.connecting).toEqual(Array(sent).fill(['succeeded', 'connected']).flat())
     },
@@ -247,7 +257,10 @@ test('for any events in any order: one report to the breaker, one end, no extra 
   )
   const event = fc.oneof(
     fc.constant({ what: 'connect' as const }),
-    fc.record({ what: fc.constant('head' as const), status: fc.constantFrom(103, 200, 503) }),
+    fc.record({
+      what: fc.constant('head' as const),
+      status: fc.constantFrom(103, 200, 503),
+    }),
     fc.constant({ what: 'complete' as const }),
     fc.record({ what: fc.constant('error' as const), code, began: fc.boolean() }),
     fc.constant({ what: 'give-up' as const }),
@@ -266,15 +279,19 @@ test('for any events in any order: one report to the breaker, one end, no extra 
           if (happening.what === 'connect') {
             it.connect()
             connected = it.tries.length
-          } else if (happening.what === 'give-up') it.giveUp(new ClientGone('left', { maybeSeen: true }))
-          else if (happening.what === 'error') await it.fail(coded(happening.code), happening.began)
+          } else if (happening.what === 'give-up')
+            it.giveUp(new ClientGone('left', { maybeSeen: true }))
+          else if (happening.what === 'error')
+            await it.fail(coded(happening.code), happening.began)
           else if (connected !== it.tries.length) continue
           else if (happening.what === 'head') it.head(happening.status)
           else it.complete()
           if (verb === 'POST' && connected > 0) expect(it.tries.length).toBe(connected)
         }
         if (it.outcomes.length === 0) await it.fail(coded('UND_ERR_DESTROYED'))
-        expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([1, 1, 1])
+        expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([
+          1, 1, 1,
+        ])
         // Each try reports once whether it got a connection. Only the last may have failed, and then counts nowhere else.
         const reports = it.connecting.filter((report) => report !== 'connected')
         expect(reports).toHaveLength(it.tries.length)

@@ -23,7 +23,13 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   breaker.admit()?.failed()
   nowMs = 1_000 + 5_000
   looks = 0
-  const limits = { connections: 2, reserved: 1, queue: 16, maxAgeMs: 60_000, connectTimeoutMs: 3_000 }
+  const limits = {
+    connections: 2,
+    reserved: 1,
+    queue: 16,
+    maxAgeMs: 60_000,
+    connectTimeoutMs: 3_000,
+  }
   const others = { breaker, lookup: undefined, timers: systemTimers, client: {} }
   const connections = new Connections({ origin: upstream.url, ...limits, ...others })
   onTestFinished(() => connections.close())

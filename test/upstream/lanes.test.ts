@@ -15,10 +15,18 @@ test('an eighth of the connections is for float orders alone, a quarter at most 
 test('no request gets more than its share or waits for what is there, and float orders go first', () => {
   const step = fc.record({
     lane: fc.constantFrom<Lane>('float-order', 'stream', 'other'),
-    does: fc.constantFrom('comes' as const, 'comes' as const, 'leaves' as const, 'ends' as const),
+    does: fc.constantFrom(
+      'comes' as const,
+      'comes' as const,
+      'leaves' as const,
+      'ends' as const,
+    ),
     which: fc.nat(),
   })
-  const sizes = { connections: fc.integer({ min: 1, max: 20 }), queue: fc.nat({ max: 9 }) }
+  const sizes = {
+    connections: fc.integer({ min: 1, max: 20 }),
+    queue: fc.nat({ max: 9 }),
+  }
   fc.assert(
     fc.property(
       fc.record(sizes),
@@ -38,9 +46,11 @@ test('no request gets more than its share or waits for what is there, and float 
             const orders = of([...held, ...waiting], 'float-order').length
             const streams = of([...held, ...waiting], 'stream').length
             const takes = lanes.takes(lane)
-            const roomForLane = lane !== 'stream' || streams < maxStreams + Math.ceil(queue / 4)
+            const roomForLane =
+              lane !== 'stream' || streams < maxStreams + Math.ceil(queue / 4)
             if (lane === 'float-order' && orders < reserved) expect(takes).toBe(true)
-            if (roomForLane && held.length + waiting.length < connections - reserved) expect(takes).toBe(true)
+            if (roomForLane && held.length + waiting.length < connections - reserved)
+              expect(takes).toBe(true)
             if (!roomForLane) expect(takes).toBe(false)
             if (!takes) continue
             const request = { lane }
@@ -56,7 +66,9 @@ test('no request gets more than its share or waits for what is there, and float 
           for (let next = lanes.next(); next !== undefined; next = lanes.next()) {
             // Float orders first, and of the others who came first, unless streams hold their quarter.
             const mayHave =
-              of(held, 'stream').length < maxStreams ? of(waiting, 'stream', 'other') : of(waiting, 'other')
+              of(held, 'stream').length < maxStreams
+                ? of(waiting, 'stream', 'other')
+                : of(waiting, 'other')
             expect(next).toBe(of(waiting, 'float-order')[0] ?? mayHave[0])
             const served = next
             lanes.hold(served)
@@ -65,12 +77,15 @@ test('no request gets more than its share or waits for what is there, and float 
           }
           expect([lanes.held, lanes.waiting]).toEqual([held.length, waiting.length])
           expect(held.length).toBeLessThanOrEqual(connections)
-          expect(of(held, 'stream', 'other').length).toBeLessThanOrEqual(connections - reserved)
+          expect(of(held, 'stream', 'other').length).toBeLessThanOrEqual(
+            connections - reserved,
+          )
           expect(of(held, 'stream').length).toBeLessThanOrEqual(maxStreams)
           expect(of(waiting, 'float-order').length).toBeLessThanOrEqual(queue)
           expect(of(waiting, 'other').length).toBeLessThanOrEqual(queue)
           // No order waits for a connection that is there for it.
-          if (of(waiting, 'float-order').length > 0) expect(held).toHaveLength(connections)
+          if (of(waiting, 'float-order').length > 0)
+            expect(held).toHaveLength(connections)
         }
       },
     ),

@@ -7,7 +7,12 @@ import {
   valuesOf,
   withoutHopByHop,
 } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordedGateway, until } from '../support/gateways/between.ts'
+import {
+  gatewayTo,
+  rawUpstream,
+  recordedGateway,
+  until,
+} from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 
@@ -41,14 +46,22 @@ describe('the headers of an answer', () => {
     ]
     const answer = await relayed(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\n{}`)
     expect(withoutHopByHop(answer.rawHeaders)).toEqual(
-      lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+      lines.flatMap((line) => [
+        line.slice(0, line.indexOf(':')),
+        line.slice(line.indexOf(':') + 2),
+      ]),
     )
     expect(answer.body.toString()).toBe('{}')
   })
 
   test('keep latin1 bytes when the body comes long after the head', async () => {
     const upstream = await rawUpstream((socket) => {
-      socket.write(Buffer.from('HTTP/1.1 200 OK\r\nX-Latin: \xe9\r\nContent-Length: 2\r\n\r\n', 'latin1'))
+      socket.write(
+        Buffer.from(
+          'HTTP/1.1 200 OK\r\nX-Latin: \xe9\r\nContent-Length: 2\r\n\r\n',
+          'latin1',
+        ),
+      )
     })
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url, get)
@@ -64,7 +77,11 @@ describe('the headers of an answer', () => {
     ['in latin1', 'attachment; filename="M\xfcller.pdf"'],
   ])('keep the bytes of a file name %s', async (_what, name) => {
     for (const length of [4, 40_000]) {
-      for (const request of [get, get.replace('GET', 'HEAD'), 'GET /v3/assets HTTP/1.0\r\nHost: g\r\n\r\n']) {
+      for (const request of [
+        get,
+        get.replace('GET', 'HEAD'),
+        'GET /v3/assets HTTP/1.0\r\nHost: g\r\n\r\n',
+      ]) {
         const lines = `Content-Length: ${length}\r\nContent-Disposition: ${name}\r\nX-A: 1\r\n`
         const body = request.startsWith('HEAD') ? '' : 'x'.repeat(length)
         const answer = await relayed(`HTTP/1.1 200 OK\r\n${lines}\r\n${body}`, request)
@@ -88,7 +105,11 @@ test.each([
   ['404 Non trouv\xe9', 404, ''],
 ])('the status line %j is relayed with %i and %j', async (statusLine, status, reason) => {
   const answer = await relayed(`HTTP/1.1 ${statusLine}\r\nContent-Length: 2\r\n\r\nhi`)
-  expect([answer.status, answer.reason, answer.body.toString()]).toEqual([status, reason, 'hi'])
+  expect([answer.status, answer.reason, answer.body.toString()]).toEqual([
+    status,
+    reason,
+    'hi',
+  ])
 })
 
 describe('the body of an answer', () => {
@@ -102,15 +123,29 @@ describe('the body of an answer', () => {
 
   const chunks = '5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-T: 1\r\n\r\n'
   test.each([
-    ['that is chunked', `1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n${chunks}`],
+    [
+      'that is chunked',
+      `1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n${chunks}`,
+    ],
     // RFC 9110 5.5
-    ['whose coding has blanks behind it', `1 200 OK\r\nTransfer-Encoding: chunked  \r\n\r\n${chunks}`],
+    [
+      'whose coding has blanks behind it',
+      `1 200 OK\r\nTransfer-Encoding: chunked  \r\n\r\n${chunks}`,
+    ],
     ['that ends with the connection', '1 200 OK\r\n\r\nhello!'],
     ['of an HTTP/1.0 upstream', '0 200 OK\r\n\r\nhello!'],
   ])('%s arrives whole, in chunks', async (_what, rest) => {
     const answer = await relayed(`HTTP/1.${rest}`)
-    expect(answer).toMatchObject({ status: 200, reason: 'OK', whole: true, framing: 'chunked' })
-    expect([answer.body.toString(), withoutHopByHop(answer.rawHeaders)]).toEqual(['hello!', []])
+    expect(answer).toMatchObject({
+      status: 200,
+      reason: 'OK',
+      whole: true,
+      framing: 'chunked',
+    })
+    expect([answer.body.toString(), withoutHopByHop(answer.rawHeaders)]).toEqual([
+      'hello!',
+      [],
+    ])
   })
 
   test('that is empty has its length stated as 0', async () => {
@@ -136,14 +171,23 @@ describe('an answer without a body', () => {
     const client = new RawConnection(gateway.url, get.replace('GET', 'HEAD').repeat(2))
     for (const _ of [1, 2]) {
       const answer = await client.answer({ toHead: true })
-      expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Length', '1234', 'ETag', '"x"'])
+      expect(withoutHopByHop(answer.rawHeaders)).toEqual([
+        'Content-Length',
+        '1234',
+        'ETag',
+        '"x"',
+      ])
     }
     expect(client.received).toHaveLength(0)
     expect(upstream.requests.map(({ method }) => method)).toEqual(['HEAD', 'HEAD'])
   })
 
   test.each([
-    ['to HEAD of a chunked resource loses its coding', '200 OK\r\nTransfer-Encoding: chunked', []],
+    [
+      'to HEAD of a chunked resource loses its coding',
+      '200 OK\r\nTransfer-Encoding: chunked',
+      [],
+    ],
     ['that is a 204 loses its length', '204 Gone Quiet\r\nContent-Length: 0', []],
     [
       'that is a 304 keeps the length of what was not sent',

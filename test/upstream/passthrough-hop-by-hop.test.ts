@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import {
+  RawConnection,
+  rawExchange,
+  valuesOf,
+  withoutHopByHop,
+} from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordedGateway } from '../support/gateways/between.ts'
 
 // Which headers are left of any is the property of test/http/headers.test.ts.
@@ -15,7 +20,10 @@ async function headersClient(lines: string): Promise<string[]> {
     socket.end(`HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`),
   )
   const gateway = await gatewayTo(upstream.url)
-  const answer = await rawExchange(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+  const answer = await rawExchange(
+    gateway.url,
+    'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n',
+  )
   expect(answer.body.toString()).toBe('ok')
   return answer.rawHeaders
 }
@@ -30,7 +38,10 @@ describe('hop-by-hop headers, and those that any line of Connection names, are n
   test('from a request', async () => {
     const got = await headersUpstream(ofTheHop)
     expect(withoutHopByHop(got)).toEqual(['X-A', '1', 'X-B', '2'])
-    expect([valuesOf(got, 'keep-alive'), valuesOf(got, 'connection')]).toEqual([[], ['keep-alive']])
+    expect([valuesOf(got, 'keep-alive'), valuesOf(got, 'connection')]).toEqual([
+      [],
+      ['keep-alive'],
+    ])
     expect(withoutHopByHop(await headersUpstream(named))).toEqual(['X-Four', '4'])
   })
 
@@ -38,7 +49,12 @@ describe('hop-by-hop headers, and those that any line of Connection names, are n
     const got = await headersClient(ofTheHop)
     expect(withoutHopByHop(got)).toEqual(['X-A', '1', 'X-B', '2', 'Content-Length', '2'])
     expect(got).not.toContain('timeout=77')
-    expect(withoutHopByHop(await headersClient(named))).toEqual(['X-Four', '4', 'Content-Length', '2'])
+    expect(withoutHopByHop(await headersClient(named))).toEqual([
+      'X-Four',
+      '4',
+      'Content-Length',
+      '2',
+    ])
   })
 })
 
@@ -51,7 +67,10 @@ describe('Connection', () => {
         'Connection: forwarded, via, app-name, x-request-id\r\n\r\n',
     )
     expect(upstream.requests[0]?.headers).toMatchObject({
-      ...{ forwarded: 'for=127.0.0.1', via: '1.1 quotegate', 'app-name': 'own', 'x-request-id': 'mine' },
+      forwarded: 'for=127.0.0.1',
+      via: '1.1 quotegate',
+      'app-name': 'own',
+      'x-request-id': 'mine',
     })
   })
 

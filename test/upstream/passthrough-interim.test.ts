@@ -10,12 +10,18 @@ const kept = 'Link: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\
 const hints = `HTTP/1.1 103 Early Hints\r\n${kept}Connection: X-Gone\r\nX-Gone: 1\r\nContent-Length: 5\r\nKeep-Alive: timeout=1\r\n\r\n`
 const others = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 199 Any Thing\r\nA: b\r\n\r\n'
 
-async function exchange(request: string, answer: (socket: Socket) => void): Promise<string> {
+async function exchange(
+  request: string,
+  answer: (socket: Socket) => void,
+): Promise<string> {
   const upstream = await rawUpstream(answer)
   const gateway = await gatewayTo(upstream.url)
   const client = new RawConnection(gateway.url)
   client.write(request)
-  await until(() => /\r\n\r\nok$/.test(client.received.toString('latin1')) || client.ended, 'the answer')
+  await until(
+    () => /\r\n\r\nok$/.test(client.received.toString('latin1')) || client.ended,
+    'the answer',
+  )
   return client.received.toString('latin1')
 }
 
@@ -30,7 +36,10 @@ describe('an interim answer', () => {
   test.each(['GET /checkouts', 'GET /v3/orders?toAddress=x'])(
     'to %s reaches its client in its place, with its reason, less the headers of the hop',
     async (line) => {
-      const received = await exchange(request(`${line} HTTP/1.1`), say(others + hints + final))
+      const received = await exchange(
+        request(`${line} HTTP/1.1`),
+        say(others + hints + final),
+      )
       const expected = `${others}HTTP/1.1 103 Early Hints\r\n${kept}\r\nHTTP/1.1 200 OK\r\n`
       expect(received.slice(0, expected.length)).toBe(expected)
     },
@@ -54,7 +63,9 @@ describe('an interim answer', () => {
     const upstream = await rawUpstream(say(hints + final))
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
-    client.write(request('POST /checkouts HTTP/1.1', 'Expect: 100-continue', 'Content-Length: 2'))
+    client.write(
+      request('POST /checkouts HTTP/1.1', 'Expect: 100-continue', 'Content-Length: 2'),
+    )
     await until(() => client.received.includes('100 Continue\r\n\r\n'), 'the 100')
     client.write('{}')
     expect((await client.answer()).informational).toEqual([100, 103])
@@ -83,14 +94,21 @@ describe('an interim answer', () => {
     const times = { UPSTREAM_HEADERS_TIMEOUT_MS: 1_500, UPSTREAM_TOTAL_TIMEOUT_MS: 2_000 }
     const gateway = await gatewayTo(upstream.url, times)
     const status = async (bytes: string) => (await rawExchange(gateway.url, bytes)).status
-    const lines = [request('GET /checkouts HTTP/1.1'), order('POST /v3/orders/float HTTP/1.1')]
+    const lines = [
+      request('GET /checkouts HTTP/1.1'),
+      order('POST /v3/orders/float HTTP/1.1'),
+    ]
     expect(await Promise.all(lines.map(status))).toEqual([200, 504])
   })
 
   test('with Connection: close makes the answer a 502', async () => {
-    const upstream = await rawUpstream(say(hints.replace('X-Gone\r\n', 'close\r\n') + final))
+    const upstream = await rawUpstream(
+      say(hints.replace('X-Gone\r\n', 'close\r\n') + final),
+    )
     const gateway = await gatewayTo(upstream.url)
-    expect((await rawExchange(gateway.url, request('GET /checkouts HTTP/1.1'))).status).toBe(502)
+    expect(
+      (await rawExchange(gateway.url, request('GET /checkouts HTTP/1.1'))).status,
+    ).toBe(502)
   })
 
   test('is not buffered for a client that reads nothing', async () => {
@@ -109,7 +127,8 @@ describe('an interim answer', () => {
     })
     socket.pause()
     socket.write(request('GET /checkouts HTTP/1.1'))
-    const answered = 'quotegate_upstream_requests_total{upstream="payments",outcome="answered"}'
+    const answered =
+      'quotegate_upstream_requests_total{upstream="payments",outcome="answered"}'
     await untilCounted(gateway, answered, 1)
     socket.resume()
     await once(socket, 'close')

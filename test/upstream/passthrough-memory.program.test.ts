@@ -28,7 +28,10 @@ async function digestOfStream(stream: IncomingMessage): Promise<string> {
 }
 
 /** The SHA-256 of what came back, for a body of so many MiB or for none. */
-async function exchange(url: string, { sendMebibytes, path }: { sendMebibytes: number; path: string }) {
+async function exchange(
+  url: string,
+  { sendMebibytes, path }: { sendMebibytes: number; path: string },
+) {
   const method = sendMebibytes > 0 ? 'POST' : 'GET'
   const request = httpRequest(new URL(path, url), { method, agent: false })
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
@@ -55,7 +58,10 @@ test.each(['up, in chunks', 'down, with a stated length'])(
     const gateway = await startGatewayProcess(urls)
     const send = async (mebibytes: number) => {
       const path = `/checkouts?mebibytes=${mebibytes}`
-      const got = await exchange(gateway.url, { path, sendMebibytes: isUp ? mebibytes : 0 })
+      const got = await exchange(gateway.url, {
+        path,
+        sendMebibytes: isUp ? mebibytes : 0,
+      })
       const sent = digestOf(mebibytes)
       expect(got).toBe(isUp ? createHash('sha256').update(sent).digest('hex') : sent)
     }
@@ -66,7 +72,9 @@ test.each(['up, in chunks', 'down, with a stated length'])(
     const before = gateway.residentBytes()
     await send(192)
     const growth = gateway.peakBytes() - before
-    process.stdout.write(`192 MiB ${what}: peak memory grew by ${(growth / mebibyte).toFixed(1)} MiB\n`)
+    process.stdout.write(
+      `192 MiB ${what}: peak memory grew by ${(growth / mebibyte).toFixed(1)} MiB\n`,
+    )
     expect(growth).toBeLessThan(growthMost)
   },
 )

@@ -34,7 +34,8 @@ async function client(url: string) {
   return { socket, pieces }
 }
 
-const answer = 'HTTP/1.1 201 Created\r\nX-Kept: \xe9\r\nContent-Length: 4\r\n\r\n\x00\xff\x80!'
+const answer =
+  'HTTP/1.1 201 Created\r\nX-Kept: \xe9\r\nContent-Length: 4\r\n\r\n\x00\xff\x80!'
 const head = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\n'
 
 test('a small upload that came with its head is sent in one write, and its answer is sent in one write', async () => {
@@ -46,9 +47,11 @@ test('a small upload that came with its head is sent in one write, and its answe
     await until(() => pieces.length >= round, `answer ${round}`)
   }
   expect(upstream.pieces).toHaveLength(20)
-  for (const piece of upstream.pieces) expect(piece).toMatch(/^POST [\s\S]*\r\n\r\nbody-last$/)
+  for (const piece of upstream.pieces)
+    expect(piece).toMatch(/^POST [\s\S]*\r\n\r\nbody-last$/)
   expect(pieces).toHaveLength(20)
-  for (const piece of pieces) expect(piece).toMatch(/\r\nX-Kept: \xe9\r\n[\s\S]*\r\n\r\n\0\xff\x80!$/)
+  for (const piece of pieces)
+    expect(piece).toMatch(/\r\nX-Kept: \xe9\r\n[\s\S]*\r\n\r\n\0\xff\x80!$/)
 })
 
 test('a small answer whose end is still to come streams: the client has its first half before the second is sent', async () => {
@@ -73,6 +76,7 @@ test('a small answer that goes out in one write is counted by its own status', a
   const { socket, pieces } = await client(gateway.url)
   socket.write(`${head}body-last`)
   await until(() => pieces.join('').startsWith('HTTP/1.1 404 No\r\n'), 'the answer')
-  const series = 'quotegate_http_requests_total{route="payments",method="POST",status_class="4xx"}'
+  const series =
+    'quotegate_http_requests_total{route="payments",method="POST",status_class="4xx"}'
   await untilCounted(gateway, series, 1)
 })

@@ -33,7 +33,10 @@ function stage(othersWait: boolean) {
       seen.look = onTime
       return {
         refresh() {},
-        unref: () => ({ refresh() {}, unref: () => systemTimers.setTimeout(() => {}, 0) }),
+        unref: () => ({
+          refresh() {},
+          unref: () => systemTimers.setTimeout(() => {}, 0),
+        }),
       }
     },
     clear: () => {
@@ -41,7 +44,8 @@ function stage(othersWait: boolean) {
     },
   }
   const readers = new SlowReaders({ max: 1, stallMs: 30_000 }, () => othersWait, timers)
-  const heldUp = (one: HeldUp, bytes = 1) => readers.heldUp(one as unknown as ServerResponse, bytes, () => {})
+  const heldUp = (one: HeldUp, bytes = 1) =>
+    readers.heldUp(one as unknown as ServerResponse, bytes, () => {})
   return { seen, heldUp }
 }
 
@@ -57,7 +61,11 @@ test('a client that takes no byte for stallMs is cut, one that takes some now an
     if (looks % 3 === 0) heldUp(slow)
     seen.look()
   }
-  expect([stalled.destroyed, slow.destroyed, stalled.wasReset]).toEqual([true, false, true])
+  expect([stalled.destroyed, slow.destroyed, stalled.wasReset]).toEqual([
+    true,
+    false,
+    true,
+  ])
   slow.destroy()
   seen.look()
   expect(seen.isOver).toBe(true)
@@ -66,14 +74,18 @@ test('a client that takes no byte for stallMs is cut, one that takes some now an
 test('while others wait, those that read a GET at less than 64 KiB a second for longest are cut, until as many as may stay are left', () => {
   for (const othersWait of [true, false]) {
     const { seen, heldUp } = stage(othersWait)
-    const all = [...Array(3).fill('GET'), 'POST', 'GET', 'GET'].map((method) => new HeldUp(method))
+    const all = [...Array(3).fill('GET'), 'POST', 'GET', 'GET'].map(
+      (method) => new HeldUp(method),
+    )
     for (const one of all) heldUp(one)
     seen.look()
     expect(all.some(({ destroyed }) => destroyed)).toBe(false)
     // In the 1.5 s between two looks: the fourth GET took just enough, the last one byte less.
     all.slice(4).forEach((one, index) => void heldUp(one, 98_304 - index))
     seen.look()
-    const isCut = othersWait ? [true, true, true, false, false, false] : Array(6).fill(false)
+    const isCut = othersWait
+      ? [true, true, true, false, false, false]
+      : Array(6).fill(false)
     expect(all.map(({ destroyed }) => destroyed)).toEqual(isCut)
     expect(all.map(({ wasReset }) => wasReset)).toEqual(isCut)
   }

@@ -5,12 +5,21 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { proxyStatus } from '../support/clients/problems.ts'
 import { type ParsedAnswer, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayWith, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import {
+  gatewayWith,
+  pause,
+  recordingUpstream,
+  until,
+} from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
 import { listening } from '../support/machine/listening.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
-import { type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
+import {
+  type Identity,
+  identityOf,
+  tlsUpstream,
+} from '../support/upstreams/tls-upstream.ts'
 
 /** Its key takes a second to make. */
 let identity: Identity | undefined
@@ -53,10 +62,15 @@ describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () =>
 
   it('keeps its tunnel for more requests, and makes another once that is old or cut', async () => {
     const { upstream, proxy, edge } = await stage({ connectionLifeMs: 60_000 })
-    const send = async () => expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    const send = async () =>
+      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
     for (let times = 0; times < 5; times += 1) await send()
     expect([proxy.heads.length, upstream.requests.length]).toEqual([1, 5])
-    expect(edge.upstream.connections).toMatchObject({ busy: 0, idle: 1, lanes: { waiting: 0 } })
+    expect(edge.upstream.connections).toMatchObject({
+      busy: 0,
+      idle: 1,
+      lanes: { waiting: 0 },
+    })
     for (const { client } of proxy.tunnels) client.resetAndDestroy()
     await until(() => edge.upstream.connections.idle === 0, 'the reset to be seen')
     await send()
@@ -70,7 +84,8 @@ describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () =>
       }
       expect(old.proxy.heads).toHaveLength(3)
       // What is too old when its answer ends is closed then, and not because it is idle.
-      if (connectionLifeMs === 0) await until(() => old.proxy.tunnels.size === 0, 'the end', 2_000)
+      if (connectionLifeMs === 0)
+        await until(() => old.proxy.tunnels.size === 0, 'the end', 2_000)
     }
   })
 
@@ -102,7 +117,9 @@ async function portThatAcceptsNone(): Promise<number> {
   const program =
     "const server = require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => " +
     'process.stdout.write(String(server.address().port), () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)))'
-  const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const server = spawn(process.execPath, ['-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   onTestFinished(() => void server.kill('SIGKILL'))
   const [printed] = await once(server.stdout, 'data')
   const port = Number(String(printed))
@@ -122,24 +139,42 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
   tags: ['openssl'],
 }, () => {
   const unavailable: readonly [string, Answer][] = [
-    ['407', says('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwhy?')],
+    [
+      '407',
+      says('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwhy?'),
+    ],
     ['502', says('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
     ['an end without an answer', ends('')],
     ['a reset', (socket) => void socket.resetAndDestroy()],
-    ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
-    ['an interim answer before its own', says('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')],
+    [
+      'a head without end',
+      (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`),
+    ],
+    [
+      'an interim answer before its own',
+      says('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n'),
+    ],
     ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
-    ['bytes behind its 200', says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake')],
+    [
+      'bytes behind its 200',
+      says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake'),
+    ],
   ]
 
-  it.each(unavailable)('%s is reported as destination_unavailable', async (_case, answer) => {
-    const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
-    proxy.answer(answer)
-    const got = await rawExchange(edge.url, post('{}'))
-    expect(told(got)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
-    expect([upstream.requests, edge.outcomes]).toEqual([[], ['destination_unavailable']])
-    await until(() => proxy.tunnels.size === 0, 'no tunnel')
-  })
+  it.each(unavailable)(
+    '%s is reported as destination_unavailable',
+    async (_case, answer) => {
+      const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
+      proxy.answer(answer)
+      const got = await rawExchange(edge.url, post('{}'))
+      expect(told(got)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+      expect([upstream.requests, edge.outcomes]).toEqual([
+        [],
+        ['destination_unavailable'],
+      ])
+      await until(() => proxy.tunnels.size === 0, 'no tunnel')
+    },
+  )
 
   it.each<[string, Answer]>([
     ['504', says('HTTP/1.1 504 Gateway Timeout\r\n\r\n')],
@@ -164,7 +199,10 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
     ['one whose name cannot be resolved', 'proxy.test'],
   ])('%s is reported as destination_unavailable', async (_case, host) => {
     const { port } = await recordingUpstream()
-    const options = { proxy: { host, port, authorization: undefined }, lookup: noSuchName }
+    const options = {
+      proxy: { host, port, authorization: undefined },
+      lookup: noSuchName,
+    }
     const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
     const answer = await rawExchange(edge.url, post('{}'))
     expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
@@ -174,7 +212,9 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
 
   it('reached at an IPv6 address', async () => {
     const proxy = createServer((socket) => {
-      socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'))
+      socket
+        .on('error', () => {})
+        .once('data', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'))
     })
     const { port } = await listening(proxy, 0, '::1')
     const options = { proxy: { host: '::1', port, authorization: undefined } }
@@ -187,8 +227,13 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
   it('to which no connection can be made leaves no socket behind', async () => {
     const port = await portThatAcceptsNone()
     const options = { proxy: { host: '127.0.0.1', port, authorization: undefined } }
-    const edge = await edgeTo('https://upstream.test', { retries: 0, connectTimeoutMs: 300 }, options)
-    const connecting = () => process.getActiveResourcesInfo().filter((what) => what.endsWith('ConnectWrap'))
+    const edge = await edgeTo(
+      'https://upstream.test',
+      { retries: 0, connectTimeoutMs: 300 },
+      options,
+    )
+    const connecting = () =>
+      process.getActiveResourcesInfo().filter((what) => what.endsWith('ConnectWrap'))
     const before = connecting()
     for (let times = 0; times < 3; times += 1)
       expect(told(await rawExchange(edge.url, post('{}')))[0]).toBe(504)
@@ -197,7 +242,10 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
 })
 
 it.each([
-  ['any 2xx, with a length that means nothing', 'HTTP/1.0 204 Done\r\nContent-Length: 5\r\n\r\n'],
+  [
+    'any 2xx, with a length that means nothing',
+    'HTTP/1.0 204 Done\r\nContent-Length: 5\r\n\r\n',
+  ],
   ['no reason', 'HTTP/1.1 200\r\n\r\n'],
 ])('a tunnel is opened by %s', { tags: ['openssl'] }, async (_case, head) => {
   const { proxy, edge } = await stage()
@@ -230,15 +278,24 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
     const proxy = await connectProxy()
     const { gateway, upstream } = await gatewayBehind(proxy, payments.url)
     expect((await rawExchange(gateway.url, pairs)).status).toBe(200)
-    expect((await rawExchange(gateway.url, post('{}', { path: '/checkouts' }))).status).toBe(200)
-    expect([upstream.requests.length, payments.requests.length, proxy.heads.length]).toEqual([1, 1, 1])
+    expect(
+      (await rawExchange(gateway.url, post('{}', { path: '/checkouts' }))).status,
+    ).toBe(200)
+    expect([
+      upstream.requests.length,
+      payments.requests.length,
+      proxy.heads.length,
+    ]).toEqual([1, 1, 1])
     const basic = Buffer.from('m@e:hunter:2').toString('base64')
     expect(proxy.heads[0]).toContain(`\r\nProxy-Authorization: Basic ${basic}\r\n`)
   })
 
   it('names it in the log, and shows its credentials nowhere', async () => {
     const payments = await recordingUpstream()
-    const unreachable = { ...(await connectProxy()), url: `http://127.0.0.2:${payments.port}` }
+    const unreachable = {
+      ...(await connectProxy()),
+      url: `http://127.0.0.2:${payments.port}`,
+    }
     const one = await gatewayBehind(unreachable, payments.url)
     expect((await rawExchange(one.gateway.url, pairs)).status).toBe(502)
     expect(one.log.text()).toContain('UPSTREAM_PROXY cannot be reached (ECONNREFUSED)')
@@ -258,7 +315,13 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
     expect(status).toContain('http://****@127.0.0.1')
     expect(log.text()).toContain('answered CONNECT with 407')
     const logs = one.log.text() + log.text()
-    const all = [status, ...others, logs, problem.body.toString(), problem.rawHeaders.join()].join('\n')
+    const all = [
+      status,
+      ...others,
+      logs,
+      problem.body.toString(),
+      problem.rawHeaders.join(),
+    ].join('\n')
     expect(all).not.toMatch(/hunter|m%40e|m@e/)
     expect(all).not.toContain(Buffer.from('m@e:hunter:2').toString('base64'))
   })

@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import { connect, createServer as createTcpServer, type LookupFunction, type Server } from 'node:net'
+import {
+  connect,
+  createServer as createTcpServer,
+  type LookupFunction,
+  type Server,
+} from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import { post } from '../support/clients/orders.ts'
@@ -13,13 +18,17 @@ import { privateCertificate } from '../support/stores/valkey.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'
 
-function certificateFor(name: string, extensions: string[] = []): { key: Buffer; cert: Buffer } {
+function certificateFor(
+  name: string,
+  extensions: string[] = [],
+): { key: Buffer; cert: Buffer } {
   const { certificate, key } = privateCertificate(name, extensions)
   return { key: readFileSync(key), cert: readFileSync(certificate) }
 }
 
 /** To localhost, where this certificate is trusted. */
-const edgeTrusting = (ca: Buffer[], port: number) => edgeTo(`https://localhost:${port}`, {}, { tls: { ca } })
+const edgeTrusting = (ca: Buffer[], port: number) =>
+  edgeTo(`https://localhost:${port}`, {}, { tls: { ca } })
 
 const portOf = async (server: Server) => (await listening(server)).port
 
@@ -28,21 +37,29 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
     const [wrong, right] = [certificateFor('wrong.example'), certificateFor('localhost')]
     const upstream = createServer(wrong, (_request, response) => response.end('ok'))
     const edge = await edgeTrusting([wrong.cert, right.cert], await portOf(upstream))
-    for (let times = 0; times < 3; times += 1) expect((await rawExchange(edge.url, get)).status).toBe(502)
+    for (let times = 0; times < 3; times += 1)
+      expect((await rawExchange(edge.url, get)).status).toBe(502)
     upstream.setSecureContext(right)
     expect((await rawExchange(edge.url, get)).status).toBe(200)
   })
 
   it('with a certificate for clients is reported as such', async () => {
     const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
-    const port = await portOf(createServer(unfit, (_request, response) => response.end('ok')))
+    const port = await portOf(
+      createServer(unfit, (_request, response) => response.end('ok')),
+    )
     const answer = await rawExchange((await edgeTrusting([unfit.cert], port)).url, get)
-    expect([answer.status, proxyStatus(answer)]).toEqual([502, 'quotegate; error=tls_certificate_error'])
+    expect([answer.status, proxyStatus(answer)]).toEqual([
+      502,
+      'quotegate; error=tls_certificate_error',
+    ])
   })
 
   it('is asked again when its first handshake fails: nothing was sent', async () => {
     const right = certificateFor('localhost')
-    const real = await portOf(createServer(right, (_request, response) => response.end('ok')))
+    const real = await portOf(
+      createServer(right, (_request, response) => response.end('ok')),
+    )
     let connections = 0
     const port = await portOf(
       createTcpServer((socket) => {
@@ -50,7 +67,9 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
         socket.on('error', () => {})
         // A fatal alert: internal error.
         if (connections === 1)
-          return void socket.once('data', () => socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 80])))
+          return void socket.once('data', () =>
+            socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 80])),
+          )
         socket.pipe(connect(real, '127.0.0.1').on('error', () => {})).pipe(socket)
       }),
     )
@@ -75,7 +94,9 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
         return protocols[0]
       },
     })
-    upstream.on('secureConnection', (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+    upstream.on('secureConnection', (socket) =>
+      socket.end('HTTP/1.1 204 No Content\r\n\r\n'),
+    )
     const port = await portOf(upstream)
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(null, [{ address: '127.0.0.1', family: 4 }])
@@ -90,18 +111,23 @@ describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
  * A record that was changed on its way, or a fatal alert: Node tells the error, and leaves the socket open. Undici
  * relies on the end of it.
  */
-describe('an upstream whose TLS breaks within a connection', { tags: ['openssl'] }, () => {
+describe('an upstream whose TLS breaks within a connection', {
+  tags: ['openssl'],
+}, () => {
   it.each([
     ['stays open', false],
     ['is ended behind that', true],
-  ])('and %s: its answer is incomplete, and no client waits until its timeout', async (_case, ends) => {
-    const { url } = await edgeToBreaking((socket, broken) => {
-      socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
-      setTimeout(() => broken(ends), 50)
-    })
-    const { whole, body } = await rawExchange(url, get)
-    expect([whole, body.toString()]).toEqual([false, 'half'])
-  })
+  ])(
+    'and %s: its answer is incomplete, and no client waits until its timeout',
+    async (_case, ends) => {
+      const { url } = await edgeToBreaking((socket, broken) => {
+        socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
+        setTimeout(() => broken(ends), 50)
+      })
+      const { whole, body } = await rawExchange(url, get)
+      expect([whole, body.toString()]).toEqual([false, 'half'])
+    },
+  )
 
   it('is given no further request on it: a POST takes another one', async () => {
     let posts = 0

@@ -34,7 +34,12 @@ export interface Loadable {
 /** Rounds of warm servers under load. */
 export async function measureWarm(
   loadables: readonly Loadable[],
-  { quick, rounds, seconds, progress }: Pick<CaseContext, 'quick' | 'rounds' | 'seconds' | 'progress'>,
+  {
+    quick,
+    rounds,
+    seconds,
+    progress,
+  }: Pick<CaseContext, 'quick' | 'rounds' | 'seconds' | 'progress'>,
 ): Promise<Row[]> {
   for (const { name, load } of quick ? [] : loadables) {
     progress(`warming up ${name}`)
@@ -72,7 +77,10 @@ export async function interleave(
 }
 
 /** The contenders with a skill, and behind the gateway its other builds. */
-export function withOtherBuilds({ contenders, otherBuilds }: CaseContext, skill: Skill): Contender[] {
+export function withOtherBuilds(
+  { contenders, otherBuilds }: CaseContext,
+  skill: Skill,
+): Contender[] {
   const [gateway, ...others] = contenders.filter(({ skills }) => skills.includes(skill))
   return gateway === undefined ? [] : [gateway, ...otherBuilds, ...others]
 }

@@ -13,8 +13,16 @@ let pairs = 0
  * 64 callers ask at once for one quote that is not cached: how many calls reach the upstream, and how much longer than
  * the upstream itself the slowest caller waits. The slowest of 64 hits shows how much of that the callers cause.
  */
-export const coldKey: BenchCase = async ({ stage, contenders, quick, rounds, progress }) => {
-  const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('fetch')))
+export const coldKey: BenchCase = async ({
+  stage,
+  contenders,
+  quick,
+  rounds,
+  progress,
+}) => {
+  const placed = await stage.placeAll(
+    contenders.filter(({ skills }) => skills.includes('fetch')),
+  )
   const variants = await Promise.all(
     placed.map(async (one) => {
       const connections = await Promise.all(
@@ -27,9 +35,11 @@ export const coldKey: BenchCase = async ({ stage, contenders, quick, rounds, pro
       }
     }),
   )
-  for (const { measure: warmUp } of variants) for (let times = 0; times < 3; times += 1) await warmUp()
+  for (const { measure: warmUp } of variants)
+    for (let times = 0; times < 3; times += 1) await warmUp()
   const rows = await interleave(variants, quick ? 5 : rounds * 4, progress)
-  for (const { connections } of variants) for (const connection of connections) connection.close()
+  for (const { connections } of variants)
+    for (const connection of connections) connection.close()
   await stopAll(placed)
   const promise = { figure: 'upstreamCalls', of: gatewayName, is: 'at most' } as const
   return [
@@ -61,7 +71,10 @@ async function measure(
   upstreamPort: number,
 ): Promise<Figures> {
   pairs += 1
-  const request = requestText({ target: `/v3/pairs/SLOW${pairs}/quotes?amount=0.1`, headers: headerLines() })
+  const request = requestText({
+    target: `/v3/pairs/SLOW${pairs}/quotes?amount=0.1`,
+    headers: headerLines(),
+  })
   const hit = requestText(quoteProbe)
   const callsBefore = await callsOf(upstreamPort)
   const slowestMs = await slowest(contender.name, connections, request)

@@ -43,19 +43,30 @@ export const passThrough: BenchCase = async (context) => {
     return measureWarm([direct, ...placed.map(throughOne)], context)
   }
 
-  async function throughput(title: string, load: PassLoad, bound?: number): Promise<CaseResult> {
+  async function throughput(
+    title: string,
+    load: PassLoad,
+    bound?: number,
+  ): Promise<CaseResult> {
     const promise = {
       what: `pass-through, ${title}, requests per second of processor time`,
       figure: 'requestsPerCpuSecond',
       of: gatewayName,
       is: 'at least',
     } as const
-    const overUndici: Promised = { ...promise, over: undiciName, ...(bound !== undefined && { bound }) }
+    const overUndici: Promised = {
+      ...promise,
+      over: undiciName,
+      ...(bound !== undefined && { bound }),
+    }
     return {
       title: `pass-through, ${title}, 64 connections`,
       columns: throughputColumns,
       rows: await measure(load),
-      promises: [overUndici, ...otherBuilds.map(({ name }) => ({ ...promise, over: name }))],
+      promises: [
+        overUndici,
+        ...otherBuilds.map(({ name }) => ({ ...promise, over: name })),
+      ],
     }
   }
 
@@ -70,7 +81,11 @@ export const passThrough: BenchCase = async (context) => {
 }
 
 /** The upstream shares its core with the load, so its own throughput is the limit of all contenders. */
-async function loadUpstream(port: number, load: PassLoad, seconds: number): Promise<Figures> {
+async function loadUpstream(
+  port: number,
+  load: PassLoad,
+  seconds: number,
+): Promise<Figures> {
   const { requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port, seconds })
   return { requestsPerSecond, p50Ms, p99Ms }
 }

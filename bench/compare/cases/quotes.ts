@@ -10,9 +10,19 @@ import {
   nginxName,
   nginxPassingName,
 } from '../contenders/contenders.ts'
-import { type BenchCase, fromBackend, measureWarm, throughputColumns, withOtherBuilds } from './case.ts'
+import {
+  type BenchCase,
+  fromBackend,
+  measureWarm,
+  throughputColumns,
+  withOtherBuilds,
+} from './case.ts'
 
-const promise = { figure: 'requestsPerCpuSecond', of: gatewayName, is: 'at least' } as const
+const promise = {
+  figure: 'requestsPerCpuSecond',
+  of: gatewayName,
+  is: 'at least',
+} as const
 
 /** One cached quote, which 200 clients ask for over 64 connections. */
 export const cachedHit: BenchCase = async (context) => {

@@ -67,9 +67,13 @@ export const everyWay: BenchCase = async (context) => {
     }
     for (const way of ways) {
       const one = gateways.get(way.at ?? '') as Placed
-      const load = (seconds: number) => one.load({ ...fromBackend, ...way.load(), seconds })
-      const checked = way.isOrder ? (seconds: number) => withLiveOrders(one, () => load(seconds)) : load
-      const measured = (seconds: number) => store.withCpu(() => checked(seconds), way.at === 'a store')
+      const load = (seconds: number) =>
+        one.load({ ...fromBackend, ...way.load(), seconds })
+      const checked = way.isOrder
+        ? (seconds: number) => withLiveOrders(one, () => load(seconds))
+        : load
+      const measured = (seconds: number) =>
+        store.withCpu(() => checked(seconds), way.at === 'a store')
       loadables.push({ name: `${name}, ${way.name}`, load: measured })
     }
   }
@@ -114,17 +118,28 @@ function inSmallGets(rows: readonly Row[], build: string): void {
   const measure = rows.find(({ name }) => name === `${build}, ${measureName}`)
   for (const { rounds } of rows.filter(({ name }) => name.startsWith(`${build}, `))) {
     for (const [round, figures] of rounds.entries())
-      figures.multiple = (figures.cpuMicros ?? Number.NaN) / (measure?.rounds[round]?.cpuMicros ?? Number.NaN)
+      figures.multiple =
+        (figures.cpuMicros ?? Number.NaN) /
+        (measure?.rounds[round]?.cpuMicros ?? Number.NaN)
   }
 }
 
 /** An order that is not judged `live` takes another way and would be another figure. */
-async function withLiveOrders(placed: Placed, load: () => Promise<Figures>): Promise<Figures> {
+async function withLiveOrders(
+  placed: Placed,
+  load: () => Promise<Figures>,
+): Promise<Figures> {
   const figures = await load()
-  const page = await (await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)).text()
+  const page = await (
+    await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)
+  ).text()
   const counted = page.match(/^quotegate_float_orders_total\{.*\} [1-9]\d*$/gm) ?? []
-  const others = counted.filter((line) => !/decision="forwarded".*reason="live"/.test(line))
+  const others = counted.filter(
+    (line) => !/decision="forwarded".*reason="live"/.test(line),
+  )
   if (counted.length === 0 || others.length > 0)
-    throw new Error(`${placed.contender.name}: not all orders were forwarded as live: ${others}`)
+    throw new Error(
+      `${placed.contender.name}: not all orders were forwarded as live: ${others}`,
+    )
   return figures
 }

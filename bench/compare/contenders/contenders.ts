@@ -1,5 +1,11 @@
 import { join } from 'node:path'
-import { type Contender, gateway, gatewayName, jsonHeader, type Skill } from '../../shared/contender.ts'
+import {
+  type Contender,
+  gateway,
+  gatewayName,
+  jsonHeader,
+  type Skill,
+} from '../../shared/contender.ts'
 import { benchDirectory, installedVersion } from '../../shared/machine.ts'
 import { nginxConfig } from './nginx.ts'
 
@@ -41,7 +47,9 @@ function nginx(name: string, skills: readonly Skill[], cached: string): Contende
     launch: (setting) => ({
       command: 'nginx',
       arguments: ['-p', setting.directory, '-c', 'nginx.conf', '-e', 'stderr'],
-      files: { [join(setting.directory, 'nginx.conf')]: nginxConfig({ ...setting, cached }) },
+      files: {
+        [join(setting.directory, 'nginx.conf')]: nginxConfig({ ...setting, cached }),
+      },
     }),
   }
 }
@@ -57,7 +65,9 @@ const contenders: readonly Contender[] = [
   nginx(nginxPassingName, ['fetch'], '/nothing'),
 ]
 
-export const contenderNames: ReadonlySet<string> = new Set(contenders.map(({ name }) => name))
+export const contenderNames: ReadonlySet<string> = new Set(
+  contenders.map(({ name }) => name),
+)
 
 /** The contenders that are installed, and the names of the programs that are missing. */
 export function availableContenders(): { present: Contender[]; missing: string[] } {

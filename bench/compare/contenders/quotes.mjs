@@ -14,5 +14,8 @@ export async function quoteOf(url, application) {
     quote = { body, expiresAtMs: JSON.parse(body).expiry }
     quotes.set(key, quote)
   }
-  return { body: quote.body, maxAge: Math.floor((quote.expiresAtMs - Date.now()) / 1_000) }
+  return {
+    body: quote.body,
+    maxAge: Math.floor((quote.expiresAtMs - Date.now()) / 1_000),
+  }
 }

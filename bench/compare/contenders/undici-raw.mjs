@@ -12,7 +12,8 @@ const ofThisHop = new Set(['host', 'connection', 'keep-alive', 'transfer-encodin
 const endToEnd = (raw) => {
   const kept = []
   for (let at = 0; at < raw.length; at += 2) {
-    if (!ofThisHop.has(String(raw[at]).toLowerCase())) kept.push(String(raw[at]), String(raw[at + 1]))
+    if (!ofThisHop.has(String(raw[at]).toLowerCase()))
+      kept.push(String(raw[at]), String(raw[at + 1]))
   }
   return kept
 }
@@ -20,7 +21,12 @@ const endToEnd = (raw) => {
 const server = createServer((request, response) => {
   const body = request.method === 'GET' ? null : request
   upstream.dispatch(
-    { method: request.method, path: request.url, headers: endToEnd(request.rawHeaders), body },
+    {
+      method: request.method,
+      path: request.url,
+      headers: endToEnd(request.rawHeaders),
+      body,
+    },
     {
       onConnect() {},
       onHeaders(status, headers, resume) {

@@ -19,7 +19,11 @@ const burst = 50
 const againAfterMs = 1_000
 
 /** Keeps `count` connections open that do `act`; one that the gateway closes is replaced. */
-function hold(name: string, count: number, act: (socket: Socket) => NodeJS.Timeout | undefined): void {
+function hold(
+  name: string,
+  count: number,
+  act: (socket: Socket) => NodeJS.Timeout | undefined,
+): void {
   open[name] = 0
   const begin = () => {
     let timer: NodeJS.Timeout | undefined
@@ -43,7 +47,8 @@ function hold(name: string, count: number, act: (socket: Socket) => NodeJS.Timeo
   }, 20)
 }
 
-const trickle = (socket: Socket, everyMs: number) => setInterval(() => socket.write('x'), everyMs)
+const trickle = (socket: Socket, everyMs: number) =>
+  setInterval(() => socket.write('x'), everyMs)
 
 // The head never ends. Its 47 KB are 7,900 header lines, each of which Node makes into two strings.
 const tinyHead = Buffer.from(`GET /v3/pairs HTTP/1.1\r\n${'xy:z\r\n'.repeat(7_900)}`)
@@ -55,7 +60,9 @@ hold('tiny heads', counts.tinyHeads, (socket) => {
 
 // The first answer is large and is not read; what waits behind it are heads of 15 KB.
 const waitingHead = `GET /checkouts/1 HTTP/1.1\r\nHost: g\r\nX-Long: ${'x'.repeat(15_000)}\r\n\r\n`
-const pipeline = Buffer.from(`GET /checkouts/large HTTP/1.1\r\nHost: g\r\n\r\n${waitingHead.repeat(64)}`)
+const pipeline = Buffer.from(
+  `GET /checkouts/large HTTP/1.1\r\nHost: g\r\n\r\n${waitingHead.repeat(64)}`,
+)
 hold('pipelined', counts.pipelined, (socket) => {
   socket.pause()
   socket.write(pipeline)
@@ -63,7 +70,9 @@ hold('pipelined', counts.pipelined, (socket) => {
 })
 
 const slowOrder = Buffer.concat([
-  Buffer.from('POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\nContent-Length: 65536\r\n\r\n'),
+  Buffer.from(
+    'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\nContent-Length: 65536\r\n\r\n',
+  ),
   Buffer.alloc(65_000, ' '),
 ])
 hold('slow orders', counts.slowOrders, (socket) => {
@@ -82,12 +91,21 @@ function tricklingBody(path: string, length: number, everyMs: number) {
   }
 }
 for (const path of ['/checkouts', '/v3/trades']) {
-  hold(`bodies to ${path}`, counts.tricklingBodies / 2, tricklingBody(path, 1_000, 29_000))
-  hold(`large bodies to ${path}`, counts.largeTricklingBodies / 2, tricklingBody(path, 100_000, 1_000))
+  hold(
+    `bodies to ${path}`,
+    counts.tricklingBodies / 2,
+    tricklingBody(path, 1_000, 29_000),
+  )
+  hold(
+    `large bodies to ${path}`,
+    counts.largeTricklingBodies / 2,
+    tricklingBody(path, 100_000, 1_000),
+  )
 }
 
 // Asks for what honest clients have in the cache, and has left by the time it is accepted.
-const quote = 'GET /v3/pairs/ETH_USDC/quotes?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: soak\r\n\r\n'
+const quote =
+  'GET /v3/pairs/ETH_USDC/quotes?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: soak\r\n\r\n'
 setInterval(() => {
   for (let index = 0; index < counts.resetsPerSecond / 10; index += 1) {
     const socket = connect(Number(port), hostname, () => {

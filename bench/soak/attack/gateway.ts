@@ -19,7 +19,9 @@ export interface AttackedGateway {
 }
 
 /** The built gateway under the heap limit of the Kubernetes files, with nothing else changed but where its upstreams are. */
-export async function startAttackedGateway(upstreamUrl: string): Promise<AttackedGateway> {
+export async function startAttackedGateway(
+  upstreamUrl: string,
+): Promise<AttackedGateway> {
   if (!existsSync(program)) throw new Error('dist/main.js is missing: npm run build')
   const child = spawn(process.execPath, ['--max-old-space-size=512', program], {
     env: {
@@ -52,14 +54,18 @@ export async function startAttackedGateway(upstreamUrl: string): Promise<Attacke
     createInterface({ input: child.stdout }).on('line', (line) => {
       // Only until it listens: from then on each line is one of its many refusals.
       const trafficUrl =
-        line.includes('trafficUrl') && (JSON.parse(line) as { trafficUrl?: string }).trafficUrl
+        line.includes('trafficUrl') &&
+        (JSON.parse(line) as { trafficUrl?: string }).trafficUrl
       if (trafficUrl) resolve(trafficUrl)
     })
   })
   let lastStatus = ''
   const field = (name: string) => {
-    if (exit === undefined) lastStatus = readFileSync(`/proc/${child.pid}/status`, 'utf8') || lastStatus
-    return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(lastStatus)?.[1] ?? 0) * 1024
+    if (exit === undefined)
+      lastStatus = readFileSync(`/proc/${child.pid}/status`, 'utf8') || lastStatus
+    return (
+      Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(lastStatus)?.[1] ?? 0) * 1024
+    )
   }
   const limits = readFileSync(`/proc/${child.pid}/limits`, 'utf8')
   return {

@@ -60,7 +60,8 @@ export class HonestClient {
     if (answer.status !== 200) return this.#fail(`quote: ${answer.status} ${body.type}`)
     if (String(headers['cache-status']).includes('; hit;'))
       this.#tally.hitMs.push(performance.now() - startedAtMs)
-    if (Number(body.expiry) <= sentAtMs) this.#tally.expired.push(`${body.id} at ${sentAtMs}`)
+    if (Number(body.expiry) <= sentAtMs)
+      this.#tally.expired.push(`${body.id} at ${sentAtMs}`)
     const { value } = body.fromAmount as { value: string }
     if (body.pairId !== 'ETH_USDC' || value !== amount)
       this.#tally.wrong.push(`a quote for ${value}, not ${amount}`)
@@ -73,19 +74,30 @@ export class HonestClient {
     // A quote that ends while the order is on its way is refused rightly.
     if (quote === undefined || Number(quote.expiry) - Date.now() < 3_000) return
     const { id, pairId, toAmount } = quote
-    const terms = { quoteId: id, pairId, fromAmount: amount, toAmount, toAddress: '0xto', note: '' }
+    const terms = {
+      quoteId: id,
+      pairId,
+      fromAmount: amount,
+      toAmount,
+      toAddress: '0xto',
+      note: '',
+    }
     terms.note = ' '.repeat(Math.max(0, 300 - JSON.stringify(terms).length))
     this.#tally.orders += 1
     const expiresAtMs = Number(quote.expiry)
     const why = await this.#post('/v3/orders/float', JSON.stringify(terms))
     if (why === undefined) return
-    if (why.includes('quote-expired') && Date.now() >= expiresAtMs) this.#tally.orders -= 1
+    if (why.includes('quote-expired') && Date.now() >= expiresAtMs)
+      this.#tally.orders -= 1
     else this.#tally.refusedOrders.push(why)
   }
 
   async pay(): Promise<void> {
     this.#tally.others += 1
-    const why = await this.#post('/checkouts', JSON.stringify({ amount: '10.00', nonce: randomUUID() }))
+    const why = await this.#post(
+      '/checkouts',
+      JSON.stringify({ amount: '10.00', nonce: randomUUID() }),
+    )
     if (why !== undefined) this.#fail(`payment: ${why}`)
   }
 
@@ -118,25 +130,42 @@ export class HonestClient {
     this.#tally.failed.set(what, (this.#tally.failed.get(what) ?? 0) + 1)
   }
 
-  #send(method: string, path: string, post?: { id: string; text: string }): Promise<Answer | undefined> {
+  #send(
+    method: string,
+    path: string,
+    post?: { id: string; text: string },
+  ): Promise<Answer | undefined> {
     const headers: Record<string, string> = { Host: 'gateway', 'App-Name': 'soak' }
-    if (post) Object.assign(headers, { [idHeader]: post.id, 'Content-Length': String(post.text.length) })
+    if (post)
+      Object.assign(headers, {
+        [idHeader]: post.id,
+        'Content-Length': String(post.text.length),
+      })
     return new Promise((resolve) => {
       const broken = () => {
         if (!post) this.#fail(`${method} ${path.split('?')[0]}: broken off`)
         resolve(undefined)
       }
       const { hostname, port } = this.#url
-      const call = request({ hostname, port, path, method, headers, agent: this.#agent }, (response) => {
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk))
-        response.on('error', broken)
-        response.on('end', () => {
-          const body = readJson(Buffer.concat(chunks).toString())
-          if (body === undefined) this.#tally.wrong.push(`${method} ${path}: not JSON`)
-          resolve(body && { status: response.statusCode ?? 0, headers: response.headers, body })
-        })
-      })
+      const call = request(
+        { hostname, port, path, method, headers, agent: this.#agent },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('error', broken)
+          response.on('end', () => {
+            const body = readJson(Buffer.concat(chunks).toString())
+            if (body === undefined) this.#tally.wrong.push(`${method} ${path}: not JSON`)
+            resolve(
+              body && {
+                status: response.statusCode ?? 0,
+                headers: response.headers,
+                body,
+              },
+            )
+          })
+        },
+      )
       call.setTimeout(patienceMs, () => {
         this.#tally.forgotten.push(`${method} ${path}`)
         call.destroy(new Error('no answer'))

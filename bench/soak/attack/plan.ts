@@ -31,6 +31,13 @@ export function planFor(gatewayConnections: number, ownDescriptors: number): Pla
   const plan = { ...most }
   for (const name of Object.keys(others) as (keyof typeof others)[])
     plan[name] = Math.floor(most[name] * share)
-  const taken = Object.keys(others).reduce((sum, name) => sum + plan[name as keyof typeof others], 0)
-  return { ...plan, slowOrders: Math.max(0, Math.min(slowOrders, mayHold - taken)), resetsPerSecond }
+  const taken = Object.keys(others).reduce(
+    (sum, name) => sum + plan[name as keyof typeof others],
+    0,
+  )
+  return {
+    ...plan,
+    slowOrders: Math.max(0, Math.min(slowOrders, mayHold - taken)),
+    resetsPerSecond,
+  }
 }

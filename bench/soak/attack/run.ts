@@ -27,12 +27,16 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
   const upstream = await startAttackedUpstream()
   const gateway = await startAttackedGateway(upstream.url)
   const limits = `Max open files ${gateway.descriptors}`
-  const ownLimit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  const ownLimit = Number(
+    /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1],
+  )
   const plan = planFor(
     Math.min(defaultConnections, maxClientConnections(limits) ?? defaultConnections),
     ownLimit,
   )
-  say(`descriptors: the gateway may open ${gateway.descriptors}; connections: ${JSON.stringify(plan)}`)
+  say(
+    `descriptors: the gateway may open ${gateway.descriptors}; connections: ${JSON.stringify(plan)}`,
+  )
 
   const tally = newHonestTally()
   let isOver = false
@@ -55,7 +59,9 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
     ...keep(hitClients, 20, (client, turn) => client.quote(amountOf(turn))),
     ...keep(otherClients, 100, (client, turn) => client.order(`1.${turn % 50}1`)),
     ...keep(otherClients, 100, (client) => client.pay()),
-    ...keep(otherClients, 100, (client, turn) => client.get(turn % 2 === 0 ? '/v3/assets' : '/checkouts/1')),
+    ...keep(otherClients, 100, (client, turn) =>
+      client.get(turn % 2 === 0 ? '/v3/assets' : '/checkouts/1'),
+    ),
   ]
   // Their connections are open, and what they ask for is cached.
   await pause(2_000)
@@ -79,7 +85,10 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
     others: tally.others,
   })
   let atHalf: Record<string, number> | undefined
-  while (gateway.exit === undefined && performance.now() - startedAtMs < minutes * 60_000) {
+  while (
+    gateway.exit === undefined &&
+    performance.now() - startedAtMs < minutes * 60_000
+  ) {
     await pause(250)
     if (gateway.exit === undefined) peakBytes = gateway.peakBytes
     const elapsedMs = performance.now() - startedAtMs
@@ -111,7 +120,9 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
   say(
     `resident: ${megabytes(peakBytes)} at most; quote calls: ${upstream.quoteCalls}; resets: ${report.resets}`,
   )
-  say(`small GETs, payments and quotes that failed: ${JSON.stringify(Object.fromEntries(tally.failed))}`)
+  say(
+    `small GETs, payments and quotes that failed: ${JSON.stringify(Object.fromEntries(tally.failed))}`,
+  )
 
   let failed = 0
   let passed = 0
@@ -122,7 +133,8 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
     for (const line of broken.slice(0, 5)) say(`    ${line}`)
     if (broken.length > 5) say(`    and ${broken.length - 5} more`)
   }
-  const didAttack = Object.values(report.open).some((count) => count > 0) && report.resets > 0
+  const didAttack =
+    Object.values(report.open).some((count) => count > 0) && report.resets > 0
   check('the attack has attacked', didAttack || diedWith ? [] : [JSON.stringify(report)])
   check(
     'the gateway is alive',
@@ -153,7 +165,9 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
   ])
   check(
     'nothing was sent for a client that had left before it was accepted',
-    upstream.withoutAddress === 0 ? [] : [`${upstream.withoutAddress} requests with for=unknown`],
+    upstream.withoutAddress === 0
+      ? []
+      : [`${upstream.withoutAddress} requests with for=unknown`],
   )
   say(` Tests  ${passed} passed | ${failed} failed`)
   return failed === 0 ? 0 : 1
@@ -161,6 +175,7 @@ export async function soakUnderAttack(minutes: number): Promise<number> {
 
 function figures(ms: readonly number[]): string {
   const sorted = [...ms].sort((left, right) => left - right)
-  const at = (share: number) => `${(sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(1)} ms`
+  const at = (share: number) =>
+    `${(sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(1)} ms`
   return `${sorted.length}, p50 ${at(0.5)}, p99 ${at(0.99)}, max ${(sorted.at(-1) ?? 0).toFixed(1)} ms`
 }

@@ -17,7 +17,11 @@ function authorization() {
 export async function act(name, body = {}) {
   const answer = await fetch(`actions/${name}`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Quotegate-Console': '1', ...authorization() },
+    headers: {
+      'Content-Type': 'application/json',
+      'X-Quotegate-Console': '1',
+      ...authorization(),
+    },
     body: JSON.stringify(body),
   })
   const said = await answer.json().catch(() => ({}))
@@ -77,7 +81,11 @@ async function received(connection) {
   }
   signal.addEventListener('abort', () => clearTimeout(watchdog))
   watch()
-  const answer = await fetch('stream', { headers: authorization(), cache: 'no-store', signal })
+  const answer = await fetch('stream', {
+    headers: authorization(),
+    cache: 'no-store',
+    signal,
+  })
   if (!answer.ok) return answer.status === 401
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
   let pending = ''

@@ -34,7 +34,10 @@ export function copyButton(text, label, { name, isBeside = false } = {}) {
 /** An id with a button that copies the whole of it. `text`: what is shown of it. */
 export function copyableId(id, { what, text = id }) {
   if (!id) return undefined
-  const button = copyButton(id, 'Copy', { name: `Copy the ${what} ${id}`, isBeside: true })
+  const button = copyButton(id, 'Copy', {
+    name: `Copy the ${what} ${id}`,
+    isBeside: true,
+  })
   return html`<span class="id"><span class="mono" title=${id}>${text}</span> ${button}</span>`
 }
 

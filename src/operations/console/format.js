@@ -18,7 +18,9 @@ export function span(ms) {
   const minutes = seconds / 60
   if (minutes < 120) return `${Math.floor(minutes)} min`
   const hours = minutes / 60
-  return hours < 48 ? `${Math.floor(hours)} h ${Math.floor(minutes % 60)} min` : `${Math.floor(hours / 24)} d`
+  return hours < 48
+    ? `${Math.floor(hours)} h ${Math.floor(minutes % 60)} min`
+    : `${Math.floor(hours / 24)} d`
 }
 
 /** From one span to another, without saying the unit twice. */
@@ -26,17 +28,23 @@ export function spans(leastMs, mostMs) {
   const [least, most] = [span(leastMs), span(mostMs)]
   if (least === most) return most
   const [number, unit, ...more] = least.split(' ')
-  return more.length === 0 && most.endsWith(` ${unit}`) ? `${number} to ${most}` : `${least} to ${most}`
+  return more.length === 0 && most.endsWith(` ${unit}`)
+    ? `${number} to ${most}`
+    : `${least} to ${most}`
 }
 
 export function count(number) {
   if (number < 10_000) return number.toLocaleString('en')
-  return number < 1_000_000 ? `${(number / 1000).toFixed(1)}k` : `${(number / 1_000_000).toFixed(1)}M`
+  return number < 1_000_000
+    ? `${(number / 1000).toFixed(1)}k`
+    : `${(number / 1_000_000).toFixed(1)}M`
 }
 
 export function bytes(number) {
   if (number < 1024) return `${number} B`
-  return number < 1_048_576 ? `${(number / 1024).toFixed(0)} KiB` : `${(number / 1_048_576).toFixed(1)} MiB`
+  return number < 1_048_576
+    ? `${(number / 1024).toFixed(0)} KiB`
+    : `${(number / 1_048_576).toFixed(1)} MiB`
 }
 
 export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)}%`
@@ -51,7 +59,8 @@ export function signedPercent(share) {
 /** `14:05:02`; of a time more than a day ago, with its date. */
 export function clockTime(at) {
   const date = new Date(at)
-  const day = page.latest.health.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''
+  const day =
+    page.latest.health.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''
   return day + date.toLocaleTimeString('en-GB')
 }
 

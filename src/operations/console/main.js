@@ -62,7 +62,8 @@ function take(name, frame) {
 }
 
 // What a user does may change what is drawn; these come here after the element that it was done to.
-for (const name of ['redraw', 'click', 'input', 'change']) addEventListener(name, drawPage)
+for (const name of ['redraw', 'click', 'input', 'change'])
+  addEventListener(name, drawPage)
 redraw()
 setInterval(() => page.isPaused || drawPage(), countDownEveryMs)
 
@@ -105,7 +106,8 @@ function content() {
 }
 
 function controls() {
-  const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
+  const shown =
+    page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
   const tone = { live: 'good', waiting: 'bad error' }[state]
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
   return html`<span id="connection" class="connection dim flow ${tone}" role="status" data-state=${state}>
@@ -121,10 +123,13 @@ function notices() {
     ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
     : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.'
   // A page of one version may not understand all that another one says.
-  const other = version !== firstVersion && `The gateway is now version ${version}: reload this page.`
+  const other =
+    version !== firstVersion && `The gateway is now version ${version}: reload this page.`
   const standing = [greeting && !page.isFull && locked, other].filter(Boolean)
   const all = [...standing.map((text) => ({ key: text, text })), ...said]
-  return all.map((one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`)
+  return all.map(
+    (one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`,
+  )
 }
 
 function pause() {
@@ -164,7 +169,8 @@ function tokenDialog() {
 function takeToken({ target: form }) {
   const token = new FormData(form).get('token').trim()
   // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
-  if (!/^[\x21-\x7e]+$/.test(token)) return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
+  if (!/^[\x21-\x7e]+$/.test(token))
+    return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
   keepToken(token)
   connect()
 }

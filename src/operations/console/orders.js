@@ -6,7 +6,13 @@ import { isOpen, openButton, openingRow } from './rows.js'
 
 const maxShown = 50
 const columns = 5
-const heads = ['Time', 'Order', 'Rule, minor', 'Quote age, number minor', 'Late by, number']
+const heads = [
+  'Time',
+  'Order',
+  'Rule, minor',
+  'Quote age, number minor',
+  'Late by, number',
+]
 
 /** The last refused or reported orders, the newest first. */
 let orders = []
@@ -18,12 +24,18 @@ export function hello(frame) {
 }
 
 export function tick({ refusals }) {
-  orders = [...refusals, ...orders].filter((order, index) => index < maxShown || isOpen(order))
+  orders = [...refusals, ...orders].filter(
+    (order, index) => index < maxShown || isOpen(order),
+  )
 }
 
 export function view() {
-  const sums = new Map(page.shown.refusedByApplication.map((sum) => [sum.application, sum]))
-  const applications = [...new Set([...sums.keys(), ...orders.map(({ application }) => application)])]
+  const sums = new Map(
+    page.shown.refusedByApplication.map((sum) => [sum.application, sum]),
+  )
+  const applications = [
+    ...new Set([...sums.keys(), ...orders.map(({ application }) => application)]),
+  ]
   const empty = applications.length === 0 && 'No order has been refused.'
   return html`<${Panel} id="orders" title="Float orders refused" count=${totals(page.shown)}>
     <div class="beside">
@@ -45,8 +57,11 @@ function totals({ refusedTotal, reportedTotal }) {
 function group(application, sums) {
   const sum = sums.get(application)
   // Of an application that is not among those counted apart.
-  const without = sums.has(null) ? 'counted among other applications' : 'none refused in the last hour'
-  const name = application === null ? 'other applications' : application || 'without App-Name'
+  const without = sums.has(null)
+    ? 'counted among other applications'
+    : 'none refused in the last hour'
+  const name =
+    application === null ? 'other applications' : application || 'without App-Name'
   const text = `${name}: ${sum === undefined ? without : sumText(sum)}`
   const heading = html`<th scope="rowgroup" colspan=${columns}>${text}</th>`
   return html`<tbody key=${application === null ? 'others' : `of ${application}`}>
@@ -60,7 +75,8 @@ function sumText({ orders: all, expired, reported, unknown, leastLateMs, mostLat
   const tooLate = expired || reported
   const sent = reported > 0 ? ' and sent' : ''
   const late =
-    tooLate > 0 && `${count(tooLate)} of ${many(all, 'order')} ${spans(leastLateMs, mostLateMs)} late${sent}`
+    tooLate > 0 &&
+    `${count(tooLate)} of ${many(all, 'order')} ${spans(leastLateMs, mostLateMs)} late${sent}`
   const strange = late ? count(unknown) : `${count(unknown)} of ${many(all, 'order')}`
   return [late, unknown > 0 && `${strange} match no quote`].filter(Boolean).join(', ')
 }
@@ -68,7 +84,9 @@ function sumText({ orders: all, expired, reported, unknown, leastLateMs, mostLat
 function rowOf(order) {
   const { at, pair, amount, reason, rule, quoteAgeMs, expiredForMs, sent } = order
   const isKnown = reason === 'expired'
-  const what = [pair, amount].filter(Boolean).join(' ') || (isKnown ? 'expired quote' : 'unknown quote')
+  const what =
+    [pair, amount].filter(Boolean).join(' ') ||
+    (isKnown ? 'expired quote' : 'unknown quote')
   const late = isKnown ? `${span(expiredForMs)}${sent ? ', sent' : ''}` : 'unknown'
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
@@ -80,11 +98,15 @@ function rowOf(order) {
 }
 
 function details(order) {
-  const ids = order.quoteIds.map((id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`)
+  const ids = order.quoteIds.map(
+    (id) => html`<li>${copyableId(id, { what: 'quote id' })}</li>`,
+  )
   return facts([
     [
       'Order',
-      [order.amount, order.pair, order.toAmount && `for ${order.toAmount}`].filter(Boolean).join(' '),
+      [order.amount, order.pair, order.toAmount && `for ${order.toAmount}`]
+        .filter(Boolean)
+        .join(' '),
     ],
     ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
@@ -100,7 +122,8 @@ function details(order) {
 }
 
 function lateText({ expiredForMs }) {
-  if (expiredForMs === 0) return 'not yet: less than ORDER_EXPIRY_MARGIN_MS before its expiry'
+  if (expiredForMs === 0)
+    return 'not yet: less than ORDER_EXPIRY_MARGIN_MS before its expiry'
   return expiredForMs === null ? '' : `${span(expiredForMs)} after its expiry`
 }
 
@@ -115,7 +138,8 @@ function quoteList({ quotes, quotesConsidered }) {
 }
 
 function quoteItem({ id, amount, toAmount, lateMs, isOwn, decided }) {
-  const late = lateMs > 0 ? `expired ${span(lateMs)} before` : `live for ${span(-lateMs)} more`
+  const late =
+    lateMs > 0 ? `expired ${span(lateMs)} before` : `live for ${span(-lateMs)} more`
   const given = `given to ${isOwn ? 'this' : 'another'} client${decided ? ', it decided' : ''}`
   const shownId = copyableId(id, { what: 'quote id', text: tailOf(id) })
   return html`<li class=${decided && 'decided'}>${shownId} ${amount} for ${toAmount}, ${late}, ${given}</li>`

@@ -12,7 +12,16 @@ const counted = {
 /** What is wrong, in the words of its event. The parts that change by the second are not read aloud again. */
 export function view() {
   return page.latest.outages.filter(isNews).map((outage) => {
-    const { id, what, upstream, traffic, name, says, lastFailure, stillServed = [] } = outage
+    const {
+      id,
+      what,
+      upstream,
+      traffic,
+      name,
+      says,
+      lastFailure,
+      stillServed = [],
+    } = outage
     // A gateway that restarted gives the same ids again.
     const key = [id, what, upstream, traffic].join(' ')
     return html`<p key=${key} class="outage ${outage.isSevere ? 'bad' : 'warn'}" data-outage=${what}>
@@ -30,13 +39,17 @@ export function view() {
 /** Single pairs say nothing more where there is no connection to their upstream. */
 function isNews({ what, upstream }, _index, outages) {
   if (what !== 'pairs') return true
-  return !outages.some((other) => other.traffic === 'connections' && other.upstream === upstream)
+  return !outages.some(
+    (other) => other.traffic === 'connections' && other.upstream === upstream,
+  )
 }
 
 /** None without full rights. */
 function namesText({ names = [], howMany }) {
   if (names.length === 0) return ''
-  const brief = names.slice(0, maxNames).map((name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name))
+  const brief = names
+    .slice(0, maxNames)
+    .map((name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name))
   return ` (${brief.join(', ')}${howMany > maxNames ? ', and more' : ''})`
 }
 
@@ -49,7 +62,10 @@ function requestsText({ concerned, requests, retryInMs }) {
   const [what, how] = counted[concerned]
   const number = `; ${many(requests, what)} ${how}`
   if (concerned !== 'refused') return number
-  const after = retryInMs === 0 ? 'the next request tries again' : `the next try is in ${span(retryInMs)}`
+  const after =
+    retryInMs === 0
+      ? 'the next request tries again'
+      : `the next try is in ${span(retryInMs)}`
   // The next request tries once the breaker lets it.
   return `${number}, ${retryInMs === undefined ? 'a request is trying now' : after}`
 }

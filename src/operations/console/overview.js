@@ -1,9 +1,19 @@
 import { copyableId, tailOf } from './controls.js'
-import { bytes, clockTime, count, many, milliseconds, percent, reach, span } from './format.js'
+import {
+  bytes,
+  clockTime,
+  count,
+  many,
+  milliseconds,
+  percent,
+  reach,
+  span,
+} from './format.js'
 import { html, page } from './page.js'
 
 const clockOffMs = 2_000
-const down = 'VALKEY_URL does not answer: this replica works on its own, with its own memory'
+const down =
+  'VALKEY_URL does not answer: this replica works on its own, with its own memory'
 
 export function brand() {
   const { mode, version } = page.latest.health
@@ -13,8 +23,18 @@ export function brand() {
 
 /** The line at the top: the state of the gateway, of its upstreams and of what it keeps. */
 export function health() {
-  const { ready, uptimeMs, upstreams, coolDowns, journal, slowest, store, cache, ledger, clock } =
-    page.latest.health
+  const {
+    ready,
+    uptimeMs,
+    upstreams,
+    coolDowns,
+    journal,
+    slowest,
+    store,
+    cache,
+    ledger,
+    clock,
+  } = page.latest.health
   return html`
     <${Item} id="ready" name=${ready ? 'ready' : 'not ready'} value="up ${span(uptimeMs)}" tone=${goodIf(ready)} />
     ${upstreams.map((upstream) => upstreamItem(upstream, coolDowns))}
@@ -36,9 +56,14 @@ function Item({ id, name, value, tone = '', title = '', children }) {
   </li>`
 }
 
-function upstreamItem({ name, breakers, inFlight, sandbox, connectionsMost, queueMost }, coolDowns) {
+function upstreamItem(
+  { name, breakers, inFlight, sandbox, connectionsMost, queueMost },
+  coolDowns,
+) {
   // Out of the same outage as the sentence below, so that both say the same number.
-  const pairs = page.latest.outages.find(({ what, upstream }) => what === 'pairs' && upstream === name)
+  const pairs = page.latest.outages.find(
+    ({ what, upstream }) => what === 'pairs' && upstream === name,
+  )
   const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
   if (name === 'swap' && coolDowns.clients > 0) troubles.push(coolDownText(coolDowns))
   if (pairs !== undefined) troubles.push(`quotes: ${pairs.says}`)
@@ -51,7 +76,9 @@ function upstreamItem({ name, breakers, inFlight, sandbox, connectionsMost, queu
 }
 
 function breakerText({ name, state, retryAfterMs }) {
-  return state === 'open' ? `${name} stopped, next try in ${span(retryAfterMs)}` : `${name}: trying again`
+  return state === 'open'
+    ? `${name} stopped, next try in ${span(retryAfterMs)}`
+    : `${name}: trying again`
 }
 
 /** The provider answered 429. */
@@ -59,7 +86,16 @@ function coolDownText({ clients, longestLeftMs }) {
   return `429: quotes of ${many(clients, 'client')} not requested for ${span(longestLeftMs)} at most`
 }
 
-function diskItem({ appended, waiting, bytes: size, awaySinceMs, syncedAtMs, restored, skipped, setAside }) {
+function diskItem({
+  appended,
+  waiting,
+  bytes: size,
+  awaySinceMs,
+  syncedAtMs,
+  restored,
+  skipped,
+  setAside,
+}) {
   const title =
     `The journal in STATE_DIRECTORY. Last sync ${clockTime(syncedAtMs)}; restored at the start: ${count(restored)}, ` +
     `skipped: ${count(skipped)}, files set aside: ${count(setAside)}${awayText(awaySinceMs)}`
@@ -76,10 +112,12 @@ function streamItem({ appended, waiting, behind, skipped, awaySinceMs }) {
 }
 
 const awayText = (ms) => (ms === null ? '' : `; away since ${clockTime(ms)}`)
-const journalTone = (awaySinceMs, lost) => (awaySinceMs !== null ? 'bad' : lost > 0 ? 'warn' : 'good')
+const journalTone = (awaySinceMs, lost) =>
+  awaySinceMs !== null ? 'bad' : lost > 0 ? 'warn' : 'good'
 
 function slowestItem({ area, durationMs, traceId, requestId }) {
-  const trace = traceId && copyableId(traceId, { what: 'trace id', text: tailOf(traceId) })
+  const trace =
+    traceId && copyableId(traceId, { what: 'trace id', text: tailOf(traceId) })
   return html`<${Item} id="slowest" name="slowest in 60 s" value="${span(durationMs)}, ${area}"
     title=${requestId && `request ${requestId}`}>${trace}<//>`
 }
@@ -96,7 +134,10 @@ function clockText(estimateMs, isKnown, isUnreadable) {
   if (!isKnown) return ['not known yet', '']
   if (estimateMs === 0) return ['agrees with ours', 'good']
   const offMs = Math.abs(estimateMs)
-  return [`${span(offMs)} ${estimateMs > 0 ? 'ahead' : 'behind'}`, offMs > clockOffMs ? 'bad' : 'warn']
+  return [
+    `${span(offMs)} ${estimateMs > 0 ? 'ahead' : 'behind'}`,
+    offMs > clockOffMs ? 'bad' : 'warn',
+  ]
 }
 
 export function savings() {
@@ -105,7 +146,8 @@ export function savings() {
   const swap = upstreams.find(({ name }) => name === 'swap')
   const provider = swap?.traffic.find(({ traffic }) => traffic === 'quotes')
   const p95 = provider?.p95Ms ? `${milliseconds(provider.p95Ms)} ms` : '–'
-  const ofQuotes = quotes === 0 ? '' : ` (${percent(callsSaved / quotes, 0)} of ${count(quotes)} quotes)`
+  const ofQuotes =
+    quotes === 0 ? '' : ` (${percent(callsSaved / quotes, 0)} of ${count(quotes)} quotes)`
   const expired = `expired ${expiredOrdersStopped === 1 ? 'order' : 'orders'} stopped`
   const matched = orders === 0 ? '–' : percent(ordersMatched / orders, 0)
   return html`

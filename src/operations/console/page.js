@@ -40,7 +40,10 @@ export const sayError = ({ message }) => say(message, 'bad')
 
 /** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
 export function visible(text) {
-  return text.replace(invisible, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.replace(
+    invisible,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** Changes an element to what `view` describes. Text is never parsed as markup, and all of it is visible. */
@@ -90,6 +93,8 @@ export function Table({ of, kind, heads, empty, children }) {
 
 /** A list of names and values; a value may be an element. */
 export function facts(pairs) {
-  const known = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined)
+  const known = pairs.filter(
+    ([, value]) => value !== '' && value !== null && value !== undefined,
+  )
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt class="dim">${name}</dt><dd>${value}</dd>`)}</dl>`
 }

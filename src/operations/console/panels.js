@@ -2,7 +2,14 @@ import { clockTime, count, milliseconds, percent, reach } from './format.js'
 import { html, Panel, page, Scroller, Table } from './page.js'
 
 const maxEvents = 200
-const callHeads = ['Traffic', 'Calls/s, number', 'Failed, number', 'p50, number', 'p95, number', 'Last error']
+const callHeads = [
+  'Traffic',
+  'Calls/s, number',
+  'Failed, number',
+  'p50, number',
+  'p95, number',
+  'Last error',
+]
 const settingHeads = ['Name', 'Value', 'Source', 'Meaning, minor']
 
 /** For each upstream and kind of traffic: how much, how well and how fast. */
@@ -26,7 +33,11 @@ function upstreamRows({ name, traffic, connections: { busy, idle, waiting } }, n
   </tbody>`
 }
 
-function trafficRow({ traffic, callsPerSecond, failedShare, p50Ms, p95Ms, notSent, lastError }, title, now) {
+function trafficRow(
+  { traffic, callsPerSecond, failedShare, p50Ms, p95Ms, notSent, lastError },
+  title,
+  now,
+) {
   const last = lastError && `${lastError.what}, ${ago(lastError.at, now)}`
   const errors = [last, notSent > 0 && `${count(notSent)} not sent`].filter(Boolean)
   return html`<tr key=${traffic} data-traffic=${traffic}>
@@ -53,7 +64,10 @@ export function hello({ history }) {
 
 export function tick({ events: added }) {
   for (const event of added)
-    happened = [event, ...happened.filter(({ id }) => id !== event.replaces)].slice(0, maxEvents)
+    happened = [event, ...happened.filter(({ id }) => id !== event.replaces)].slice(
+      0,
+      maxEvents,
+    )
 }
 
 /** What happened to the gateway, newest first; also while no page was open. */

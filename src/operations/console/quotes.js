@@ -5,8 +5,18 @@ import { html, Panel, page, say, sayError, Table } from './page.js'
 
 const columns = [
   { key: 'pair', label: 'Pair', of: ({ pair }) => pair },
-  { key: 'amount', label: 'Amount', kind: 'number minor', of: ({ amount }) => Number(amount) },
-  { key: 'toAmount', label: 'To amount', kind: 'number minor', of: ({ toAmount }) => Number(toAmount) },
+  {
+    key: 'amount',
+    label: 'Amount',
+    kind: 'number minor',
+    of: ({ amount }) => Number(amount),
+  },
+  {
+    key: 'toAmount',
+    label: 'To amount',
+    kind: 'number minor',
+    of: ({ toAmount }) => Number(toAmount),
+  },
   { key: 'left', label: 'Life left', of: ({ endsAt }) => endsAt },
   { key: 'hits', label: 'Hits', kind: 'number', of: ({ hits }) => hits },
   { key: 'drift', label: 'Drift', kind: 'number minor', of: ({ drift }) => drift ?? -1 },
@@ -21,12 +31,18 @@ let sorting = {}
 export function view() {
   const { quotes } = page.shown
   const live = withKeys(quotes).filter(({ endsAt }) => endsAt > page.now)
-  const shown = live.filter(({ pair, amount }) => `${pair} ${amount}`.toLowerCase().includes(filter))
-  const all = quotes.length < maxListed ? `${live.length} live` : `the ${live.length} most requested`
+  const shown = live.filter(({ pair, amount }) =>
+    `${pair} ${amount}`.toLowerCase().includes(filter),
+  )
+  const all =
+    quotes.length < maxListed
+      ? `${live.length} live`
+      : `the ${live.length} most requested`
   const shownCount = shown.length === live.length ? all : `${shown.length} of ${all}`
   const heads = [...columns.map(heading), page.isFull && html`<td></td>`]
   const empty =
-    live.length === 0 && 'Nothing is cached. A quote appears here as soon as a client requests one.'
+    live.length === 0 &&
+    'Nothing is cached. A quote appears here as soon as a client requests one.'
   const dropAll = html`<button type="button" class="quiet" data-role="drop-all"
     onClick=${() => drop('drop-all', {}).catch(sayError)}>Drop all</button>`
   const tools = html`
@@ -59,7 +75,9 @@ function heading(column) {
 }
 
 function sortBy(column) {
-  const [first, other] = column.kind ? ['descending', 'ascending'] : ['ascending', 'descending']
+  const [first, other] = column.kind
+    ? ['descending', 'ascending']
+    : ['ascending', 'descending']
   if (sorting.column !== column) sorting = { column, direction: first }
   else sorting = sorting.direction === first ? { column, direction: other } : {}
 }
@@ -94,6 +112,8 @@ function row(quote) {
 
 async function drop(action, what) {
   const { dropped } = await act(action, what)
-  page.shown.quotes = page.shown.quotes.filter(({ id }) => action === 'drop' && id !== what.id)
+  page.shown.quotes = page.shown.quotes.filter(
+    ({ id }) => action === 'drop' && id !== what.id,
+  )
   say(dropped === 1 ? 'One quote was dropped.' : `${dropped} quotes were dropped.`)
 }

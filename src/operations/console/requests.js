@@ -6,12 +6,30 @@ import { isOpen, openButton, openingRow } from './rows.js'
 const maxShown = 200
 /** As many as the gateway keeps when no page is open. */
 const maxFailed = 50
-const heads = ['Time, at', 'Request', 'Status', 'Cache or error', 'ms, number last', 'Request id, minor']
-const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
-const notSentWhy = { breaker: 'the breaker was open', saturated: 'no connection became free' }
+const heads = [
+  'Time, at',
+  'Request',
+  'Status',
+  'Cache or error',
+  'ms, number last',
+  'Request id, minor',
+]
+const sources = {
+  provider: "the provider's",
+  gateway: "the gateway's own",
+  client: "the client's",
+}
+const notSentWhy = {
+  breaker: 'the breaker was open',
+  saturated: 'no connection became free',
+}
 const partsOfTime = [
   { key: 'queueMs', background: 'var(--warn)', text: 'Waited for a connection' },
-  { key: 'upstreamMs', background: 'var(--accent)', text: 'Upstream, to the head of its answer' },
+  {
+    key: 'upstreamMs',
+    background: 'var(--accent)',
+    text: 'Upstream, to the head of its answer',
+  },
   { key: 'transferMs', background: 'var(--accent-half)', text: 'Body of the answer' },
   { key: 'ownMs', background: 'var(--dim)', text: 'The gateway itself' },
 ]
@@ -41,14 +59,19 @@ function add(seen) {
     .sort((left, right) => right.number - left.number)
     .filter((request, index) => {
       if (request.source !== null) failed += 1
-      return index < maxShown || (request.source !== null && failed <= maxFailed) || isOpen(request)
+      return (
+        index < maxShown ||
+        (request.source !== null && failed <= maxFailed) ||
+        isOpen(request)
+      )
     })
 }
 
 export function view() {
   if (!page.isFull) return undefined
   const wanted = requests.filter(isWanted)
-  const more = skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
+  const more =
+    skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
   const some = wanted.length < requests.length ? `${wanted.length} of ` : ''
   const count = requests.length > 0 ? `${some}the last ${requests.length}${more}` : ''
   const none = 'No requests since you opened this page, and none that failed before.'
@@ -61,7 +84,8 @@ export function view() {
 }
 
 function tools() {
-  const filter = ({ target: { dataset, value } }) => (filters[dataset.role] = value.trim().toLowerCase())
+  const filter = ({ target: { dataset, value } }) =>
+    (filters[dataset.role] = value.trim().toLowerCase())
   return html`<div class="filters flow">
     <select data-role="area" aria-label="Area of the requests" onInput=${filter}>
       <option value="">All areas</option><option value="quote">Quotes</option>
@@ -86,9 +110,18 @@ function isWanted(request) {
   const { filter, area, source, status } = filters
   if (area !== '' && request.route !== area) return false
   if (status !== '' && Math.floor(request.status / 100) !== Number(status)) return false
-  if (source === 'any' ? request.source === null : !['', request.source].includes(source)) return false
+  if (source === 'any' ? request.source === null : !['', request.source].includes(source))
+    return false
   const { method, path, route, application, requestId } = request
-  const words = [method, path, statusText(request), route, application, requestId, sourceText(request)]
+  const words = [
+    method,
+    path,
+    statusText(request),
+    route,
+    application,
+    requestId,
+    sourceText(request),
+  ]
   return words.join(' ').toLowerCase().includes(filter)
 }
 
@@ -104,17 +137,26 @@ function rowOf(request) {
     <td class="number last">${milliseconds(durationMs)}</td>
     <td class="mono dim minor" title=${requestId}>${tailOf(requestId)}</td>`
   const attributes = { 'data-request': requestId }
-  return openingRow(request, { columns: 6, cells, attributes, describe: () => details(request) })
+  return openingRow(request, {
+    columns: 6,
+    cells,
+    attributes,
+    describe: () => details(request),
+  })
 }
 
 const statusText = ({ status }) => (status === 0 ? 'broken off' : String(status))
-const sourceText = ({ source, notSent }) => (notSent ? `not sent: ${notSent}` : (source ?? ''))
+const sourceText = ({ source, notSent }) =>
+  notSent ? `not sent: ${notSent}` : (source ?? '')
 
 /** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
 function chip(request) {
   const { source, status, cacheStatus } = request
   if (source === null && cacheStatus === null) return undefined
-  const kind = source === null ? (cacheKind(cacheStatus) ?? 'bypass') : `status ${statusClass(status)}`
+  const kind =
+    source === null
+      ? (cacheKind(cacheStatus) ?? 'bypass')
+      : `status ${statusClass(status)}`
   return html`<span class="chip ${kind}" title=${cacheStatus}>${source === null ? kind : sourceText(request)}</span>`
 }
 
@@ -142,10 +184,12 @@ function details(request) {
     ['Request id', copyableId(request.requestId, { what: 'request id' })],
   ])
   // The list says the same in words.
-  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, background, text }) => {
-    const style = { flex: `${request[key]} 0`, background }
-    return html`<span title=${text} style=${style}></span>`
-  })}</div>`
+  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(
+    ({ key, background, text }) => {
+      const style = { flex: `${request[key]} 0`, background }
+      return html`<span title=${text} style=${style}></span>`
+    },
+  )}</div>`
   return html`<div class="stack">${parts.length > 1 && bar}${list}</div>`
 }
 

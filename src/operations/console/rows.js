@@ -12,7 +12,9 @@ export function openingRow(item, { columns, cells, describe, attributes }) {
   const key = item.number
   const onKeyDown = ({ key: pressed, currentTarget }) => {
     if (pressed !== 'Escape' || !isOpen(item)) return
-    const row = currentTarget.matches('.detail') ? currentTarget.previousElementSibling : currentTarget
+    const row = currentTarget.matches('.detail')
+      ? currentTarget.previousElementSibling
+      : currentTarget
     row.querySelector('.open').focus()
     toggle(item)
     redraw()
@@ -39,7 +41,9 @@ const toggle = (item) => opened.delete(item) || opened.add(item)
 export function holdOpenRows(change) {
   const held = [...document.querySelectorAll('.scroll')].flatMap((scroller) => {
     const button = scroller.querySelector('[aria-expanded="true"]')
-    return button === null ? [] : [{ scroller, button, top: button.getBoundingClientRect().top }]
+    return button === null
+      ? []
+      : [{ scroller, button, top: button.getBoundingClientRect().top }]
   })
   change()
   for (const { scroller, button, top } of held)

@@ -5,17 +5,48 @@ import { html, Panel, redraw, sayError } from './page.js'
 const ms = (value) => `${Math.round(value)} ms`
 const sliders = [
   { key: 'latencyMs', label: 'Latency', max: 3_000, step: 50, say: ms },
-  { key: 'errorRate', label: 'Errors (503)', max: 1, step: 0.05, say: (value) => percent(value, 0) },
-  { key: 'resetRate', label: 'Resets', max: 1, step: 0.05, say: (value) => percent(value, 0) },
-  { key: 'quoteLifetimeMs', label: 'Quote lifetime', min: 1_000, max: 120_000, step: 1_000, say: span },
   {
-    ...{ key: 'clockOffsetMs', label: "Provider's clock", min: -60_000, max: 60_000, step: 1_000 },
+    key: 'errorRate',
+    label: 'Errors (503)',
+    max: 1,
+    step: 0.05,
+    say: (value) => percent(value, 0),
+  },
+  {
+    key: 'resetRate',
+    label: 'Resets',
+    max: 1,
+    step: 0.05,
+    say: (value) => percent(value, 0),
+  },
+  {
+    key: 'quoteLifetimeMs',
+    label: 'Quote lifetime',
+    min: 1_000,
+    max: 120_000,
+    step: 1_000,
+    say: span,
+  },
+  {
+    key: 'clockOffsetMs',
+    label: "Provider's clock",
+    min: -60_000,
+    max: 60_000,
+    step: 1_000,
     say: (value) => `${value > 0 ? '+' : ''}${span(value)}`,
   },
 ]
 const usual = {
-  ...{ latencyMs: 0, errorRate: 0, resetRate: 0, cutRate: 0, hangRate: 0, quoteLifetimeMs: 30_000 },
-  ...{ clockOffsetMs: 0, restrictedPlace: '203.0.113.0/24', orderOutcome: 'complete', scope: 'all' },
+  latencyMs: 0,
+  errorRate: 0,
+  resetRate: 0,
+  cutRate: 0,
+  hangRate: 0,
+  quoteLifetimeMs: 30_000,
+  clockOffsetMs: 0,
+  restrictedPlace: '203.0.113.0/24',
+  orderOutcome: 'complete',
+  scope: 'all',
 }
 
 /** How the sandbox behaves; null without one, and without full rights. */

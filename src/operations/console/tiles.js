@@ -58,7 +58,9 @@ export function view() {
   const { slotMs, values: of } = rings[range]
   const sum = (name) => of[name].reduce((total, value) => total + (value ?? 0), 0)
   const [quotes, hits, errors, refused] = ['quotes', 'hits', 'errors', 'refused'].map(sum)
-  const hitShares = of.quotes.map((asked, index) => (asked > 0 ? of.hits[index] / asked : null))
+  const hitShares = of.quotes.map((asked, index) =>
+    asked > 0 ? of.hits[index] / asked : null,
+  )
   // The first slot of a range is rarely whole.
   const period = reach(Math.min(of.requests.length * slotMs, health.uptimeMs) / 1000)
   return html`
@@ -98,7 +100,9 @@ function sparkline(values, highest = 0, said) {
   const known = values.flatMap((value, index) =>
     value === null ? [] : [[xOf(index).toFixed(1), yOf(value).toFixed(1)]],
   )
-  const line = known.map(([x, y], index) => `${index === 0 ? 'M' : 'L'}${x} ${y}`).join('')
+  const line = known
+    .map(([x, y], index) => `${index === 0 ? 'M' : 'L'}${x} ${y}`)
+    .join('')
   const area = line && `${line}L${known.at(-1)[0]} ${height}L${known[0][0]} ${height}Z`
   return html`<svg class="spark" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img"
     aria-label=${said}>
@@ -123,5 +127,7 @@ function marks(length, xOf) {
 function bar(from, to) {
   const left = Math.max(0, from)
   const right = Math.min(width, Math.max(to, from + 1))
-  return right <= left ? '' : `M${left.toFixed(1)} 0H${right.toFixed(1)}V${height}H${left.toFixed(1)}Z`
+  return right <= left
+    ? ''
+    : `M${left.toFixed(1)} 0H${right.toFixed(1)}V${height}H${left.toFixed(1)}Z`
 }

@@ -67,7 +67,8 @@ async function send(event) {
   const kind = button.value
   button.disabled = true
   try {
-    if (kind === 'order' && form.elements.sure && !sure) throw new Error('Tick the box first.')
+    if (kind === 'order' && form.elements.sure && !sure)
+      throw new Error('Tick the box first.')
     answer = await act('try', { kind, ...trial })
     error = undefined
     steps = [...steps, wordOf(kind, answer)].slice(-maxSteps)

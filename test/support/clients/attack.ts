@@ -2,7 +2,10 @@ import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { pause } from '../gateways/between.ts'
 import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+import {
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../upstreams/recording-upstream.ts'
 import { parseAnswer, RawConnection } from './raw-connection.ts'
 
 export interface Answer {
@@ -51,7 +54,8 @@ export function readAnswers(
     const headers = new Map<string, string[]>()
     for (const [index, name] of rawHeaders.entries()) {
       const key = name.toLowerCase()
-      if (index % 2 === 0) headers.set(key, [...(headers.get(key) ?? []), rawHeaders[index + 1] ?? ''])
+      if (index % 2 === 0)
+        headers.set(key, [...(headers.get(key) ?? []), rawHeaders[index + 1] ?? ''])
     }
     const lengths = headers.get('content-length') ?? []
     if (framing !== 'none' && lengths.length !== (framing === 'length' ? 1 : 0))
@@ -79,7 +83,10 @@ export async function attack(
   }
   await client.closed()
   client.socket.destroy()
-  return { ...readAnswers(client.received.toString('latin1'), options.methods), error: client.error }
+  return {
+    ...readAnswers(client.received.toString('latin1'), options.methods),
+    error: client.error,
+  }
 }
 
 /** Every byte the clients mean to smuggle asks for a path with this name. */
@@ -89,7 +96,10 @@ export const smuggled = 'GET /checkouts/smuggled HTTP/1.1\r\nHost: gateway\r\n\r
  * A gateway for all tests of a file, whose only upstream remembers what it was given and answers with the target that it
  * saw. What it received is forgotten before each of them, unless they run `atOnce`.
  */
-export function attackedGateway(settings: Record<string, string | number> = {}, { atOnce = false } = {}) {
+export function attackedGateway(
+  settings: Record<string, string | number> = {},
+  { atOnce = false } = {},
+) {
   let upstream: RecordingUpstream
   let gateway: RunningGateway
   beforeAll(async () => {
@@ -128,7 +138,11 @@ export function expectRefusal(outcome: Outcome, status: number, slug: string): v
   expect(outcome.error).toBeUndefined()
 }
 
-export function expectProblem(answer: Answer | undefined, status: number, slug: string): void {
+export function expectProblem(
+  answer: Answer | undefined,
+  status: number,
+  slug: string,
+): void {
   expect(answer?.status).toBe(status)
   expect(answer?.headers.get('content-type')).toEqual(['application/problem+json'])
   const body: unknown = JSON.parse(answer?.body ?? '')

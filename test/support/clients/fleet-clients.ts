@@ -86,7 +86,10 @@ export class FleetClients {
       const quote = late[Math.floor(at)]
       if (quote === undefined) continue
       const style = lateStyle(quote)
-      await Promise.all([this.#send(quote, { replica, style }), this.#send(quote, { style })])
+      await Promise.all([
+        this.#send(quote, { replica, style }),
+        this.#send(quote, { style }),
+      ])
     }
   }
 
@@ -134,7 +137,11 @@ export class FleetClients {
     const quote = await this.#ask(address, asked)
     if (quote === undefined) return
     await pause(Math.random() * 500)
-    await Promise.all(this.#fleet.running.map((replica) => this.#send(quote, { replica, style: 'terms' })))
+    await Promise.all(
+      this.#fleet.running.map((replica) =>
+        this.#send(quote, { replica, style: 'terms' }),
+      ),
+    )
   }
 
   /** By an id, or as its client would, while the quote lives. */
@@ -146,7 +153,8 @@ export class FleetClients {
   /** For a quote of the last seconds, or of any time since the start. */
   async #orderLate(): Promise<void> {
     const from = Math.random() < 0.5 ? Math.max(0, this.#held.length - 100) : 0
-    const quote = this.#held[from + Math.floor(Math.random() * (this.#held.length - from))]
+    const quote =
+      this.#held[from + Math.floor(Math.random() * (this.#held.length - from))]
     if (quote === undefined || !this.#isLate(quote)) return
     await this.#send(quote, { style: lateStyle(quote) })
   }
@@ -154,11 +162,16 @@ export class FleetClients {
   /** An order that states only an amount means any quote for it, also the one that its client asked for after an order. */
   #isLate(quote: HeldQuote): boolean {
     const { pairId, fromValue, style } = quote
-    const meant = this.#held.filter((held) => held.pairId === pairId && held.fromValue === fromValue)
+    const meant = this.#held.filter(
+      (held) => held.pairId === pairId && held.fromValue === fromValue,
+    )
     return (style === 'terms' ? meant : [quote]).every(isLate)
   }
 
-  async #ask(address: string, { pairId, amount, style }: Asked): Promise<HeldQuote | undefined> {
+  async #ask(
+    address: string,
+    { pairId, amount, style }: Asked,
+  ): Promise<HeldQuote | undefined> {
     const exchanged = await this.#exchange(oneOf(this.#fleet.running), {
       path: `/v3/pairs/${pairId}/quotes?amount=${amount}`,
       headers: ['App-Name', 'wallet', 'X-Forwarded-For', address],
@@ -168,9 +181,16 @@ export class FleetClients {
     const untilLateMs = recordTakesMs + (tookMs > promptMs ? fractionMs + tookMs : 0)
     const { id, fromAmount, toAmount, expiry } = status === 200 ? JSON.parse(body) : {}
     const quote: HeldQuote | undefined = id && {
-      ...{ id, pairId, fromValue: fromAmount.value, toValue: toAmount.value, style },
-      ...{ expiresAtMs: expiry, lateFromMs: expiry && expiry + untilLateMs },
-      ...{ address, giver: replica, receivedAtMs },
+      id,
+      pairId,
+      fromValue: fromAmount.value,
+      toValue: toAmount.value,
+      style,
+      expiresAtMs: expiry,
+      lateFromMs: expiry && expiry + untilLateMs,
+      address,
+      giver: replica,
+      receivedAtMs,
     }
     this.asks.push({ ...exchanged, quote })
     if (expiry !== undefined && !this.#held.some((held) => held.id === id))
@@ -185,18 +205,27 @@ export class FleetClients {
     this.#count += 1
     const reference = `order-${this.#count}`
     const body = JSON.stringify({
-      ...{ reference, pairId: quote.pairId, fromAmount: Number(quote.fromValue) },
+      reference,
+      pairId: quote.pairId,
+      fromAmount: Number(quote.fromValue),
       ...(style !== 'terms' && { toAmount: Number(quote.toValue) }),
       ...(style === 'id' && { quoteId: quote.id }),
     })
     // All its digits tell a quote wherever the order comes from.
-    const address = style === 'digits' && Math.random() < 0.5 ? '198.51.100.7' : quote.address
+    const address =
+      style === 'digits' && Math.random() < 0.5 ? '198.51.100.7' : quote.address
     const exchanged = await this.#exchange(replica, {
       path: '/v3/orders/float',
       method: 'POST',
       headers: [
-        ...['App-Name', 'wallet', 'X-Forwarded-For', address],
-        ...['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))],
+        'App-Name',
+        'wallet',
+        'X-Forwarded-For',
+        address,
+        'Content-Type',
+        'application/json',
+        'Content-Length',
+        String(Buffer.byteLength(body)),
       ],
       body,
     })
@@ -212,7 +241,10 @@ export class FleetClients {
     request: Parameters<typeof ask>[1],
   ): Promise<Exchanged & { body: string }> {
     const sentAtMs = Date.now()
-    const { status, body } = await ask(replica.url, request).catch(() => ({ status: 0, body: '' }))
+    const { status, body } = await ask(replica.url, request).catch(() => ({
+      status: 0,
+      body: '',
+    }))
     return { replica, sentAtMs, receivedAtMs: Date.now(), status, body }
   }
 }

@@ -12,11 +12,28 @@ export interface HostileStream {
 }
 
 const mostly = <Value>(usual: Value, ...odd: Value[]) =>
-  fc.oneof({ weight: 30, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...odd) })
+  fc.oneof(
+    { weight: 30, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...odd) },
+  )
 
 const method = fc.oneof(
-  { weight: 30, arbitrary: fc.constantFrom('GET', 'POST', 'POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS') },
-  { weight: 1, arbitrary: fc.constantFrom('TRACE', 'CONNECT', 'PRI', 'SOURCE', 'DESCRIBE', 'get', 'QUERY') },
+  {
+    weight: 30,
+    arbitrary: fc.constantFrom('GET', 'POST', 'POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      'TRACE',
+      'CONNECT',
+      'PRI',
+      'SOURCE',
+      'DESCRIBE',
+      'get',
+      'QUERY',
+    ),
+  },
 )
 
 const prefix = fc.constantFrom(
@@ -46,7 +63,9 @@ const target = fc.oneof(
   { weight: 40, arbitrary: prefix },
   {
     weight: 2,
-    arbitrary: fc.tuple(prefix, fc.array(segment, { maxLength: 3 })).map(([a, b]) => a + b.join('')),
+    arbitrary: fc
+      .tuple(prefix, fc.array(segment, { maxLength: 3 }))
+      .map(([a, b]) => a + b.join('')),
   },
   {
     weight: 2,
@@ -65,7 +84,16 @@ const target = fc.oneof(
   },
 )
 
-const version = mostly('HTTP/1.1', 'HTTP/1.0', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'RTSP/1.0', 'ICE/1.0', '')
+const version = mostly(
+  'HTTP/1.1',
+  'HTTP/1.0',
+  'HTTP/1.2',
+  'HTTP/2.0',
+  'HTTP/0.9',
+  'RTSP/1.0',
+  'ICE/1.0',
+  '',
+)
 const lineEnd = fc.oneof(
   { weight: 60, arbitrary: fc.constant('\r\n') },
   { weight: 1, arbitrary: fc.constantFrom('\n', '\r', '\r\r\n', '\0\r\n') },
@@ -112,14 +140,20 @@ const goodFraming = fc.constantFrom(
 const badFraming = fc.constantFrom(
   { headers: ['Content-Length: 3'], body: 'hello' },
   { headers: ['Content-Length: 9'], body: 'hello' },
-  { headers: ['Transfer-Encoding: chunked'], body: '5;a="b"\r\nhello\r\n0\r\nX-T: u\r\n\r\n' },
+  {
+    headers: ['Transfer-Encoding: chunked'],
+    body: '5;a="b"\r\nhello\r\n0\r\nX-T: u\r\n\r\n',
+  },
   { headers: ['Transfer-Encoding: chunked'], body: '0x5\r\nhello\r\n0\r\n\r\n' },
   { headers: ['Transfer-Encoding: chunked'], body: '5\r\nhelloGET /' },
   { headers: ['Transfer-Encoding: chunked', 'Content-Length: 5'], body: '0\r\n\r\n' },
   { headers: ['Content-Length: 5', 'Content-Length: 5'], body: 'hello' },
 )
 
-const framing = fc.oneof({ weight: 10, arbitrary: goodFraming }, { weight: 1, arbitrary: badFraming })
+const framing = fc.oneof(
+  { weight: 10, arbitrary: goodFraming },
+  { weight: 1, arbitrary: badFraming },
+)
 const headers = fc.oneof(
   { weight: 3, arbitrary: fc.constant([]) },
   { weight: 1, arbitrary: fc.array(header, { minLength: 1, maxLength: 2 }) },
@@ -146,14 +180,35 @@ const spoiling = fc.record({
   at: fraction,
   length: fc.nat({ max: 40 }),
   bytes: fc.oneof(
-    fc.constantFrom('\r\n', '\n', '\r', '\0', ' ', '\t', ':', '\r\n\r\n', '\x7f', '\xff', '/', '%', ','),
-    fc.uint8Array({ minLength: 1, maxLength: 6 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    fc.constantFrom(
+      '\r\n',
+      '\n',
+      '\r',
+      '\0',
+      ' ',
+      '\t',
+      ':',
+      '\r\n\r\n',
+      '\x7f',
+      '\xff',
+      '/',
+      '%',
+      ',',
+    ),
+    fc
+      .uint8Array({ minLength: 1, maxLength: 6 })
+      .map((bytes) => Buffer.from(bytes).toString('latin1')),
   ),
 })
 
 function spoil(
   text: string,
-  { kind, at, length, bytes }: { kind: string; at: number; length: number; bytes: string },
+  {
+    kind,
+    at,
+    length,
+    bytes,
+  }: { kind: string; at: number; length: number; bytes: string },
 ) {
   const from = Math.floor(at * text.length)
   const [before, behind] = [text.slice(0, from), text.slice(from)]
@@ -178,7 +233,9 @@ export const hostileStream: fc.Arbitrary<HostileStream> = fc
   .map(({ requests, spoilings, led, cuts, ending }) => {
     const valid = requests.map((make, index) => make(index)).join('')
     const text = (led ? leader : '') + spoilings.reduce(spoil, valid)
-    const positions = cuts.map((cut) => Math.floor(cut * text.length)).sort((a, b) => a - b)
+    const positions = cuts
+      .map((cut) => Math.floor(cut * text.length))
+      .sort((a, b) => a - b)
     const pieces = [0, ...positions].map((from, index) =>
       Buffer.from(text.slice(from, positions[index] ?? text.length), 'latin1'),
     )

@@ -31,7 +31,10 @@ export interface Provider {
 
 /** What a client does at a gateway. */
 export interface OrderClient {
-  quote(amount?: string, options?: { path?: string; headers?: readonly string[] }): Promise<GivenQuote>
+  quote(
+    amount?: string,
+    options?: { path?: string; headers?: readonly string[] },
+  ): Promise<GivenQuote>
   order(body: string | Buffer | object, options?: Post): Promise<ParsedAnswer>
 }
 
@@ -56,8 +59,14 @@ export interface Post {
 export function post(body: string | Buffer, options: Post = {}): Buffer {
   const { path = floatPath, headers = ['App-Name: wallet'], method = 'POST' } = options
   const bytes = Buffer.from(body)
-  const framed = headers.some((line) => /^(?:content-length|transfer-encoding):/i.test(line))
-  const lines = ['Host: g', ...headers, ...(framed ? [] : [`Content-Length: ${bytes.length}`])]
+  const framed = headers.some((line) =>
+    /^(?:content-length|transfer-encoding):/i.test(line),
+  )
+  const lines = [
+    'Host: g',
+    ...headers,
+    ...(framed ? [] : [`Content-Length: ${bytes.length}`]),
+  ]
   return Buffer.concat([
     Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1'),
     bytes,
@@ -109,7 +118,10 @@ export function orderClient({ url }: Pick<RunningGateway, 'url'>): OrderClient {
     order: (body, options) =>
       rawExchange(
         url,
-        post(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body), options),
+        post(
+          typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+          options,
+        ),
       ),
   }
 }
@@ -127,7 +139,10 @@ export async function orderStage(
     gateway,
     ...orderClient(gateway),
     decided: (decision, reason) =>
-      counted(gateway, `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`),
+      counted(
+        gateway,
+        `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`,
+      ),
   }
 }
 

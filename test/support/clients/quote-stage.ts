@@ -53,7 +53,10 @@ export class StagedCall {
   giveUp(): void {}
 
   failure(): UpstreamFailure {
-    return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+    return new UpstreamFailure('swap', {
+      fault: 'http_response_timeout',
+      maybeSeen: true,
+    })
   }
 }
 
@@ -104,16 +107,31 @@ export class QuoteStage {
 
   constructor(options: StageOptions) {
     this.#options = options
-    const { clock, listener, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
+    const {
+      clock,
+      listener,
+      totalTimeoutMs = 600_000,
+      onCall,
+      partitionOf,
+      sharedQuotes,
+    } = options
     const events = listener === undefined ? unheard : new Events([listener])
     const quotes = {
-      ...{ keyHeaders: ['app-name'], partition: { mode: 'none', placeHeaders: [] }, obeyCacheControl: false },
-      ...{ cacheEntries: 100, cacheBytes: 67_108_864, maxBytes: 16_384, minValidityMs: 0, refreshAheadMs: 0 },
+      keyHeaders: ['app-name'],
+      partition: { mode: 'none', placeHeaders: [] },
+      obeyCacheControl: false,
+      cacheEntries: 100,
+      cacheBytes: 67_108_864,
+      maxBytes: 16_384,
+      minValidityMs: 0,
+      refreshAheadMs: 0,
       ...options.quotes,
     }
     const parts = {
       config: { quotes, client: { ipHeader: 'forwarded' }, upstream: { totalTimeoutMs } },
-      ...{ clock, events, clockDifference: { note() {} } },
+      clock,
+      events,
+      clockDifference: { note() {} },
     }
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
@@ -133,7 +151,13 @@ export class QuoteStage {
         },
       },
       cache: this.cache,
-      notes: { note() {}, async noteUnreadable() {}, noteFound() {}, wasUsed: () => false, ...options.notes },
+      notes: {
+        note() {},
+        async noteUnreadable() {},
+        noteFound() {},
+        wasUsed: () => false,
+        ...options.notes,
+      },
       providerLimit: options.providerLimit ?? new ProviderLimit(parts),
       rateLimit: undefined,
       sharedQuotes,

@@ -34,9 +34,12 @@ export function giveQuote(
   body: string | Buffer = quoteBody(),
   headers: readonly string[] = ['Content-Type', 'application/json'],
 ): void {
-  response.sendDate = !headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
+  response.sendDate = !headers.some(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === 'date',
+  )
   // A string would take the head with it into UTF-8.
-  const bytes = typeof body === 'string' ? Buffer.from(forAskedAmount(body, response.req.url)) : body
+  const bytes =
+    typeof body === 'string' ? Buffer.from(forAskedAmount(body, response.req.url)) : body
   response.writeHead(200, [...headers, 'Content-Length', String(bytes.length)])
   response.end(bytes)
 }
@@ -62,7 +65,11 @@ export interface Ask {
 
 /** One request of a client, an `App-Name` in it. */
 export function ask(url: string, options: Ask = {}): Promise<Answered> {
-  const { path = `${quotePath}?amount=0.1`, method = 'GET', headers = ['App-Name', 'wallet'] } = options
+  const {
+    path = `${quotePath}?amount=0.1`,
+    method = 'GET',
+    headers = ['App-Name', 'wallet'],
+  } = options
   const { hostname, port } = new URL(url)
   const sentAtMs = Date.now()
   return new Promise((resolve, reject) => {
@@ -92,8 +99,15 @@ export function ask(url: string, options: Ask = {}): Promise<Answered> {
   })
 }
 
-export function asking(url: string, amount: string, headers?: readonly string[]): Promise<Answered> {
-  return ask(url, { path: `${quotePath}?amount=${amount}`, ...(headers ? { headers } : {}) })
+export function asking(
+  url: string,
+  amount: string,
+  headers?: readonly string[],
+): Promise<Answered> {
+  return ask(url, {
+    path: `${quotePath}?amount=${amount}`,
+    ...(headers ? { headers } : {}),
+  })
 }
 
 export function keepAliveAgent(maxSockets: number): Agent {
@@ -103,13 +117,20 @@ export function keepAliveAgent(maxSockets: number): Agent {
 }
 
 /** One value of the metrics page; 0 if the line is not there. */
-export async function counted(gateway: Pick<Gateway, 'metrics'>, series: string): Promise<number> {
-  const line = (await gateway.metrics()).split('\n').find((text) => text.startsWith(`${series} `))
+export async function counted(
+  gateway: Pick<Gateway, 'metrics'>,
+  series: string,
+): Promise<number> {
+  const line = (await gateway.metrics())
+    .split('\n')
+    .find((text) => text.startsWith(`${series} `))
   return line === undefined ? 0 : Number(line.slice(series.length + 1))
 }
 
-export const lookups = (result: string) => `quotegate_cache_lookups_total{result="${result}"}`
-export const notKept = (reason: string) => `quotegate_quotes_uncacheable_total{reason="${reason}"}`
+export const lookups = (result: string) =>
+  `quotegate_cache_lookups_total{result="${result}"}`
+export const notKept = (reason: string) =>
+  `quotegate_quotes_uncacheable_total{reason="${reason}"}`
 
 /** Waits until the metrics say so. */
 export async function untilCounted(

@@ -64,7 +64,10 @@ export class RawConnection {
   /** The next answer. What comes after it stays for the next call. */
   async answer(options: { toHead?: boolean } = {}): Promise<ParsedAnswer> {
     for (;;) {
-      const parsed = parseAnswer(this.#received, { toHead: options.toHead ?? false, ended: this.#ended })
+      const parsed = parseAnswer(this.#received, {
+        toHead: options.toHead ?? false,
+        ended: this.#ended,
+      })
       if (parsed) {
         this.#received = this.#received.subarray(parsed.length)
         return parsed.answer
@@ -102,7 +105,10 @@ export async function sendRaw(
   for (const part of [bytes].flat()) connection.write(part)
   for (let before = -1; !connection.ended && connection.received.length !== before; ) {
     before = connection.received.length
-    await Promise.race([connection.closed(), new Promise((resolve) => setTimeout(resolve, waitMs))])
+    await Promise.race([
+      connection.closed(),
+      new Promise((resolve) => setTimeout(resolve, waitMs)),
+    ])
   }
   connection.socket.destroy()
   const { ended, error, received } = connection
@@ -110,10 +116,15 @@ export async function sendRaw(
 }
 
 /** One request on a connection of its own. */
-export async function rawExchange(url: string, request: string | Buffer): Promise<ParsedAnswer> {
+export async function rawExchange(
+  url: string,
+  request: string | Buffer,
+): Promise<ParsedAnswer> {
   const bytes = typeof request === 'string' ? Buffer.from(request, 'latin1') : request
   const connection = new RawConnection(url, bytes)
-  const answer = await connection.answer({ toHead: /^HEAD /.test(bytes.toString('latin1', 0, 5)) })
+  const answer = await connection.answer({
+    toHead: /^HEAD /.test(bytes.toString('latin1', 0, 5)),
+  })
   connection.socket.destroy()
   return answer
 }
@@ -140,7 +151,9 @@ export function parseAnswer(
       }
       return { answer, length: bytes.length }
     }
-    const [statusLine = '', ...lines] = bytes.toString('latin1', start, headEnd).split('\r\n')
+    const [statusLine = '', ...lines] = bytes
+      .toString('latin1', start, headEnd)
+      .split('\r\n')
     const status = Number(statusLine.slice(9, 12))
     start = headEnd + 4
     if (status < 200) {
@@ -155,7 +168,13 @@ export function parseAnswer(
     if (read === undefined) return undefined
     const { consumed, ...rest } = read
     return {
-      answer: { status, reason: statusLine.slice(13), rawHeaders, informational, ...rest },
+      answer: {
+        status,
+        reason: statusLine.slice(13),
+        rawHeaders,
+        informational,
+        ...rest,
+      },
       length: start + consumed,
     }
   }
@@ -177,9 +196,13 @@ function readBody(
   if (length !== undefined) {
     const whole = bytes.length >= Number(length)
     const body = bytes.subarray(0, Number(length))
-    return whole || ended ? { body, whole, framing: 'length', consumed: body.length } : undefined
+    return whole || ended
+      ? { body, whole, framing: 'length', consumed: body.length }
+      : undefined
   }
-  return ended ? { body: bytes, whole: true, framing: 'close', consumed: bytes.length } : undefined
+  return ended
+    ? { body: bytes, whole: true, framing: 'close', consumed: bytes.length }
+    : undefined
 }
 
 function readChunks(bytes: Buffer): { body: Buffer; consumed: number; whole: boolean } {
@@ -188,7 +211,9 @@ function readChunks(bytes: Buffer): { body: Buffer; consumed: number; whole: boo
   for (;;) {
     const lineEnd = bytes.indexOf('\r\n', position)
     const size =
-      lineEnd === -1 ? Number.NaN : Number.parseInt(bytes.toString('latin1', position, lineEnd), 16)
+      lineEnd === -1
+        ? Number.NaN
+        : Number.parseInt(bytes.toString('latin1', position, lineEnd), 16)
     const end = lineEnd + 2 + size
     if (Number.isNaN(size) || bytes.length < end + 2) {
       return { body: Buffer.concat(parts), consumed: bytes.length, whole: false }
@@ -202,12 +227,18 @@ function readChunks(bytes: Buffer): { body: Buffer; consumed: number; whole: boo
 /** All values of one header of a raw list. */
 export function valuesOf(rawHeaders: readonly string[], lowerCaseName: string): string[] {
   return rawHeaders.filter(
-    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName,
+    (_, index) =>
+      index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName,
   )
 }
 
 /** A raw list without the lines that a hop may change. */
-export function withoutHopByHop(rawHeaders: readonly string[], ...more: string[]): string[] {
+export function withoutHopByHop(
+  rawHeaders: readonly string[],
+  ...more: string[]
+): string[] {
   const hop = ['host', 'connection', 'keep-alive', 'transfer-encoding', ...more]
-  return rawHeaders.filter((_, index) => !hop.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()))
+  return rawHeaders.filter(
+    (_, index) => !hop.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
+  )
 }

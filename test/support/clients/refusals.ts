@@ -2,7 +2,11 @@ import type { ServerResponse } from 'node:http'
 
 /** The settings with which clients of several addresses share a quote. */
 export const sharedBy = {
-  header: { TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'x-country' },
+  header: {
+    TRUST_PROXY: 'loopback',
+    QUOTE_PARTITION: 'header',
+    QUOTE_PARTITION_HEADER: 'x-country',
+  },
   none: { TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' },
 } as const
 

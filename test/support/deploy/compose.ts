@@ -27,5 +27,7 @@ export const services = (
 /** With ${NAME:-default} replaced by its default, as when nothing is set. */
 export function environmentOf(name: string): Record<string, string> {
   const given = Object.entries(services[name]?.environment ?? {})
-  return Object.fromEntries(given.map(([key, value]) => [key, value.replace(/\$\{\w+:-([^}]*)\}/g, '$1')]))
+  return Object.fromEntries(
+    given.map(([key, value]) => [key, value.replace(/\$\{\w+:-([^}]*)\}/g, '$1')]),
+  )
 }

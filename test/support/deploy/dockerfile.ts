@@ -25,7 +25,8 @@ function readDockerfile(): Stage[] {
   const stages: Stage[] = []
   for (const line of lines.filter((line) => line.trim() !== '')) {
     const [, keyword, rest] = /^([A-Z]+) (.+)$/.exec(line.trim()) ?? []
-    if (keyword === undefined || rest === undefined) throw new Error(`not an instruction: ${line}`)
+    if (keyword === undefined || rest === undefined)
+      throw new Error(`not an instruction: ${line}`)
     if (keyword === 'FROM') {
       const [, from = '', name = 'final'] = /^(\S+)(?: AS (\S+))?$/.exec(rest) ?? []
       stages.push({ name, from, instructions: [] })
@@ -39,7 +40,9 @@ function readEnv(instructions: readonly Instruction[]): Record<string, string> {
   const pairs = instructions
     .filter(({ keyword }) => keyword === 'ENV')
     .flatMap(({ rest }) => rest.split(/\s+/))
-  return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
+  return Object.fromEntries(
+    pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]),
+  )
 }
 
 /** What the image sets, before compose or Kubernetes add theirs. */

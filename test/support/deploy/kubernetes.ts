@@ -15,13 +15,19 @@ export function readManifest<Kind>(name: string): Kind {
 export function readEnvFile(name: string): Record<string, string> {
   const lines = readFileSync(join(folder, name), 'utf8').split('\n')
   const pairs = lines.filter((line) => line !== '' && !line.startsWith('#'))
-  return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
+  return Object.fromEntries(
+    pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]),
+  )
 }
 
 export interface Kustomization {
   resources: string[]
   configMapGenerator: { name: string; envs: string[] }[]
-  labels: { pairs: Record<string, string>; includeTemplates?: boolean; includeSelectors?: boolean }[]
+  labels: {
+    pairs: Record<string, string>
+    includeTemplates?: boolean
+    includeSelectors?: boolean
+  }[]
   images: { name: string; newTag: string }[]
   namespace: string
 }
@@ -31,7 +37,8 @@ interface KubernetesObject {
   kind: string
 }
 
-const modelOf = ({ apiVersion, kind }: KubernetesObject) => `kubernetes-models/${apiVersion}/${kind}`
+const modelOf = ({ apiVersion, kind }: KubernetesObject) =>
+  `kubernetes-models/${apiVersion}/${kind}`
 
 /** What Kubernetes' own schemas say of objects: what is missing, and values that cannot be. They pass over unknown fields. */
 export function schemaErrors(objects: readonly KubernetesObject[]): string[] {
@@ -43,7 +50,8 @@ export function schemaErrors(objects: readonly KubernetesObject[]): string[] {
         data: object,
       ) => { validate(): void }
     >
-    if (Model === undefined) return [`unknown kind ${object.kind} in ${object.apiVersion}`]
+    if (Model === undefined)
+      return [`unknown kind ${object.kind} in ${object.apiVersion}`]
     try {
       new Model(object).validate()
       return []

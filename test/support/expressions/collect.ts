@@ -18,16 +18,23 @@ export function sourceFiles(): string[] {
 }
 
 /** The regular expressions that a file writes as literals, and the lines on which it builds others out of text. */
-export function expressionsIn(path: string): { found: FoundExpression[]; built: string[] } {
+export function expressionsIn(path: string): {
+  found: FoundExpression[]
+  built: string[]
+} {
   const text = readFileSync(new URL(`../${path}`, sources), 'utf8')
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
   const found: FoundExpression[] = []
   const built: string[] = []
   const visit = (node: ts.Node): void => {
-    const at = () => `${path}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1}`
-    if (ts.isRegularExpressionLiteral(node)) found.push({ at: at(), expression: evaluated(node.text) })
-    const called = ts.isNewExpression(node) || ts.isCallExpression(node) ? node.expression : undefined
-    if (called !== undefined && ts.isIdentifier(called) && called.text === 'RegExp') built.push(at())
+    const at = () =>
+      `${path}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1}`
+    if (ts.isRegularExpressionLiteral(node))
+      found.push({ at: at(), expression: evaluated(node.text) })
+    const called =
+      ts.isNewExpression(node) || ts.isCallExpression(node) ? node.expression : undefined
+    if (called !== undefined && ts.isIdentifier(called) && called.text === 'RegExp')
+      built.push(at())
     ts.forEachChild(node, visit)
   }
   visit(source)

@@ -45,18 +45,30 @@ export function tooSlow(expression: RegExp): Cost | undefined {
 }
 
 /** The texts that take longest in this length. */
-function worstOf(expression: RegExp, texts: readonly HostileText[], length: number): HostileText[] {
-  const timed = texts.map((text) => ({ text, ms: readingMs(expression, [written(text, length)]) }))
+function worstOf(
+  expression: RegExp,
+  texts: readonly HostileText[],
+  length: number,
+): HostileText[] {
+  const timed = texts.map((text) => ({
+    text,
+    ms: readingMs(expression, [written(text, length)]),
+  }))
   timed.sort((left, right) => right.ms - left.ms)
   return timed.slice(0, suspects).map(({ text }) => text)
 }
 
 function costOf(expression: RegExp, text: HostileText): Cost {
-  const harmless = Array.from({ length: longest / harmlessLength }, () => written(text, harmlessLength))
-  const harmlessMs = Math.min(...Array.from({ length: 3 }, () => readingMs(expression, harmless)))
+  const harmless = Array.from({ length: longest / harmlessLength }, () =>
+    written(text, harmlessLength),
+  )
+  const harmlessMs = Math.min(
+    ...Array.from({ length: 3 }, () => readingMs(expression, harmless)),
+  )
   const atMostMs = harmlessMs * maxTimesHarmless
   let ms = 0
-  for (const length of long) if (ms <= atMostMs) ms = fastest(expression, { text, length, atMostMs })
+  for (const length of long)
+    if (ms <= atMostMs) ms = fastest(expression, { text, length, atMostMs })
   return { text, ms, harmlessMs }
 }
 

@@ -17,7 +17,9 @@ export function hostileTexts(expression: RegExp): HostileText[] {
   const { alphabet, leading, repeated } = readPattern(expression)
   const letters = [...new Set([...alphabet, ...usual])]
   const pairs = letters.flatMap((first) => letters.map((second) => first + second))
-  const beginnings = leading.flatMap((text) => Array.from(text, (_, index) => text.slice(0, index + 1)))
+  const beginnings = leading.flatMap((text) =>
+    Array.from(text, (_, index) => text.slice(0, index + 1)),
+  )
   const befores = new Set(['', ...spread([...new Set(beginnings)], max.befores)])
   const pieces = new Set([
     ...letters,
@@ -28,14 +30,19 @@ export function hostileTexts(expression: RegExp): HostileText[] {
   const afters = new Set(['', '\n', '\0', 'x', ...spread(letters, max.afters)])
   const texts: HostileText[] = []
   for (const before of befores) {
-    for (const piece of pieces) for (const after of afters) texts.push({ before, repeated: piece, after })
+    for (const piece of pieces)
+      for (const after of afters) texts.push({ before, repeated: piece, after })
   }
   return texts
 }
 
-export function written({ before, repeated, after }: HostileText, length: number): string {
+export function written(
+  { before, repeated, after }: HostileText,
+  length: number,
+): string {
   const room = Math.max(repeated.length, length - before.length - after.length)
-  const text = before + repeated.repeat(Math.ceil(room / repeated.length)).slice(0, room) + after
+  const text =
+    before + repeated.repeat(Math.ceil(room / repeated.length)).slice(0, room) + after
   // Through bytes: otherwise the first expression that reads it would pay for putting it together.
   return Buffer.from(text, 'latin1').toString('latin1')
 }

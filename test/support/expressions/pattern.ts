@@ -5,7 +5,8 @@ const characters = [
   ...latin1.filter((one) => !/[!-~]/.test(one)),
 ]
 
-const atom = /\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|p\{[^}]*\}|.)|\[(?:\\.|[^\]\\])*\]|[^()|*+?]/iy
+const atom =
+  /\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|p\{[^}]*\}|.)|\[(?:\\.|[^\]\\])*\]|[^()|*+?]/iy
 const groupBegin = /\((?:\?(?::|<\w+>|(<?[=!])))?/y
 const quantifier = /(?:[*+?]|\{(\d+)(?:,\d*)?\})\??/y
 const withoutWidth = /^(?:[\^$]|\\[bB])$/

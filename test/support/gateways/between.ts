@@ -5,7 +5,10 @@ import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { listening } from '../machine/listening.ts'
 import { VirtualTime } from '../machine/virtual-time.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+import {
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../upstreams/recording-upstream.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
 
 /** Parts of a test that end with it. */
@@ -48,7 +51,11 @@ export async function gatewayWith(
 }
 
 /** A gateway with one upstream for everything. */
-export function gatewayTo(upstreamUrl: string, settings: Settings = {}, overrides: GatewayOverrides = {}) {
+export function gatewayTo(
+  upstreamUrl: string,
+  settings: Settings = {},
+  overrides: GatewayOverrides = {},
+) {
   const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl }
   return gatewayWith({ ...urls, ...settings }, overrides)
 }
@@ -65,14 +72,24 @@ export async function recordedGateway(
 /** A gateway whose deadlines and breakers go by a time that stands still until the test lets it pass. */
 export async function gatewayInVirtualTime(upstreamUrl: string, settings: Settings = {}) {
   const timers = new VirtualTime()
-  return { gateway: await gatewayTo(upstreamUrl, settings, { clock: { ...systemClock, timers } }), timers }
+  return {
+    gateway: await gatewayTo(upstreamUrl, settings, {
+      clock: { ...systemClock, timers },
+    }),
+    timers,
+  }
 }
 
 /** Waits for something that has no event of its own. */
-export async function until(holds: () => boolean, what: string, withinMs = 60_000): Promise<void> {
+export async function until(
+  holds: () => boolean,
+  what: string,
+  withinMs = 60_000,
+): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!holds()) {
-    if (performance.now() > deadline) throw new Error(`still waiting after ${withinMs} ms: ${what}`)
+    if (performance.now() > deadline)
+      throw new Error(`still waiting after ${withinMs} ms: ${what}`)
     await pause(5)
   }
 }

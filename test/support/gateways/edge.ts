@@ -7,7 +7,11 @@ import { problemBody, problemOf } from '../../../src/http/problem.ts'
 import type { RequestKind } from '../../../src/upstream/breakers.ts'
 import { relay } from '../../../src/upstream/relay.ts'
 import { RequestBody } from '../../../src/upstream/request-body.ts'
-import { Upstream, type UpstreamLimits, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
+import {
+  Upstream,
+  type UpstreamLimits,
+  type UpstreamOptions,
+} from '../../../src/upstream/upstream.ts'
 import { listening } from '../machine/listening.ts'
 
 export interface Edge {
@@ -57,7 +61,8 @@ export async function edgeTo(
         callRetried() {
           edge.retries += 1
         },
-        breakerChanged: (_upstream, { name, state }) => void edge.states.push(`${name} ${state}`),
+        breakerChanged: (_upstream, { name, state }) =>
+          void edge.states.push(`${name} ${state}`),
       },
     ]),
     ...options,

@@ -31,7 +31,8 @@ async function play(fault: FleetFault) {
     ORDER_UNKNOWN_QUOTE: fault.cutsOffOne ? 'forward' : 'refuse',
   })
   const [first] = store.urls
-  for (const [index, url] of store.urls.entries()) await fleet.start(`replica ${index + 1}`, url)
+  for (const [index, url] of store.urls.entries())
+    await fleet.start(`replica ${index + 1}`, url)
   const machine = new BusyMachine()
   const clients = new FleetClients(fleet)
   const calmAtMs = Date.now() + calmAfterMs
@@ -53,12 +54,17 @@ async function play(fault: FleetFault) {
   fleet.end()
   const timeline = { calmAtMs, brokenAtMs, mendedAtMs }
   const alone = fault.cutsOffOne ? fleet.all[2] : undefined
-  return { faults: faultsIn({ clients, provider, timeline, alone }), wasBusy: machine.wasBusy }
+  return {
+    faults: faultsIn({ clients, provider, timeline, alone }),
+    wasBusy: machine.wasBusy,
+  }
 }
 
 /** A test for each run of each fault. A machine that was too busy for the store's timeouts has another try. */
 export function testFaults(faults: readonly FleetFault[]): void {
-  const names = faults.flatMap((fault) => Array.from({ length: runs }, () => [fault.name, fault] as const))
+  const names = faults.flatMap((fault) =>
+    Array.from({ length: runs }, () => [fault.name, fault] as const),
+  )
 
   test.each(names)('%s', async (_name, fault) => {
     const isGood = (played: Awaited<ReturnType<typeof play>>) =>
@@ -66,6 +72,7 @@ export function testFaults(faults: readonly FleetFault[]): void {
     let played = await play(fault)
     for (let tries = 1; tries < maxTries && played.wasBusy && !isGood(played); tries += 1)
       played = await play(fault)
-    for (const [what, found] of Object.entries(played.faults)) expect(found, what).toEqual([])
+    for (const [what, found] of Object.entries(played.faults))
+      expect(found, what).toEqual([])
   })
 }

@@ -33,8 +33,15 @@ export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
   const { asks, orders } = clients
   const exchanged = [...asks, ...orders]
 
-  const isJudged = ({ sentAtMs, receivedAtMs }: { sentAtMs: number; receivedAtMs: number }) =>
-    (sentAtMs > calmAtMs && receivedAtMs < brokenAtMs) || sentAtMs > mendedAtMs + backWithinMs
+  const isJudged = ({
+    sentAtMs,
+    receivedAtMs,
+  }: {
+    sentAtMs: number
+    receivedAtMs: number
+  }) =>
+    (sentAtMs > calmAtMs && receivedAtMs < brokenAtMs) ||
+    sentAtMs > mendedAtMs + backWithinMs
   const told = (quote: HeldQuote) => wasTold(quote, timeline)
   const say = (order: AnsweredOrder) => sayOrder(order, timeline)
   const isUntold = ({ quote: { giver, receivedAtMs } }: AnsweredOrder) =>
@@ -43,7 +50,9 @@ export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
     receivedAtMs < mendedAtMs + foundAgainWithinMs
 
   const answered = orders.filter(({ status }) => status === 201 || status === 409)
-  const refused = answered.filter(({ problem, quote }) => problem !== undefined && told(quote))
+  const refused = answered.filter(
+    ({ problem, quote }) => problem !== undefined && told(quote),
+  )
   const liveRefused = refused.filter(
     ({ quote, receivedAtMs }) => (quote.expiresAtMs ?? Number.NaN) > receivedAtMs,
   )
@@ -52,7 +61,8 @@ export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
     ({ quote, sentAtMs }) => (quote.lateFromMs ?? Number.NaN) < sentAtMs && told(quote),
   )
   // In 20 s there are hundreds. With few, nothing has been shown.
-  if (answered.length < 150) throw new Error(`only ${answered.length} orders were answered`)
+  if (answered.length < 150)
+    throw new Error(`only ${answered.length} orders were answered`)
 
   const overASecond = exchanged.filter((exchange) => durationOf(exchange) > 1_000)
   const untold = [...liveRefused, ...unreadableRefused].filter(isUntold)
@@ -79,16 +89,21 @@ export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
     usedServed: usedServed(clients, timeline),
     failed: exchanged
       .filter(
-        ({ status, replica }) => ![200, 201, 409].includes(status) && !(status === 0 && replica.killedAtMs),
+        ({ status, replica }) =>
+          ![200, 201, 409].includes(status) && !(status === 0 && replica.killedAtMs),
       )
-      .map(({ status, replica, sentAtMs }) => `${status} at ${replica.name}, ${when(sentAtMs, timeline)}`),
+      .map(
+        ({ status, replica, sentAtMs }) =>
+          `${status} at ${replica.name}, ${when(sentAtMs, timeline)}`,
+      ),
     // In three seconds a replica gives some ten quotes, and each that cannot be read is ordered at both others.
     refusedUntold: untold.length > maxRefusedUntold ? untold.map(say) : [],
     // No request waits for the store for long, or hardly any.
     overASecond:
       overASecond.length > exchanged.length / 20
         ? overASecond.map(
-            (one) => `${durationOf(one)} ms at ${one.replica.name}, ${when(one.sentAtMs, timeline)}`,
+            (one) =>
+              `${durationOf(one)} ms at ${one.replica.name}, ${when(one.sentAtMs, timeline)}`,
           )
         : [],
   }
@@ -102,19 +117,33 @@ function usedServed({ asks, orders }: FleetClients, timeline: Timeline): string[
   const used = new Map<string, AnsweredOrder>()
   for (const order of orders) {
     const { quote, problem, receivedAtMs } = order
-    const isCertain = receivedAtMs < brokenAtMs - usedWithinMs || receivedAtMs > mendedAtMs + backWithinMs
-    if (problem === undefined && receivedAtMs > calmAtMs && isCertain && !used.has(quote.id))
+    const isCertain =
+      receivedAtMs < brokenAtMs - usedWithinMs || receivedAtMs > mendedAtMs + backWithinMs
+    if (
+      problem === undefined &&
+      receivedAtMs > calmAtMs &&
+      isCertain &&
+      !used.has(quote.id)
+    )
       used.set(quote.id, order)
   }
   return asks.flatMap(({ quote, replica, sentAtMs }) => {
     const order = used.get(quote?.id ?? '')
     const afterMs = sentAtMs - (order?.receivedAtMs ?? Number.POSITIVE_INFINITY)
     if (order === undefined || afterMs < usedWithinMs) return []
-    return [`${replica.name} serves ${quote?.id} ${afterMs} ms after its order: ${sayOrder(order, timeline)}`]
+    return [
+      `${replica.name} serves ${quote?.id} ${afterMs} ms after its order: ${sayOrder(order, timeline)}`,
+    ]
   })
 }
 
-function durationOf({ sentAtMs, receivedAtMs }: { sentAtMs: number; receivedAtMs: number }): number {
+function durationOf({
+  sentAtMs,
+  receivedAtMs,
+}: {
+  sentAtMs: number
+  receivedAtMs: number
+}): number {
   return receivedAtMs - sentAtMs
 }
 
@@ -140,7 +169,10 @@ function when(atMs: number, { brokenAtMs, mendedAtMs }: Timeline): string {
 
 function sayOrder(order: AnsweredOrder, timeline: Timeline): string {
   const { quote, style, replica, problem = 'sent', sentAtMs } = order
-  const left = quote.expiresAtMs === undefined ? 'unreadable' : `${quote.expiresAtMs - sentAtMs} ms left`
+  const left =
+    quote.expiresAtMs === undefined
+      ? 'unreadable'
+      : `${quote.expiresAtMs - sentAtMs} ms left`
   return (
     `${problem} at ${replica.name}, ${when(sentAtMs, timeline)}: by ${style} for ${quote.id} (${left}), which ` +
     `${quote.giver.name} gave ${when(quote.receivedAtMs, timeline)}`

@@ -33,12 +33,19 @@ export class Fleet {
     const program = await startListening({
       VALKEY_URL: storeUrl,
       // Of each simulated client its own.
-      ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for' },
+      TRUST_PROXY: 'loopback',
+      CLIENT_IP_HEADER: 'x-forwarded-for',
       ...this.#settings,
     })
     const { url, operationsUrl } = program
     while ((await ask(operationsUrl, { path: '/readyz' })).status !== 200) await pause(20)
-    const replica: Replica = { name, url, program, readyAtMs: Date.now(), killedAtMs: undefined }
+    const replica: Replica = {
+      name,
+      url,
+      program,
+      readyAtMs: Date.now(),
+      killedAtMs: undefined,
+    }
     this.all.push(replica)
     return replica
   }

@@ -10,7 +10,9 @@ export interface GatewayProcess extends ListeningProgram {
 }
 
 /** A gateway in a process of its own, whose memory can be watched. */
-export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
+export async function startGatewayProcess(
+  settings: Record<string, string>,
+): Promise<GatewayProcess> {
   const program = await startListening(settings)
   const { pid } = program.child
   const field = (name: string) => {

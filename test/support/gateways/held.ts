@@ -17,7 +17,8 @@ export async function held(settings: Record<string, SettingValue> = {}) {
   })
   const crowd = (size: number) => Array.from({ length: size }, () => ask(gateway.url))
   /** Once this many calls have reached the upstream, counted from the start. */
-  const called = (count: number) => until(() => waiting.length >= count, `upstream call ${count}`)
+  const called = (count: number) =>
+    until(() => waiting.length >= count, `upstream call ${count}`)
   /** Once all of them have joined the one call that is under way. */
   async function joined(count: number): Promise<void> {
     await untilCounted(gateway, lookups('collapsed'), count)
@@ -25,6 +26,9 @@ export async function held(settings: Record<string, SettingValue> = {}) {
   }
   /** Once the connection of this call has closed; undici opens another one at once, for what may come. */
   const ended = (response: ServerResponse | undefined) =>
-    until(() => response?.socket == null || response.socket.destroyed, 'the upstream call to end')
+    until(
+      () => response?.socket == null || response.socket.destroyed,
+      'the upstream call to end',
+    )
   return { upstream, gateway, timers, waiting, crowd, called, joined, ended }
 }

@@ -1,4 +1,8 @@
-import { type Limits, limits as limitsSchema, testLimitsName } from '../../../src/config/limits.ts'
+import {
+  type Limits,
+  limits as limitsSchema,
+  testLimitsName,
+} from '../../../src/config/limits.ts'
 
 const limitNames: ReadonlySet<string> = new Set(Object.keys(limitsSchema.shape))
 
@@ -14,12 +18,16 @@ export function withoutLimits<Value>(given: Readonly<Record<string, Value>>): {
   const entries = Object.entries(given)
   return {
     settings: Object.fromEntries(entries.filter((entry) => !isLimit(entry))),
-    limits: Object.fromEntries(entries.filter(isLimit).map(([name, value]) => [name, Number(value)])),
+    limits: Object.fromEntries(
+      entries.filter(isLimit).map(([name, value]) => [name, Number(value)]),
+    ),
   }
 }
 
 /** The environment of a program that is given these settings and limits. */
-export function environmentWith(given: Readonly<Record<string, string>>): Record<string, string> {
+export function environmentWith(
+  given: Readonly<Record<string, string>>,
+): Record<string, string> {
   const { settings, limits } = withoutLimits(given)
   return Object.keys(limits).length === 0
     ? settings

@@ -40,9 +40,13 @@ http {
 }
 `,
   )
-  const child: ChildProcess = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
-    stdio: 'ignore',
-  })
+  const child: ChildProcess = spawn(
+    'nginx',
+    ['-p', folder, '-c', join(folder, 'nginx.conf')],
+    {
+      stdio: 'ignore',
+    },
+  )
   onTestFinished(async () => {
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGKILL')

@@ -1,11 +1,17 @@
-import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import {
+  type ChildProcess,
+  type ChildProcessWithoutNullStreams,
+  spawn,
+} from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { environment } from '../machine/environment.ts'
 import { environmentWith } from './limits.ts'
 
-export const builtProgram = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
+export const builtProgram = fileURLToPath(
+  new URL('../../../dist/main.js', import.meta.url),
+)
 
 export interface Exit {
   code: number | null
@@ -31,7 +37,8 @@ export function startProgram(
   settings: Record<string, string> = {},
   { descriptors }: { descriptors?: number } = {},
 ): RunningProgram {
-  if (!existsSync(builtProgram)) throw new Error('dist/main.js is missing: npm run build (npm test does it)')
+  if (!existsSync(builtProgram))
+    throw new Error('dist/main.js is missing: npm run build (npm test does it)')
   const command = [process.execPath, builtProgram, ...flags]
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
@@ -84,7 +91,9 @@ export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProg
           if (found) resolve(found)
         }
         child.on('said', look)
-        void exit.then(({ stdout, stderr }) => reject(new Error(`it ended first: ${stdout}${stderr}`)))
+        void exit.then(({ stdout, stderr }) =>
+          reject(new Error(`it ended first: ${stdout}${stderr}`)),
+        )
         look()
       }),
   }

@@ -19,7 +19,10 @@ export interface ReplicaStage {
 }
 
 /** Patient with the store, since all of them share the machine of the test. */
-export function replicaSettings(store: Pick<ValkeyServer, 'url'>, upstream: { url: string }) {
+export function replicaSettings(
+  store: Pick<ValkeyServer, 'url'>,
+  upstream: { url: string },
+) {
   return {
     SWAP_BASE_URL: upstream.url,
     VALKEY_URL: store.url,
@@ -54,7 +57,10 @@ export async function replicaStage(
 }
 
 /** Asks until the answer is as it should be. */
-export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
+export async function eventually(
+  what: string,
+  holds: () => Promise<boolean>,
+): Promise<void> {
   const deadline = performance.now() + 45_000
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`still waiting: ${what}`)
@@ -63,13 +69,18 @@ export async function eventually(what: string, holds: () => Promise<boolean>): P
 }
 
 async function untilSharing(gateway: RunningGateway): Promise<void> {
-  await eventually('the store to be up', async () => (await counted(gateway, 'quotegate_store_up')) === 1)
+  await eventually(
+    'the store to be up',
+    async () => (await counted(gateway, 'quotegate_store_up')) === 1,
+  )
 }
 
 export const stored = (operation: string) =>
   `quotegate_store_operations_total{op="${operation}",outcome="ok"}`
-export const sharing = (outcome: string) => `quotegate_quote_sharing_total{outcome="${outcome}"}`
+export const sharing = (outcome: string) =>
+  `quotegate_quote_sharing_total{outcome="${outcome}"}`
 
 export const idOf = ({ body }: Answered): string => JSON.parse(body).id
 
-export const cacheStatusOf = ({ headers }: Answered) => headers['cache-status']?.toString() ?? ''
+export const cacheStatusOf = ({ headers }: Answered) =>
+  headers['cache-status']?.toString() ?? ''

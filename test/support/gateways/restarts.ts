@@ -21,7 +21,10 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
   const { clock, upstream } = stage
   let folder = newFolder()
 
-  async function start(overrides: Partial<GatewayOverrides> = {}, more: Record<string, SettingValue> = {}) {
+  async function start(
+    overrides: Partial<GatewayOverrides> = {},
+    more: Record<string, SettingValue> = {},
+  ) {
     const gateway = await gatewayWith(
       { SWAP_BASE_URL: upstream.url, STATE_DIRECTORY: folder, ...settings, ...more },
       { clock, ...overrides },

@@ -7,7 +7,10 @@ import { startListening } from './program.ts'
 /** How many instances are replaced under load: three in the ordinary suite, twenty in `npm run check:long`. */
 export const restarts = Number(environment().ROLLING_RESTARTS ?? 3)
 
-export function startInstance(upstreamUrl: string, settings: { DRAIN_DELAY_MS: string; PORT?: string }) {
+export function startInstance(
+  upstreamUrl: string,
+  settings: { DRAIN_DELAY_MS: string; PORT?: string },
+) {
   const urls = { SWAP_BASE_URL: upstreamUrl, PAYMENTS_BASE_URL: upstreamUrl }
   return startListening({ ...urls, ...settings })
 }
@@ -34,7 +37,8 @@ export function startLoad(url: string): Load {
   let running = true
   const clients = Array.from({ length: 12 }, async (_, client) => {
     // Two in three keep their connection, as pools do; the others make a new one each time.
-    const agent = client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
+    const agent =
+      client % 3 === 0 ? undefined : new Agent({ keepAlive: true, maxSockets: 1 })
     for (let count = 0; running; count += 1) {
       const body = `${client}/${count}`
       const pays = client % 2 === 0
@@ -56,7 +60,11 @@ export function startLoad(url: string): Load {
 }
 
 /** A GET, or the POST of a body: its status, or what went wrong. */
-export async function send(url: string, agent: Agent | undefined, asked: Pick<Ask, 'path' | 'body'>) {
+export async function send(
+  url: string,
+  agent: Agent | undefined,
+  asked: Pick<Ask, 'path' | 'body'>,
+) {
   const method = asked.body === undefined ? 'GET' : 'POST'
   try {
     const answer = await ask(url, { ...asked, method, ...(agent && { agent }) })

@@ -7,7 +7,11 @@ export async function findBrowser(): Promise<LaunchOptions | undefined> {
   const executablePath = environment().CHROMIUM_PATH ?? pathOf('chromium')
   if (executablePath !== undefined) return { executablePath }
   const { chromium } = await import('playwright-core')
-  for (const options of [{ channel: 'chromium' }, { channel: 'chrome' }, { channel: 'msedge' }]) {
+  for (const options of [
+    { channel: 'chromium' },
+    { channel: 'chrome' },
+    { channel: 'msedge' },
+  ]) {
     // The only way to ask is to start one.
     const found = await chromium.launch(options).catch(() => undefined)
     await found?.close()

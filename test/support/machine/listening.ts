@@ -9,7 +9,9 @@ export async function listening(
   host = '127.0.0.1',
 ): Promise<{ port: number; url: string }> {
   const open = new Set<Socket>()
-  server.on('connection', (socket: Socket) => open.add(socket.on('close', () => open.delete(socket))))
+  server.on('connection', (socket: Socket) =>
+    open.add(socket.on('close', () => open.delete(socket))),
+  )
   onTestFinished(() => {
     server.close()
     for (const socket of open) socket.destroy()

@@ -24,7 +24,9 @@ const standIns: Partial<Record<Program, readonly string[]>> = {
 export function pathOf(program: Program): string | undefined {
   const folders = (environment().PATH ?? '').split(delimiter)
   const names = [program, ...(standIns[program] ?? [])]
-  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable)
+  return names
+    .flatMap((name) => folders.map((folder) => join(folder, name)))
+    .find(isExecutable)
 }
 
 function isExecutable(path: string): boolean {

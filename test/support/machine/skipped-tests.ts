@@ -14,25 +14,32 @@ export class SkippedTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])
     const missing = this.missingPrograms()
-    const needs = ({ tags }: TestCase) => missing.filter((program) => tags.includes(program))
+    const needs = ({ tags }: TestCase) =>
+      missing.filter((program) => tags.includes(program))
     // Tests that a filter of the command line leaves out have the same state as those that are skipped.
     const { tagsFilter, testNamePattern } = this.vitest?.config ?? {}
     const isFiltered = tagsFilter !== undefined || testNamePattern !== undefined
     const skipped = tests
       .filter((test) => test.result().state === 'skipped')
       .filter((test) => !isFiltered || needs(test).length > 0)
-    const lines = summaryOf(skipped.map((test) => ({ name: test.fullName, missing: needs(test) })))
+    const lines = summaryOf(
+      skipped.map((test) => ({ name: test.fullName, missing: needs(test) })),
+    )
     if (lines.length > 0) this.vitest?.logger.log(`${lines.join('\n')}\n`)
   }
 
   private missingPrograms(): Program[] {
-    const skippedTags = (this.vitest?.config.tags ?? []).filter(({ skip }) => skip).map(({ name }) => name)
+    const skippedTags = (this.vitest?.config.tags ?? [])
+      .filter(({ skip }) => skip)
+      .map(({ name }) => name)
     return programs.filter((program) => skippedTags.includes(program))
   }
 }
 
 /** For people: which programs are missing, how many tests were skipped for each, and how to get them. */
-export function summaryOf(skipped: readonly { name: string; missing: readonly Program[] }[]): string[] {
+export function summaryOf(
+  skipped: readonly { name: string; missing: readonly Program[] }[],
+): string[] {
   const lines: string[] = []
   const counts = new Map<string, number>()
   for (const { missing } of skipped)
@@ -52,7 +59,10 @@ export function summaryOf(skipped: readonly { name: string; missing: readonly Pr
   }
   const others = skipped.filter(({ missing }) => missing.length === 0)
   if (others.length > 0) {
-    lines.push(`Skipped for reasons that their files give:`, ...others.map(({ name }) => `  ${name}`))
+    lines.push(
+      `Skipped for reasons that their files give:`,
+      ...others.map(({ name }) => `  ${name}`),
+    )
   }
   return lines
 }

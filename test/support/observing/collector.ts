@@ -7,7 +7,11 @@ import { type ReceivedBatch, type ReceivedSpan, readJson } from './otlp.ts'
 export interface Collector {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string
-  readonly requests: readonly { path: string; headers: IncomingHttpHeaders; body: Buffer }[]
+  readonly requests: readonly {
+    path: string
+    headers: IncomingHttpHeaders
+    body: Buffer
+  }[]
   readonly batches: readonly ReceivedBatch[]
   spans(): ReceivedSpan[]
   /** Waits until so many spans came. */
@@ -38,17 +42,23 @@ export async function startCollector(
     batches,
     spans,
     async received(count) {
-      await until(() => spans().length >= count, `${count} spans, of which ${spans().length} came`)
+      await until(
+        () => spans().length >= count,
+        `${count} spans, of which ${spans().length} came`,
+      )
       return spans()
     },
   }
 }
 
 /** Settings under which everything is traced; it is sent soon. */
-export function tracedTo({ url }: Pick<Collector, 'url'>): Record<string, string | number> {
+export function tracedTo({
+  url,
+}: Pick<Collector, 'url'>): Record<string, string | number> {
   inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '20' })
   return {
-    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     OTEL_TRACES_SAMPLER: 'always_on',
   }
 }
@@ -60,18 +70,31 @@ export function inEnvironment(variables: Readonly<Record<string, string>>): void
 }
 
 /** One line a span, its children below it in the order in which they began. */
-export function treeOf(spans: readonly ReceivedSpan[], shown: readonly string[] = []): string[] {
+export function treeOf(
+  spans: readonly ReceivedSpan[],
+  shown: readonly string[] = [],
+): string[] {
   const ids = new Set(spans.map(({ spanId }) => spanId))
   const lines = (parent: string | undefined, indent: string): string[] =>
     spans
-      .filter(({ parentSpanId }) => (parent === undefined ? !ids.has(parentSpanId) : parentSpanId === parent))
+      .filter(({ parentSpanId }) =>
+        parent === undefined ? !ids.has(parentSpanId) : parentSpanId === parent,
+      )
       .sort((left, right) => left.startedAtMs - right.startedAtMs)
       .flatMap((span) => {
         const { name, kind, attributes } = span
-        const said = ['http.request.resend_count', 'http.response.status_code', 'error.type', ...shown]
+        const said = [
+          'http.request.resend_count',
+          'http.response.status_code',
+          'error.type',
+          ...shown,
+        ]
           .filter((key) => attributes[key] !== undefined)
           .map((key) => `${key.replace(/^.*[.]/, '')}=${attributes[key]}`)
-        return [`${indent}${[name, kind, ...said].join(' ')}`, ...lines(span.spanId, `${indent}  `)]
+        return [
+          `${indent}${[name, kind, ...said].join(' ')}`,
+          ...lines(span.spanId, `${indent}  `),
+        ]
       })
   return lines(undefined, '')
 }

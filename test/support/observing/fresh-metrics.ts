@@ -29,7 +29,12 @@ const restingParts: Watched = {
 /** A request has ended. */
 export function countRequest(
   { events }: { events: Events },
-  { area, method, status, durationMs }: { area: Area; method: string; status: number; durationMs: number },
+  {
+    area,
+    method,
+    status,
+    durationMs,
+  }: { area: Area; method: string; status: number; durationMs: number },
 ): void {
   events.requestEnded({ area, request: { method } } as Exchange, status, durationMs)
 }

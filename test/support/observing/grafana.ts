@@ -15,7 +15,10 @@ interface GrafanaPanel {
   gridPos: { h: number; w: number; x: number; y: number }
   links?: { url: string }[]
   fieldConfig?: {
-    defaults: { unit?: string; thresholds: { steps: { value: number | null; color: string }[] } }
+    defaults: {
+      unit?: string
+      thresholds: { steps: { value: number | null; color: string }[] }
+    }
   }
   options?: object
   targets?: { expr: string; legendFormat: string }[]
@@ -25,7 +28,9 @@ interface Dashboard {
   graphTooltip: number
   panels: GrafanaPanel[]
   links: { url: string }[]
-  templating: { list: { name: string; type: string; query: unknown; definition?: string }[] }
+  templating: {
+    list: { name: string; type: string; query: unknown; definition?: string }[]
+  }
   annotations: { list: { expr: string }[] }
 }
 
@@ -39,7 +44,12 @@ export interface AlertRule {
   alert: string
   expr: string
   labels: { severity?: string; window?: string }
-  annotations: { summary?: string; description?: string; dashboard_url?: string; runbook_url?: string }
+  annotations: {
+    summary?: string
+    description?: string
+    dashboard_url?: string
+    runbook_url?: string
+  }
 }
 
 export interface RecordingRule {
@@ -48,14 +58,19 @@ export interface RecordingRule {
 }
 
 const rules = (
-  parse(readGrafana('alerts.yml')) as { groups: { rules: (AlertRule | RecordingRule)[] }[] }
+  parse(readGrafana('alerts.yml')) as {
+    groups: { rules: (AlertRule | RecordingRule)[] }[]
+  }
 ).groups.flatMap((group) => group.rules)
 export const alertRules = rules.filter((rule) => 'alert' in rule)
 export const recordingRules = rules.filter((rule) => 'record' in rule)
 
 export interface AlertTest {
   name: string
-  alert_rule_test: { alertname: string; exp_alerts: { exp_labels: Record<string, string> }[] }[]
+  alert_rule_test: {
+    alertname: string
+    exp_alerts: { exp_labels: Record<string, string> }[]
+  }[]
 }
 
 export const alertTestFiles = ['alerts.test.yml', 'alerts-days.test.yml']
@@ -67,7 +82,10 @@ export const alertTests = alertTestFiles.flatMap(
 /** Every query there is, with where it stands. */
 export const queries = [
   ...panels.flatMap(({ title, targets = [] }) =>
-    targets.map(({ expr, legendFormat }) => ({ where: `${title}: ${legendFormat}`, expr })),
+    targets.map(({ expr, legendFormat }) => ({
+      where: `${title}: ${legendFormat}`,
+      expr,
+    })),
   ),
   ...alertRules.map(({ alert, expr }) => ({ where: alert, expr })),
   ...recordingRules.map(({ record, expr }) => ({ where: record, expr })),
@@ -81,7 +99,10 @@ export interface Variables {
 }
 
 /** As Grafana does it before it asks. */
-export function substitute(query: string, { job, instance, rateInterval }: Variables): string {
+export function substitute(
+  query: string,
+  { job, instance, rateInterval }: Variables,
+): string {
   return query
     .replaceAll('$__rate_interval', rateInterval)
     .replaceAll('$job', job)

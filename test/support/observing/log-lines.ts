@@ -9,7 +9,12 @@ export interface LogLine {
 const levelsInOrder = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 type Level = (typeof levelsInOrder)[number]
 
-export const levels = { debug: 'debug', info: 'info', warn: 'warn', error: 'error' } as const
+export const levels = {
+  debug: 'debug',
+  info: 'info',
+  warn: 'warn',
+  error: 'error',
+} as const
 
 /** A JSON logger that keeps what it says: as text, and line by line. */
 export async function keptLog(level = 'trace'): Promise<{

@@ -23,12 +23,12 @@ export function readPage(page: string): Map<string, PageMetric> {
       metrics.set(current.name, current)
     } else if (line !== '' && !line.startsWith('#')) {
       const found = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line)
-      if (!found || !current) throw new Error(`this is not a line of a metrics page: ${line}`)
+      if (!found || !current)
+        throw new Error(`this is not a line of a metrics page: ${line}`)
       const labels = Object.fromEntries(
-        [...(found[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label, value]) => [
-          label,
-          value,
-        ]),
+        [...(found[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
+          ([, label, value]) => [label, value],
+        ),
       )
       current.series.push({ name: found[1] ?? '', labels, value: Number(found[3]) })
     }

@@ -26,7 +26,10 @@ type Pairs = { key: string; value: Value }[]
 
 function attributesOf(pairs: Pairs = []): Record<string, string | number> {
   return Object.fromEntries(
-    pairs.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue ?? value.doubleValue)]),
+    pairs.map(({ key, value }) => [
+      key,
+      value.stringValue ?? Number(value.intValue ?? value.doubleValue),
+    ]),
   )
 }
 

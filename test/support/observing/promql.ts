@@ -26,22 +26,26 @@ export function parseQuery(query: string): ParsedQuery {
   const text = ({ from, to }: { from: number; to: number }) => query.slice(from, to)
   parser.parse(query).iterate({
     enter(node) {
-      if (node.type.isError) errors.push(text(node) || `at ${node.from}: something is missing`)
+      if (node.type.isError)
+        errors.push(text(node) || `at ${node.from}: something is missing`)
       if (node.name === 'GroupingLabels') {
         grouping.push(...node.node.getChildren('LabelName').map(text))
       }
       if (node.name === 'VectorSelector') {
         const name = node.node.getChild('Identifier')
-        const matchers = node.node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? []
+        const matchers =
+          node.node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? []
         selectors.push({
           metric: name ? text(name) : '',
           matchers: matchers.map((matcher) => {
-            const [label = '', operator = '', value = ''] = ['LabelName', 'MatchOp', 'StringLiteral'].map(
-              (part) => {
-                const child = matcher.getChild(part)
-                return child ? text(child) : ''
-              },
-            )
+            const [label = '', operator = '', value = ''] = [
+              'LabelName',
+              'MatchOp',
+              'StringLiteral',
+            ].map((part) => {
+              const child = matcher.getChild(part)
+              return child ? text(child) : ''
+            })
             return { label, operator, value: value.slice(1, -1) }
           }),
         })

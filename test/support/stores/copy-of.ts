@@ -15,5 +15,9 @@ export function copyOf({
   key?: string
   token?: string
 }): QuoteCopy {
-  return new QuoteCopy({ sharedStore: store, clock, oneList: createOneList() }, key, token)
+  return new QuoteCopy(
+    { sharedStore: store, clock, oneList: createOneList() },
+    key,
+    token,
+  )
 }

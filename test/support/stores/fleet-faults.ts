@@ -1,7 +1,14 @@
 import { pause } from '../gateways/between.ts'
 import type { Fleet } from '../gateways/fleet.ts'
 import type { StoreLine } from './store-line.ts'
-import { moveSlot, untilAsked, type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from './valkey.ts'
+import {
+  moveSlot,
+  untilAsked,
+  type ValkeyServer,
+  valkey,
+  valkeyCluster,
+  valkeySentinels,
+} from './valkey.ts'
 import { lineTo } from './watched-store.ts'
 
 /** A store of three replicas with one thing that can go wrong with it. */
@@ -34,7 +41,10 @@ const sameFor = (url: string) => [url, url, url] as const
 function ofServer(
   name: string,
   fault: (server: ValkeyServer) => Omit<FleetStore, 'urls'>,
-  { lastsMs = usualMs, config = [] }: { lastsMs?: number; config?: readonly string[] } = {},
+  {
+    lastsMs = usualMs,
+    config = [],
+  }: { lastsMs?: number; config?: readonly string[] } = {},
 ): FleetFault {
   const set = async () => {
     const server = await valkey({ config })
@@ -131,7 +141,9 @@ export const silentStores: readonly FleetFault[] = [
 export const badLines: readonly FleetFault[] = [
   ofLines('every answer 300 ms late', [delayAll(300), delayAll(0)]),
   ofLines('cut off from all', [setAll('cut'), setAll('open')]),
-  ofLines('one replica alone cut off', [setLast('cut'), setLast('open')], { cutsOffOne: true }),
+  ofLines('one replica alone cut off', [setLast('cut'), setLast('open')], {
+    cutsOffOne: true,
+  }),
   ofLines('one replica alone in a black hole', [setLast('swallowing'), setLast('open')], {
     cutsOffOne: true,
   }),
@@ -150,7 +162,9 @@ export const losingStores: readonly FleetFault[] = [
   ofServer('FLUSHALL', ({ ask }) => ({ break: () => ask('FLUSHALL') }), { lastsMs: 0 }),
   ofServer(
     'the stream deleted',
-    (server) => ({ break: async () => server.ask('DEL', ...(await keysOf(server, '*journal*'))) }),
+    (server) => ({
+      break: async () => server.ask('DEL', ...(await keysOf(server, '*journal*'))),
+    }),
     { lastsMs: 0 },
   ),
 ]

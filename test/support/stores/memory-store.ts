@@ -65,16 +65,26 @@ export class MemoryStore {
   }
 
   #at(key: string): KeptQuote {
-    const kept = this.#quotes.get(key) ?? { expires: 0, servedUntil: 0, refusedFrom: 0, lockedUntil: 0 }
+    const kept = this.#quotes.get(key) ?? {
+      expires: 0,
+      servedUntil: 0,
+      refusedFrom: 0,
+      lockedUntil: 0,
+    }
     this.#quotes.set(key, kept)
     return kept
   }
 
-  #getOrLock(kept: KeptQuote, [expiresAfter, minLeftMs, token, lockMs]: Parameter[]): unknown {
+  #getOrLock(
+    kept: KeptQuote,
+    [expiresAfter, minLeftMs, token, lockMs]: Parameter[],
+  ): unknown {
     const now = this.#nowMs()
     const { quote, expires, servedUntil, refusedFrom, lock, lockedUntil } = kept
-    const isWanted = expires > Number(expiresAfter) && servedUntil - now > Number(minLeftMs)
-    if (quote !== undefined && isWanted) return [now, quote, servedUntil - now, refusedFrom - now]
+    const isWanted =
+      expires > Number(expiresAfter) && servedUntil - now > Number(minLeftMs)
+    if (quote !== undefined && isWanted)
+      return [now, quote, servedUntil - now, refusedFrom - now]
     if (lock !== undefined && lockedUntil > now) return [now, Buffer.from(lock)]
     if (Number(lockMs) > 0) {
       kept.lock = String(token)
@@ -83,9 +93,16 @@ export class MemoryStore {
     return [now, Buffer.from(String(token))]
   }
 
-  #set(kept: KeptQuote, [quote, expires, token, serveMs, servedUntil, orderMs]: Parameter[]): void {
+  #set(
+    kept: KeptQuote,
+    [quote, expires, token, serveMs, servedUntil, orderMs]: Parameter[],
+  ): void {
     const now = this.#nowMs()
-    if (kept.quote === undefined || kept.expires <= Number(expires) || kept.servedUntil <= now) {
+    if (
+      kept.quote === undefined ||
+      kept.expires <= Number(expires) ||
+      kept.servedUntil <= now
+    ) {
       kept.quote = quote as Buffer
       kept.expires = Number(expires)
       kept.servedUntil = Math.min(Number(servedUntil), now + Number(serveMs))
@@ -105,10 +122,12 @@ export class MemoryStore {
   #claim(key: string, [value, ms]: Parameter[]): unknown {
     const now = this.#nowMs()
     const kept = this.#orders.get(key)
-    const isOther = kept?.value.slice(0, tokenLength) !== String(value).slice(0, tokenLength)
+    const isOther =
+      kept?.value.slice(0, tokenLength) !== String(value).slice(0, tokenLength)
     if (kept !== undefined && isOther && kept.endsAtMs > now)
       return [Buffer.from(kept.value.slice(tokenLength)), kept.endsAtMs - now]
-    if (isOther && value !== '') this.#orders.set(key, { value: String(value), endsAtMs: now + Number(ms) })
+    if (isOther && value !== '')
+      this.#orders.set(key, { value: String(value), endsAtMs: now + Number(ms) })
     return null
   }
 
@@ -118,7 +137,11 @@ export class MemoryStore {
     const isAlive = kept !== undefined && kept.endsAtMs > now
     if (isAlive && kept.value.slice(0, tokenLength) !== token) return
     if (value === '') this.#orders.delete(key)
-    else this.#orders.set(key, { value: String(value), endsAtMs: isAlive ? kept.endsAtMs : now + Number(ms) })
+    else
+      this.#orders.set(key, {
+        value: String(value),
+        endsAtMs: isAlive ? kept.endsAtMs : now + Number(ms),
+      })
   }
 }
 

@@ -23,7 +23,8 @@ export class SimulatedStream {
   readonly links = new Set<SimulatedLink>()
 
   refuseIfFull(): void {
-    if (this.isFull) throw replyError("OOM command not allowed when used memory > 'maxmemory'")
+    if (this.isFull)
+      throw replyError("OOM command not allowed when used memory > 'maxmemory'")
   }
 
   append(text: string): string {
@@ -112,7 +113,8 @@ class Way {
 
   move(): void {
     const nowMs = Math.round(performance.now())
-    while (this.#messages[0] !== undefined && this.#messages[0].dueMs <= nowMs) this.#messages.shift()?.run()
+    while (this.#messages[0] !== undefined && this.#messages[0].dueMs <= nowMs)
+      this.#messages.shift()?.run()
   }
 }
 
@@ -150,7 +152,9 @@ export class SimulatedLink implements StreamStore {
     this.#availability = new Availability({
       client: client as unknown as ValkeyClient,
       greet: () => this.#send(() => this.#stream.refuseIfFull()),
-      ...{ timeoutMs, log: silentLogger(), timers: fakedClock.timers },
+      timeoutMs,
+      log: silentLogger(),
+      timers: fakedClock.timers,
     })
     stream.links.add(this)
   }
@@ -179,7 +183,8 @@ export class SimulatedLink implements StreamStore {
     try {
       return await this.#send(command)
     } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError') this.#availability.refused(error)
+      if (error instanceof Error && error.name === 'ReplyError')
+        this.#availability.refused(error)
       throw error
     }
   }
@@ -189,7 +194,9 @@ export class SimulatedLink implements StreamStore {
       const command = { sentAtMs: performance.now(), giveUp: reject }
       const connection = this.#connection
       if (connection === undefined) {
-        reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"))
+        reject(
+          new Error("Stream isn't writeable and enableOfflineQueue options is false"),
+        )
         return
       }
       this.#availability.sent(command)
@@ -212,11 +219,19 @@ export class SimulatedLink implements StreamStore {
     })
   }
 
-  #request(connection: Connection, run: () => unknown, answered: (answer: unknown) => void): void {
+  #request(
+    connection: Connection,
+    run: () => unknown,
+    answered: (answer: unknown) => void,
+  ): void {
     const arrives = () => {
       if (!connection.mayRun) return
       const answer = outcomeOf(run)
-      connection.toReplica.send(this.#tripMs() + this.slowByMs, () => answered(answer), this.move)
+      connection.toReplica.send(
+        this.#tripMs() + this.slowByMs,
+        () => answered(answer),
+        this.move,
+      )
     }
     connection.toStore.send(this.#tripMs() + this.slowByMs, arrives, this.move)
   }
@@ -236,7 +251,12 @@ export class SimulatedLink implements StreamStore {
       setTimeout(() => this.#connect(), reconnectAfterMs)
       return
     }
-    this.#connection = { toStore: new Way(), toReplica: new Way(), unanswered: new Set(), mayRun: true }
+    this.#connection = {
+      toStore: new Way(),
+      toReplica: new Way(),
+      unanswered: new Set(),
+      mayRun: true,
+    }
     this.#client.emit('ready')
   }
 

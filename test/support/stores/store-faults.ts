@@ -26,7 +26,10 @@ interface Fault extends Omit<StoreFault, 'name' | 'set'> {
   urlOf?(url: string): string
 }
 
-function ofServer(name: string, { break: breaks, mend, password, urlOf, ...more }: Fault): StoreFault {
+function ofServer(
+  name: string,
+  { break: breaks, mend, password, urlOf, ...more }: Fault,
+): StoreFault {
   const set = async () => {
     const server = await startValkey(password === undefined ? {} : { password })
     return {
@@ -41,7 +44,10 @@ function ofServer(name: string, { break: breaks, mend, password, urlOf, ...more 
 
 type Line = Awaited<ReturnType<typeof startStoreLine>>
 
-function ofLine(name: string, parts: { passes?: boolean; break(line: Line): void; mend?(line: Line): void }) {
+function ofLine(
+  name: string,
+  parts: { passes?: boolean; break(line: Line): void; mend?(line: Line): void },
+) {
   const set = async () => {
     const server = await startValkey()
     const line = await startStoreLine(server.port)
@@ -58,8 +64,14 @@ function ofLine(name: string, parts: { passes?: boolean; break(line: Line): void
   return { name, set, ...(parts.passes && { passes: true }) }
 }
 
-const dead: Fault = { break: (server) => server.kill(), mend: (server) => server.restartEmpty() }
-const frozen: Fault = { break: (server) => server.freeze(), mend: (server) => server.thaw() }
+const dead: Fault = {
+  break: (server) => server.kill(),
+  mend: (server) => server.restartEmpty(),
+}
+const frozen: Fault = {
+  break: (server) => server.freeze(),
+  mend: (server) => server.thaw(),
+}
 const slowBy = (ms: number) => (line: Line) => {
   line.delayMs = ms
 }
@@ -69,7 +81,10 @@ export const storeFaults: readonly StoreFault[] = [
   ofServer('dead', dead),
   ofServer('frozen', frozen),
   ofLine('slow: every answer 5 s late', { break: slowBy(5_000), mend: slowBy(0) }),
-  ofLine('cut off: connections lead nowhere', { passes: true, break: (line) => line.swallow() }),
+  ofLine('cut off: connections lead nowhere', {
+    passes: true,
+    break: (line) => line.swallow(),
+  }),
   ofServer('READONLY after a failover', {
     break: (server) => server.ask('REPLICAOF', '127.0.0.1', '1'),
     mend: (server) => server.ask('REPLICAOF', 'NO', 'ONE'),

@@ -15,20 +15,37 @@ interface SandboxQuote {
 
 let turn = 0
 
-async function send(users: { url: string }, what: string, path: string, init: RequestInit = {}) {
+async function send(
+  users: { url: string },
+  what: string,
+  path: string,
+  init: RequestInit = {},
+) {
   const startedAtMs = performance.now()
   const answer = await fetch(users.url + path, {
     ...init,
-    headers: { 'App-Name': 'wallet', 'Content-Type': 'application/json', ...init.headers },
+    headers: {
+      'App-Name': 'wallet',
+      'Content-Type': 'application/json',
+      ...init.headers,
+    },
   })
   const text = await answer.text()
-  const sent: Sent = { what, status: answer.status, good: answer.ok, ms: performance.now() - startedAtMs }
+  const sent: Sent = {
+    what,
+    status: answer.status,
+    good: answer.ok,
+    ms: performance.now() - startedAtMs,
+  }
   return { sent, text }
 }
 
 const quotePath = (amount: string) => `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
 
-export async function quoteAt(users: { url: string }, amount: string): Promise<SandboxQuote> {
+export async function quoteAt(
+  users: { url: string },
+  amount: string,
+): Promise<SandboxQuote> {
   const { text } = await send(users, 'quote', quotePath(amount))
   return JSON.parse(text) as SandboxQuote
 }
@@ -43,8 +60,11 @@ export async function everyKindOfRequest(users: { url: string }): Promise<Sent[]
   const order = await send(users, 'float order', '/v3/orders/float', {
     method: 'POST',
     body: JSON.stringify({
-      ...{ pairId, fromAmount: fromAmount.value, toAmount: toAmount.value },
-      ...{ fromAddress: '0xfrom', toAddress: '0xto' },
+      pairId,
+      fromAmount: fromAmount.value,
+      toAmount: toAmount.value,
+      fromAddress: '0xfrom',
+      toAddress: '0xto',
     }),
   })
   const payment = await send(users, 'payment', '/checkouts', {

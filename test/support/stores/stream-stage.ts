@@ -1,7 +1,11 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, lookAt, orderLeftMs, systemClock } from '../../../src/clock.ts'
 import { Events } from '../../../src/events.ts'
-import type { JournalReader, JournalRecord, NotedQuote } from '../../../src/journal/journal.ts'
+import type {
+  JournalReader,
+  JournalRecord,
+  NotedQuote,
+} from '../../../src/journal/journal.ts'
 import { StreamJournal, type StreamJournalOptions } from '../../../src/journal/stream.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
 import type { SharedStore } from '../../../src/replicas/store.ts'
@@ -49,7 +53,8 @@ export class MemoryReader implements JournalReader {
       return
     }
     const known = this.quotes.get(id)
-    const isEarlier = known === undefined || record.quote.refusedFromMs < known.quote.refusedFromMs
+    const isEarlier =
+      known === undefined || record.quote.refusedFromMs < known.quote.refusedFromMs
     const quote = isEarlier ? record.quote : known.quote
     this.quotes.set(id, { quote, own: known?.own ?? false, generation })
   }
@@ -60,9 +65,17 @@ export class MemoryReader implements JournalReader {
     const noted = [...this.quotes.values()]
       .filter((known) => known.generation !== generation && (known.own || !own))
       .map(({ quote }) => quote)
-      .sort((left, right) => Number(orderLeftMs(right, now) > 0) - Number(orderLeftMs(left, now) > 0))
+      .sort(
+        (left, right) =>
+          Number(orderLeftMs(right, now) > 0) - Number(orderLeftMs(left, now) > 0),
+      )
     return [
-      ...used.map(([id, { expiresAtMs }]): JournalRecord => ({ kind: 'used', quote: { id, expiresAtMs } })),
+      ...used.map(
+        ([id, { expiresAtMs }]): JournalRecord => ({
+          kind: 'used',
+          quote: { id, expiresAtMs },
+        }),
+      ),
       ...noted.map((quote): JournalRecord => ({ kind: 'noted', quote })),
     ]
   }
@@ -79,7 +92,8 @@ export interface StreamReplica {
   complaints(): string[]
 }
 
-interface ReplicaOptions extends Partial<Pick<StreamJournalOptions, 'clock' | 'timeoutMs' | 'maxEntries'>> {
+interface ReplicaOptions
+  extends Partial<Pick<StreamJournalOptions, 'clock' | 'timeoutMs' | 'maxEntries'>> {
   mayBeDown?: boolean
 }
 
@@ -87,7 +101,10 @@ export const ids = (name: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${name}-${index}`)
 
 /** A ledger, the journal and the store as one replica has them. */
-export async function streamReplica(url: string, options: ReplicaOptions = {}): Promise<StreamReplica> {
+export async function streamReplica(
+  url: string,
+  options: ReplicaOptions = {},
+): Promise<StreamReplica> {
   const { clock = systemClock, timeoutMs = 500, maxEntries = 200_000 } = options
   const log = await keptLog('info')
   const store = await storeAt(url, { timeoutMs, log: log.logger, mayBeDown: true })
@@ -121,8 +138,14 @@ export async function streamReplica(url: string, options: ReplicaOptions = {}): 
 export function quoteOf(id: string, clock: Clock, lifeMs: number): NotedQuote {
   const { nowMs, steadyMs } = lookAt(clock)
   return {
-    ...{ id, pairId: 'ETH_USDC', application: 'wallet', partition: 'b0Zr-FhzXc6BX7hFgzgBTg' },
-    ...{ fromValue: '0.1', requestedAmount: '0.1', toValue: '289.604811', cacheKey: 'key' },
+    id,
+    pairId: 'ETH_USDC',
+    application: 'wallet',
+    partition: 'b0Zr-FhzXc6BX7hFgzgBTg',
+    fromValue: '0.1',
+    requestedAmount: '0.1',
+    toValue: '289.604811',
+    cacheKey: 'key',
     expiresAtMs: nowMs + lifeMs,
     notedAtMs: nowMs,
     refusedFromMs: nowMs + lifeMs,
@@ -131,7 +154,9 @@ export function quoteOf(id: string, clock: Clock, lifeMs: number): NotedQuote {
 }
 
 /** Until the journal says that all that any replica noted is here. */
-export async function untilCaughtUp(...replicas: readonly StreamReplica[]): Promise<void> {
+export async function untilCaughtUp(
+  ...replicas: readonly StreamReplica[]
+): Promise<void> {
   for (const { journal } of replicas) {
     const deadline = performance.now() + 30_000
     while (!(await journal.caughtUp())) {
@@ -143,14 +168,27 @@ export async function untilCaughtUp(...replicas: readonly StreamReplica[]): Prom
 
 /** What keeps a store's state known where nothing is noted: the poll of a journal. */
 export function polled(store: SharedStore, timeoutMs: number): void {
-  const journal = journalOn(store, { maxEntries: 100, timeoutMs, clock: systemClock, log: silentLogger() })
+  const journal = journalOn(store, {
+    maxEntries: 100,
+    timeoutMs,
+    clock: systemClock,
+    log: silentLogger(),
+  })
   void journal.start(new MemoryReader(systemClock)).catch(() => {})
 }
 
-type JournalOptions = Pick<StreamJournalOptions, 'maxEntries' | 'timeoutMs' | 'clock' | 'log'>
+type JournalOptions = Pick<
+  StreamJournalOptions,
+  'maxEntries' | 'timeoutMs' | 'clock' | 'log'
+>
 
 function journalOn(store: SharedStore, options: JournalOptions): StreamJournal {
-  const journal = new StreamJournal({ store, key: streamKey, ...options, events: new Events() })
+  const journal = new StreamJournal({
+    store,
+    key: streamKey,
+    ...options,
+    events: new Events(),
+  })
   onTestFinished(() => journal.close())
   return journal
 }

@@ -45,12 +45,17 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   const port = options.port ?? (await freePort())
   const file = join(folder, 'server.conf')
   const secured = tls && [
-    ...['port 0', `tls-port ${port}`, 'tls-auth-clients no', `tls-ca-cert-file ${tls.authority}`],
-    ...[`tls-cert-file ${tls.certificate}`, `tls-key-file ${tls.key}`],
+    'port 0',
+    `tls-port ${port}`,
+    'tls-auth-clients no',
+    `tls-ca-cert-file ${tls.authority}`,
+    `tls-cert-file ${tls.certificate}`,
+    `tls-key-file ${tls.key}`,
   ]
   const lines = [
     ...(secured ?? [`port ${port}`]),
-    ...['bind 127.0.0.1', `dir ${folder}`],
+    'bind 127.0.0.1',
+    `dir ${folder}`,
     ...(sentinel ? [] : ['save ""', 'appendonly no']),
     ...(password === undefined ? [] : [`requirepass ${password}`]),
     ...config,
@@ -58,10 +63,18 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   let child: ChildProcess | undefined
   let frozen = false
 
-  async function ask(...[name = '', ...parameters]: (string | number)[]): Promise<unknown> {
+  async function ask(
+    ...[name = '', ...parameters]: (string | number)[]
+  ): Promise<unknown> {
     const login = password === undefined ? {} : { password }
     const untrusted = tls ? { tls: { rejectUnauthorized: false } } : {}
-    const redis = new Redis({ port, ...login, ...untrusted, retryStrategy: null, lazyConnect: true })
+    const redis = new Redis({
+      port,
+      ...login,
+      ...untrusted,
+      retryStrategy: null,
+      lazyConnect: true,
+    })
     redis.on('error', () => {})
     try {
       await redis.connect()
@@ -74,7 +87,9 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   async function start(): Promise<void> {
     writeFileSync(file, `${lines.join('\n')}\n`)
     const flags = [file, ...(sentinel ? ['--sentinel'] : [])]
-    const started = spawn(pathOf('redis-server') ?? 'redis-server', flags, { stdio: 'ignore' })
+    const started = spawn(pathOf('redis-server') ?? 'redis-server', flags, {
+      stdio: 'ignore',
+    })
     child = started
     let answers = false
     const look = () =>
@@ -83,7 +98,8 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
         () => {},
       )
     await until(() => {
-      if (started.exitCode !== null) throw new Error(`the store ended at its start with ${started.exitCode}`)
+      if (started.exitCode !== null)
+        throw new Error(`the store ended at its start with ${started.exitCode}`)
       if (!answers) void look()
       return answers
     }, 'a store that answers')
@@ -102,7 +118,9 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   await start()
   const userInfo = password === undefined ? '' : `:${encodeURIComponent(password)}@`
   return {
-    url: tls ? `rediss://${userInfo}localhost:${port}` : `redis://${userInfo}127.0.0.1:${port}`,
+    url: tls
+      ? `rediss://${userInfo}localhost:${port}`
+      : `redis://${userInfo}127.0.0.1:${port}`,
     port,
     kill,
     async restartEmpty() {
@@ -133,22 +151,39 @@ export async function valkey(options?: ServerOptions): Promise<ValkeyServer> {
 }
 
 /** Three servers that share the slots. The URL names all of them. */
-export async function valkeyCluster(): Promise<{ url: string; servers: readonly ValkeyServer[] }> {
+export async function valkeyCluster(): Promise<{
+  url: string
+  servers: readonly ValkeyServer[]
+}> {
   const start = async () =>
     valkey({
-      config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 5000'],
+      config: [
+        'cluster-enabled yes',
+        `cluster-port ${await freePort()}`,
+        'cluster-node-timeout 5000',
+      ],
     })
   const servers = [await start(), await start(), await start()]
   const bounds = [0, 5_461, 10_923, 16_384]
   const [first] = servers
   for (const [index, server] of servers.entries()) {
-    await server.ask('CLUSTER', 'ADDSLOTSRANGE', bounds[index] ?? 0, (bounds[index + 1] ?? 0) - 1)
+    await server.ask(
+      'CLUSTER',
+      'ADDSLOTSRANGE',
+      bounds[index] ?? 0,
+      (bounds[index + 1] ?? 0) - 1,
+    )
     await server.ask('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)
     const busPort = (await server.ask('CONFIG', 'GET', 'cluster-port')) as string[]
-    if (server !== first) await first?.ask('CLUSTER', 'MEET', '127.0.0.1', server.port, busPort[1] ?? '')
+    if (server !== first)
+      await first?.ask('CLUSTER', 'MEET', '127.0.0.1', server.port, busPort[1] ?? '')
   }
-  for (const server of servers) await untilAsked(server, ['CLUSTER', 'INFO'], /cluster_state:ok/)
-  return { url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`, servers }
+  for (const server of servers)
+    await untilAsked(server, ['CLUSTER', 'INFO'], /cluster_state:ok/)
+  return {
+    url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    servers,
+  }
 }
 
 /** As a rebalancing does: the slot, with what is in it, gets another master. Resolves when all have agreed to that. */
@@ -158,16 +193,21 @@ export async function moveSlot(
   from: ValkeyServer,
 ): Promise<void> {
   const to = servers[(servers.indexOf(from) + 1) % servers.length] ?? from
-  const [fromId, toId] = [await from.ask('CLUSTER', 'MYID'), await to.ask('CLUSTER', 'MYID')].map(String)
+  const [fromId, toId] = [
+    await from.ask('CLUSTER', 'MYID'),
+    await to.ask('CLUSTER', 'MYID'),
+  ].map(String)
   await to.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
   await from.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
   const moveKeys = async () => {
     const keys = (await from.ask('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
-    if (keys.length > 0) await from.ask('MIGRATE', '127.0.0.1', to.port, '', 0, 1_000, 'KEYS', ...keys)
+    if (keys.length > 0)
+      await from.ask('MIGRATE', '127.0.0.1', to.port, '', 0, 1_000, 'KEYS', ...keys)
     return keys.length > 0
   }
   while (await moveKeys());
-  const isKept = (error: unknown) => error instanceof Error && error.message.includes('still hold keys')
+  const isKept = (error: unknown) =>
+    error instanceof Error && error.message.includes('still hold keys')
   for (const server of [to, from, ...servers]) {
     const assign = () => server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', toId ?? '')
     // Until the servers have agreed, one that has just given the slot away may hear that it is the master, and take a write.
@@ -180,7 +220,9 @@ export async function moveSlot(
 }
 
 /** A master and a replica under three Sentinels, which agree within a second or two that one is gone. */
-export async function valkeySentinels(passwords: { ofServers?: string; ofSentinels?: string } = {}): Promise<{
+export async function valkeySentinels(
+  passwords: { ofServers?: string; ofSentinels?: string } = {},
+): Promise<{
   url: string
   master: ValkeyServer
   replica: ValkeyServer
@@ -189,7 +231,10 @@ export async function valkeySentinels(passwords: { ofServers?: string; ofSentine
   const own = ofServers === undefined ? {} : { password: ofServers }
   const ofMaster = ofServers === undefined ? [] : [`masterauth ${ofServers}`]
   const master = await valkey({ ...own, config: ofMaster })
-  const replica = await valkey({ ...own, config: [`replicaof 127.0.0.1 ${master.port}`, ...ofMaster] })
+  const replica = await valkey({
+    ...own,
+    config: [`replicaof 127.0.0.1 ${master.port}`, ...ofMaster],
+  })
   await untilAsked(replica, ['INFO', 'replication'], /master_link_status:up/)
   const config = [
     `sentinel monitor quotes 127.0.0.1 ${master.port} 2`,
@@ -198,11 +243,16 @@ export async function valkeySentinels(passwords: { ofServers?: string; ofSentine
     ...(ofServers ? [`sentinel auth-pass quotes ${ofServers}`] : []),
     ...(ofSentinels ? [`sentinel sentinel-pass ${ofSentinels}`] : []),
   ]
-  const start = () => valkey({ sentinel: true, config, ...(ofSentinels && { password: ofSentinels }) })
+  const start = () =>
+    valkey({ sentinel: true, config, ...(ofSentinels && { password: ofSentinels }) })
   const sentinels = [await start(), await start(), await start()]
   for (const sentinel of sentinels) {
     await untilAsked(sentinel, ['SENTINEL', 'CKQUORUM', 'quotes'], /^OK 3/)
-    await untilAsked(sentinel, ['SENTINEL', 'REPLICAS', 'quotes'], new RegExp(`${replica.port}`))
+    await untilAsked(
+      sentinel,
+      ['SENTINEL', 'REPLICAS', 'quotes'],
+      new RegExp(`${replica.port}`),
+    )
   }
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
   const userInfo = ofServers ? `:${ofServers}@` : ''
@@ -237,14 +287,33 @@ interface Certificate {
 }
 
 /** By an unknown authority. */
-export function privateCertificate(name = 'localhost', extensions: readonly string[] = []): Certificate {
+export function privateCertificate(
+  name = 'localhost',
+  extensions: readonly string[] = [],
+): Certificate {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
-  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name},IP:127.0.0.1`]
-  const command = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject]
+  const subject = [
+    '-subj',
+    `/CN=${name}`,
+    '-addext',
+    `subjectAltName=DNS:${name},IP:127.0.0.1`,
+  ]
+  const command = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '2',
+    ...subject,
+  ]
   const more = extensions.flatMap((extension) => ['-addext', extension])
-  execFileSync('openssl', [...command, ...more, '-keyout', key, '-out', certificate], { stdio: 'ignore' })
+  execFileSync('openssl', [...command, ...more, '-keyout', key, '-out', certificate], {
+    stdio: 'ignore',
+  })
   return { certificate, key, authority: certificate }
 }
 

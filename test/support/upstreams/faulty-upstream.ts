@@ -18,7 +18,8 @@ export async function faultyUpstream(): Promise<RecordingUpstream> {
         if (fault === 'close') return socket?.end()
         if (fault === 'garbage') return socket?.end('garbage\r\n\r\n')
         if (fault === 'half-head') return socket?.end('HTTP/1.1 200 OK\r\nX-A')
-        if (fault === 'cut') return socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort')
+        if (fault === 'cut')
+          return socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort')
         if (fault === 'stream') return response.write('some')
         if (fault === 'silent') return undefined
         if (fault === 'last') response.shouldKeepAlive = false

@@ -45,12 +45,16 @@ export async function movingPrices(): Promise<MovingPrices> {
       fromAmount: { assetId: pairId.split('_')[0], value: amount },
       toAmount: { assetId: 'USDC', value: nextPrice(pairId === pairs.digits ? 6 : 2) },
       ...(isReadable && {
-        expiry: Date.now() + (isOdd ? oddLifeMs : 2_000 + Math.floor(Math.random() * 4_000)),
+        expiry:
+          Date.now() + (isOdd ? oddLifeMs : 2_000 + Math.floor(Math.random() * 4_000)),
       }),
     })
   }
 
-  async function answer({ method, target, body }: Recorded, response: ServerResponse): Promise<void> {
+  async function answer(
+    { method, target, body }: Recorded,
+    response: ServerResponse,
+  ): Promise<void> {
     if (method === 'POST') {
       const { reference } = JSON.parse(body.toString())
       arrived.set(reference, (arrived.get(reference) ?? 0) + 1)
@@ -61,6 +65,8 @@ export async function movingPrices(): Promise<MovingPrices> {
     else response.end(quoteFor(target))
   }
 
-  const upstream = await recordingUpstream((request, response) => void answer(request, response))
+  const upstream = await recordingUpstream(
+    (request, response) => void answer(request, response),
+  )
   return { ...upstream, arrived }
 }

@@ -38,7 +38,10 @@ interface Report {
 }
 
 /** An upstream with an event loop of its own that closes connections which were idle for so long. */
-export async function racingUpstream(options: { idleMs: [least: number, most: number]; announce: string }) {
+export async function racingUpstream(options: {
+  idleMs: [least: number, most: number]
+  announce: string
+}) {
   const worker = new Worker(program, { eval: true, workerData: options })
   onTestFinished(async () => {
     await worker.terminate()

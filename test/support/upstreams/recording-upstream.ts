@@ -1,4 +1,9 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
 export interface Recorded {
@@ -23,7 +28,10 @@ export interface RecordingUpstream {
 
 /** A real upstream on a real port, which remembers what it was given byte for byte. */
 export async function startRecordingUpstream(
-  answer: (request: Recorded, response: ServerResponse) => void = (_request, response) => {
+  answer: (request: Recorded, response: ServerResponse) => void = (
+    _request,
+    response,
+  ) => {
     response.end('ok')
   },
   options: { listener?: RequestListener } = {},

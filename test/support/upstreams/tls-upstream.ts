@@ -36,19 +36,25 @@ export interface TlsUpstream {
 }
 
 /** A real upstream that speaks TLS, and answers each request with the request's own body. */
-export async function tlsUpstream(identity: Identity, options: TlsOptions = {}): Promise<TlsUpstream> {
+export async function tlsUpstream(
+  identity: Identity,
+  options: TlsOptions = {},
+): Promise<TlsUpstream> {
   const requests: TlsUpstream['requests'] = []
-  const server = createServer({ cert: identity.cert, key: identity.key, ...options }, (request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => {})
-    request.on('end', () => {
-      const { method = '', url: target = '', rawHeaders } = request
-      const client = (request.socket as TLSSocket).getPeerCertificate().subject?.CN
-      const body = Buffer.concat(chunks)
-      requests.push({ method, target, rawHeaders, body, client })
-      response.end(body)
-    })
-  })
+  const server = createServer(
+    { cert: identity.cert, key: identity.key, ...options },
+    (request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => {})
+      request.on('end', () => {
+        const { method = '', url: target = '', rawHeaders } = request
+        const client = (request.socket as TLSSocket).getPeerCertificate().subject?.CN
+        const body = Buffer.concat(chunks)
+        requests.push({ method, target, rawHeaders, body, client })
+        response.end(body)
+      })
+    },
+  )
   server.on('tlsClientError', () => {})
   const upstream = { port: (await listening(server)).port, requests, connections: 0 }
   server.on('secureConnection', () => {
