@@ -95,8 +95,10 @@ export class Events {
     requestId: string,
     from: IncomingMessage | Duplex,
   ) => void = unheard
-  /** What a client-address header says could not be used: its `note` says why. */
+  /** No client-address header could be used, or a trusted proxy sent none: its `note` says which. */
   addressNoted: (client: ClientAddress) => void = unheard
+  /** Whether a trusted proxy names clients: by its first that it names, or by its first 20 requests without. */
+  proxyJudged: (peer: string, namesClients: boolean) => void = unheard
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
   rateLimited: (area: Area) => void = unheard
   /** A quote request that found no live quote in memory. */

@@ -23,10 +23,14 @@ interface ClientAddressOptions {
 }
 
 /**
- * Why a client-address header says nothing: it names no client, its peer is not a trusted proxy, or its peer is one and
- * sends it in place of CLIENT_IP_HEADER.
+ * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or its peer is one and
+ * sends it in place of CLIENT_IP_HEADER, or sends none at all.
  */
-export type AddressNote = NoClientReason | 'untrusted-header' | 'other-header'
+export type AddressNote =
+  | NoClientReason
+  | 'untrusted-header'
+  | 'other-header'
+  | 'no-header'
 
 /** Whose request it is. Addresses are canonical. */
 export interface ClientAddress {
@@ -45,41 +49,109 @@ type ReadClientAddress = (
   rawHeaders: readonly string[],
 ) => ClientAddress
 
+/** Whether a trusted proxy names the clients of the requests that it passes on. */
+interface Naming {
+  hasNamed: boolean
+  /** Requests without a client-address header, as long as it has named no client. */
+  silentRequests: number
+}
+
 interface Peer {
   /** The answer for a request whose headers change nothing. */
   readonly plain: ClientAddress
   readonly inOwnNetwork: boolean
+  readonly naming: Naming
 }
 
-export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
-  const trusts = parseTrustProxy(options.trustProxy)
-  const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusts))
-  const nodesOf = nodesByHeader.get(options.ipHeader) ?? oneNode
+/** So many requests without a header may be a proxy's own, before it passed on the first of a client. */
+const silentRequestsBeforeNotice = 20
+/** With TRUST_PROXY=0.0.0.0/0 every client is a trusted peer. */
+const maxNamings = 10_000
+
+interface ClientsEvents {
+  /** A client-address header that could not be used, or was missing. */
+  addressNoted(client: ClientAddress): void
+  /** Whether a trusted proxy names clients: by its first that it names, or by its first 20 requests without. */
+  proxyJudged(peer: string, namesClients: boolean): void
+}
+
+/** Whose requests they are. */
+export class Clients {
+  readonly #peerOf: (peerAddress: string | undefined) => Peer
+  readonly #clientOf: (peer: Peer, rawHeaders: readonly string[]) => ClientAddress
+  readonly #events: ClientsEvents
+
+  constructor(options: ClientAddressOptions, events: ClientsEvents) {
+    const trusts = parseTrustProxy(options.trustProxy)
+    this.#peerOf = createPeers(trusts)
+    this.#clientOf = createReader(options, trusts)
+    this.#events = events
+  }
+
+  /** For logs and traces: nothing is counted. */
+  readonly read: ReadClientAddress = (peerAddress, rawHeaders) =>
+    this.#clientOf(this.#peerOf(peerAddress), rawHeaders)
+
+  /** Reads whose request of the swap API it is, once for each request. */
+  identify(exchange: {
+    readonly request: IncomingMessage
+    client: ClientAddress | undefined
+  }): ClientAddress {
+    if (exchange.client !== undefined) return exchange.client
+    const { socket, rawHeaders } = exchange.request
+    const peer = this.#peerOf(socket.remoteAddress)
+    const client = this.#clientOf(peer, rawHeaders)
+    exchange.client = client
+    if (client.note !== undefined) {
+      this.#events.addressNoted(client)
+      if (client.note === 'no-header') this.#countSilent(peer)
+    } else if (!peer.naming.hasNamed) {
+      peer.naming.hasNamed = true
+      this.#judged(peer, true)
+    }
+    return client
+  }
+
+  #countSilent(peer: Peer): void {
+    const { naming } = peer
+    if (naming.hasNamed) return
+    naming.silentRequests += 1
+    if (naming.silentRequests === silentRequestsBeforeNotice) this.#judged(peer, false)
+  }
+
+  #judged({ plain }: Peer, namesClients: boolean): void {
+    if (plain.peer !== undefined) this.#events.proxyJudged(plain.peer, namesClients)
+  }
+}
+
+function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
+  const nodesOf = nodesByHeader.get(ipHeader) ?? oneNode
   const readLines = (lines: readonly string[]) => walk(nodesOf(lines), trusts)
   // A client whose quote is in the cache mostly sent the same header line a moment ago.
   const readLine = memoize((line) => readLines([line]))
 
-  return (peerAddress, rawHeaders) => {
-    const { plain, inOwnNetwork } =
-      peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
+  return (
+    { plain, inOwnNetwork }: Peer,
+    rawHeaders: readonly string[],
+  ): ClientAddress => {
     if (plain.peerTrusted) {
-      const lines = headerValues(rawHeaders, options.ipHeader)
+      const lines = headerValues(rawHeaders, ipHeader)
       if (lines.length === 0) {
         const other = otherHeader(rawHeaders)
         return other === undefined
-          ? plain
+          ? { ...plain, note: 'no-header' }
           : { ...plain, note: 'other-header', noteHeader: other }
       }
       const { address, reason } =
         lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (reason === undefined) return { ...plain, address }
       const isIts = (part: string, at: number) =>
-        at % 2 === 0 && part.toLowerCase() === options.ipHeader
+        at % 2 === 0 && part.toLowerCase() === ipHeader
       return {
         ...plain,
         address,
         note: reason,
-        noteHeader: rawHeaders.find(isIts) ?? options.ipHeader,
+        noteHeader: rawHeaders.find(isIts) ?? ipHeader,
       }
     }
     if (!inOwnNetwork) return plain
@@ -90,40 +162,41 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
   }
 }
 
-/** Whose requests they are. */
-export class Clients {
-  readonly read: ReadClientAddress
-  readonly #noted: (client: ClientAddress) => void
-
-  /** `noted` gets each client-address header that could not be used. */
-  constructor(options: ClientAddressOptions, noted: (client: ClientAddress) => void) {
-    this.read = createClientAddress(options)
-    this.#noted = noted
-  }
-
-  /** Reads whose request it is, once for each request. */
-  identify(exchange: {
-    readonly request: IncomingMessage
-    client: ClientAddress | undefined
-  }): ClientAddress {
-    if (exchange.client !== undefined) return exchange.client
-    const { socket, rawHeaders } = exchange.request
-    exchange.client = this.read(socket.remoteAddress, rawHeaders)
-    if (exchange.client.note !== undefined) this.#noted(exchange.client)
-    return exchange.client
-  }
-}
+/** Nothing is expected of a peer that is not trusted. */
+const namingOfNoProxy: Naming = Object.freeze({ hasNamed: true, silentRequests: 0 })
 
 const unknownPeer: Peer = {
   plain: Object.freeze({ address: undefined, peer: undefined, peerTrusted: false }),
   inOwnNetwork: false,
+  naming: namingOfNoProxy,
 }
 
-function describePeer(peerAddress: string, trusts: Trusts): Peer {
-  const address = normalizeAddress(peerAddress)
-  if (address === undefined) return unknownPeer
-  const plain = Object.freeze({ address, peer: address, peerTrusted: trusts(address) })
-  return { plain, inOwnNetwork: isOfOwnNetwork(address) }
+/** A peer that is memoized holds its naming, so that a request of a proxy that names its clients looks nothing up. */
+function createPeers(trusts: Trusts) {
+  const namings = new Map<string, Naming>()
+
+  function namingOf(address: string): Naming {
+    const known = namings.get(address)
+    if (known !== undefined) return known
+    const [first] = namings.size < maxNamings ? [] : namings.keys()
+    if (first !== undefined) namings.delete(first)
+    const naming = { hasNamed: false, silentRequests: 0 }
+    namings.set(address, naming)
+    return naming
+  }
+
+  const knownPeer = memoize((peerAddress): Peer => {
+    const address = normalizeAddress(peerAddress)
+    if (address === undefined) return unknownPeer
+    const peerTrusted = trusts(address)
+    return {
+      plain: Object.freeze({ address, peer: address, peerTrusted }),
+      inOwnNetwork: isOfOwnNetwork(address),
+      naming: peerTrusted ? namingOf(address) : namingOfNoProxy,
+    }
+  })
+  return (peerAddress: string | undefined) =>
+    peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
 }
 
 /**

@@ -132,8 +132,8 @@ const groups = {
       separated by commas. Host bits of a CIDR are masked; IPv4-mapped entries count as IPv4.`,
     CLIENT_IP_HEADER: row(value.clientIpHeader.prefault('forwarded'), { team: true })`
       The one client-IP header that trusted proxies send: forwarded, x-forwarded-for (most proxies), or a one-address
-      header such as cf-connecting-ip. If they send another one in its place, the provider sees the proxy for all its
-      users, and the log names both. If it names no client, the provider gets for=unknown and the quote is not shared,
+      header such as cf-connecting-ip. If they send another one in its place, or none, the provider sees the proxy for
+      all its users, and the log says so. If it names no client, the provider gets for=unknown and the quote is not shared,
       unless QUOTE_PARTITION=none shares all quotes.`,
   },
   Quotes: {

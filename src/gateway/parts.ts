@@ -197,7 +197,10 @@ function makeBasics(
   const applicationOf: ApplicationOf = (rawHeaders) =>
     headerLines(rawHeaders, 'app-name') ?? config.swap.appName
   const loggedAddress = loggedAddresses[config.log.clientAddress]
-  const clients = new Clients(config.client, (client) => events.addressNoted(client))
+  const clients = new Clients(config.client, {
+    addressNoted: (client) => events.addressNoted(client),
+    proxyJudged: (peer, namesClients) => events.proxyJudged(peer, namesClients),
+  })
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
   const recent = new Recent(clock)

@@ -131,6 +131,11 @@ export function answerHeaders(
 
 const dropsNothing = () => false
 
+/** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
+export function wireName(lowerCaseName: string): string {
+  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
 /** CGI and WSGI servers do not tell "_" from "-" in a header name. */
 const asCgiReads = (name: string) =>
   name.includes('_') ? name.replaceAll('_', '-') : name

@@ -68,10 +68,11 @@ function countRequests(set: MetricSet) {
       'no-client-named',
       'untrusted-header',
       'other-header',
+      'no-header',
     ]),
   )`
-    Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private
-    peer outside TRUST_PROXY`
+    Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, missing, or of a
+    private peer outside TRUST_PROXY`
   const latencies = set.counters(
     'quote_latency_total',
     cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
@@ -131,6 +132,7 @@ function countRequests(set: MetricSet) {
     /** Client-address headers of private peers outside TRUST_PROXY. */
     untrustedHeaders: addressNotes['untrusted-header'].value,
     otherHeaders: addressNotes['other-header'].value,
+    missingHeaders: addressNotes['no-header'].value,
   })
   return { listener, counts }
 }

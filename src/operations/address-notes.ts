@@ -1,5 +1,7 @@
 import type { Events, Listener } from '../events.ts'
+import { wireName } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
+import { runbookOf } from './outages.ts'
 
 type ClientAddress = Parameters<Events['addressNoted']>[0]
 type AddressNote = NonNullable<ClientAddress['note']>
@@ -15,15 +17,17 @@ interface AddressNotesOptions {
   clientIpHeader: string
 }
 
-/** Warns once for each peer whose client-address header could not be used, and keeps these peers for the console. */
+/** Warns once for each peer whose client-address header is missing or of no use, and keeps these peers for the console. */
 export class AddressNotes implements Listener {
   readonly #options: AddressNotesOptions
-  /** By what is wrong, the peers, each with the first such header that it sent. */
+  /** For each reason: the peers, each with its first such header. */
   readonly peers: Readonly<Record<AddressNote, Map<string, string>>> = {
     'untrusted-header': new Map(),
     'other-header': new Map(),
     'malformed-header': new Map(),
     'no-client-named': new Map(),
+    /** Trusted proxies that have named no client at all; a request without the header does not count by itself. */
+    'no-header': new Map(),
   }
 
   constructor(options: AddressNotesOptions) {
@@ -35,9 +39,22 @@ export class AddressNotes implements Listener {
     return [...new Set(this.peers['other-header'].values())].slice(0, maxHeaders)
   }
 
-  /** Past maxPeers, no further peer is named. */
+  /** CLIENT_IP_HEADER as a header is written. */
+  get ownHeader(): string {
+    return wireName(this.#options.clientIpHeader)
+  }
+
   addressNoted({ note, noteHeader = '', peer = 'unknown' }: ClientAddress): void {
-    if (note === undefined) return
+    if (note !== undefined && note !== 'no-header') this.#keep(note, peer, noteHeader)
+  }
+
+  proxyJudged(peer: string, namesClients: boolean): void {
+    if (namesClients) this.peers['no-header'].delete(peer)
+    else this.#keep('no-header', peer, '')
+  }
+
+  /** Past maxPeers, no further peer is named. */
+  #keep(note: AddressNote, peer: string, noteHeader: string): void {
     const named = this.peers[note]
     if (named.has(peer) || named.size >= maxPeers) return
     named.set(peer, noteHeader)
@@ -70,6 +87,16 @@ export class AddressNotes implements Listener {
         return `${peer} sent ${header} that cannot be read: ${unknown}`
       case 'no-client-named':
         return `${peer} sent ${header} that names no client: ${unknown}`
+      case 'no-header': {
+        const { ownHeader } = this
+        const line = `${ownHeader}: ${clientIpHeader === 'forwarded' ? 'for=ADDRESS' : 'ADDRESS'}`
+        return (
+          `${peer} is trusted and sends no ${ownHeader}: the provider sees ${peer} for all its users. Each request ` +
+          `to the swap API has to carry the address of its user, as '${line}'. To see whose place the provider ` +
+          `sees, run curl -H '${line}' $GATEWAY/v3/geolocation there. ` +
+          `See ${runbookOf({ what: 'no-client-header' })}`
+        )
+      }
     }
   }
 }

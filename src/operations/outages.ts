@@ -30,6 +30,10 @@ const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: st
       concerned: 'misplaced',
       section: 'users-look-as-if-they-were-one',
     },
+    'no-client-header': {
+      concerned: 'misplaced',
+      section: 'users-look-as-if-they-were-one',
+    },
     'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
   }
 export const runbookSections = Object.values(kinds).map(({ section }) => section)

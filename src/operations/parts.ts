@@ -45,7 +45,9 @@ export interface OperationsParts {
   readonly metrics: {
     readonly contentType: string
     renderTimed(): Promise<TimedPage>
-    requestCounts(): Counted<'requests' | 'untrustedHeaders' | 'otherHeaders'>
+    requestCounts(): Counted<
+      'requests' | 'untrustedHeaders' | 'otherHeaders' | 'missingHeaders'
+    >
     quoteCounts(): {
       readonly lookups: Counted<Lookup>
       readonly orders: Counted<FloatOrderDecision>

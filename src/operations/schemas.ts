@@ -55,6 +55,7 @@ export const outage = z.object({
     'clock',
     'trust-proxy',
     'client-ip-header',
+    'no-client-header',
     'unknown-orders',
   ] as const),
   name: string('Such as `swap quotes`.'),

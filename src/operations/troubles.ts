@@ -16,7 +16,11 @@ const maxClockOffsetMs = 2_000
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
   const { config, clockDifference, metrics, addressNotes, outages, history } = parts
-  const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
+  const {
+    'untrusted-header': untrusted,
+    'other-header': others,
+    'no-header': silent,
+  } = addressNotes.peers
   const upstreams = Object.values(parts.upstreams).filter(
     (upstream) => upstream !== undefined,
   )
@@ -154,6 +158,19 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         const sent = `${many(others.size, 'trusted peer')} sent ${addressNotes.otherHeaders.join(', ')}`
         const says = `it is ${config.client.ipHeader}, but ${sent}: the provider sees these users as one`
         return peers && { what: 'client-ip-header', says, isSevere: false, ...peers }
+      },
+    },
+    {
+      name: 'client addresses',
+      count: () => metrics.requestCounts().missingHeaders,
+      trouble() {
+        const peers = named(silent)
+        const who =
+          silent.size === 1
+            ? '1 trusted proxy sends'
+            : `${silent.size} trusted proxies send`
+        const says = `${who} no ${addressNotes.ownHeader}: the provider sees these users as one`
+        return peers && { what: 'no-client-header', says, isSevere: false, ...peers }
       },
     },
     {

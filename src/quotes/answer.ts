@@ -14,10 +14,10 @@ import {
   isCaching,
   othersHeaders,
   ownRequestId,
+  wireName,
 } from '../http/headers.ts'
 import type { Exchange, Outcome } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
-import { wireName } from '../server/swap-headers.ts'
 import { unwritable } from '../upstream/fault.ts'
 import type { Ask } from './ask.ts'
 import { type End, serveLeftMs } from './ends.ts'

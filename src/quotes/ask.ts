@@ -1,16 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { Partition } from '../client/partition.ts'
-import { lineBreak, linesOf, nominatedIn } from '../http/headers.ts'
+import { lineBreak, linesOf, nominatedIn, wireName } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
-import {
-  refuseLoop,
-  secondAppName,
-  traceHeaders,
-  wireName,
-} from '../server/swap-headers.ts'
+import { refuseLoop, secondAppName, traceHeaders } from '../server/swap-headers.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {

@@ -11,6 +11,7 @@ import {
   newSpanId,
   ownRequestId,
   readTraceparent,
+  wireName,
 } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
@@ -31,11 +32,6 @@ export function suppliedHeaders(
   return new Map(
     Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])),
   )
-}
-
-/** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
-export function wireName(lowerCaseName: string): string {
-  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
 
 /** Of two App-Name headers, limits, the ledger and the provider might each use another one. */

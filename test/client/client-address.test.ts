@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { createClientAddress } from '../../src/client/client-address.ts'
+import { Clients } from '../../src/client/client-address.ts'
+import { Events } from '../../src/events.ts'
 import { claimsClientAddress } from '../../src/http/headers.ts'
 
 const client = '203.0.113.7'
@@ -9,7 +11,7 @@ function reader(
   ipHeader = 'forwarded',
   trustProxy: readonly string[] = ['10.0.0.0/8', '2001:db8:aaaa::/48'],
 ) {
-  return createClientAddress({ trustProxy, ipHeader })
+  return new Clients({ trustProxy, ipHeader }, new Events()).read
 }
 
 /** What a trusted proxy's Forwarded lines make of it. */
@@ -100,7 +102,7 @@ describe('behind trusted peers', () => {
       'X-Forwarded-Port',
       '443',
     ]
-    expect(reader()(proxy, headers)).toEqual(named(proxy))
+    expect(reader()(proxy, headers)).toEqual({ ...named(proxy), note: 'no-header' })
   })
 
   test('names no client, not the proxy, if no element does', () => {
@@ -148,6 +150,58 @@ describe('behind trusted peers', () => {
     for (let index = 0; index < 50_000; index++)
       twice(`192.1.${index >> 8}.${index & 255}`)
     expect(read('192.0.2.1', [])).not.toBe(first)
+  })
+})
+
+describe('whether a trusted peer names clients', () => {
+  function judging() {
+    const judged: (readonly [peer: string, namesClients: boolean])[] = []
+    const events = new Events([
+      { proxyJudged: (...judgement) => void judged.push(judgement) },
+    ])
+    const options = { trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' }
+    const clients = new Clients(options, events)
+    const send = (remoteAddress: string, rawHeaders: string[] = []) =>
+      clients.identify({
+        request: { socket: { remoteAddress }, rawHeaders } as IncomingMessage,
+        client: undefined,
+      })
+    return { judged, send }
+  }
+
+  test('is said once, by the first client that it names or by its first twenty requests without a header', () => {
+    const { judged, send } = judging()
+    for (let times = 0; times < 60; times += 1) {
+      send('10.0.0.1', ['Forwarded', `for=${client}`])
+      send('10.0.0.2', times === 18 ? ['Forwarded', `for=${client}`] : [])
+      // One peer, in two spellings.
+      send(times % 2 === 0 ? '10.0.0.3' : '::ffff:10.0.0.3')
+      if (times === 18) expect(judged.map(([peer]) => peer)).not.toContain('10.0.0.3')
+    }
+    expect(judged).toEqual([
+      ['10.0.0.1', true],
+      ['10.0.0.2', true],
+      ['10.0.0.3', false],
+    ])
+    send('10.0.0.3', ['Forwarded', `for=${client}`])
+    expect(judged.slice(3)).toEqual([['10.0.0.3', true]])
+  })
+
+  test('is counted from the start again for a peer after ten thousand others', () => {
+    const { judged, send } = judging()
+    const sendOften = (times: number) => {
+      for (let sent = 0; sent < times; sent += 1) send('10.0.0.1')
+    }
+    sendOften(19)
+    for (let index = 0; index < 15_000; index += 1) {
+      const other = `10.1.${index >> 8}.${index & 255}`
+      send(other)
+      send(other)
+    }
+    sendOften(19)
+    expect(judged).toEqual([])
+    sendOften(1)
+    expect(judged).toEqual([['10.0.0.1', false]])
   })
 })
 

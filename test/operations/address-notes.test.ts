@@ -22,7 +22,9 @@ async function notes() {
       note,
       noteHeader,
     })
-  return { kept, take, metrics, warned: () => lines(levels.warn) }
+  const judge = (peer: string, namesClients: boolean) =>
+    events.proxyJudged(peer, namesClients)
+  return { kept, take, judge, metrics, warned: () => lines(levels.warn) }
 }
 
 it('each peer is named once for each way in which its header is not read, and kept with the first', async () => {
@@ -41,6 +43,20 @@ it('each peer is named once for each way in which its header is not read, and ke
   )
   take('other-header', '10.0.0.1', 'True-Client-IP')
   expect([...kept.peers['other-header'].values()]).toEqual(['X-Real-IP', 'X-Real-IP'])
+})
+
+it('a request without the header is counted and names no peer; a thousand peers without it are named', async () => {
+  const { kept, take, judge, metrics, warned } = await notes()
+  for (let peer = 0; peer < 1_500; peer += 1) take('no-header', `10.0.0.${peer}`)
+  expect(await metrics.render()).toContain('{reason="no-header"} 1500')
+  expect(kept.peers['no-header'].size).toBe(0)
+  for (let peer = 0; peer < 1_500; peer += 1)
+    judge(`10.0.${peer >> 8}.${peer & 255}`, false)
+  judge('10.0.0.0', false)
+  expect(kept.peers['no-header'].size).toBe(1_000)
+  expect(warned()).toHaveLength(1_000)
+  judge('10.0.0.0', true)
+  expect(kept.peers['no-header'].size).toBe(999)
 })
 
 it.each(['other-header', 'untrusted-header'] as const)(

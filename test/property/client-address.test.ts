@@ -2,14 +2,18 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
-import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
+import { Clients, parseTrustProxy } from '../../src/client/client-address.ts'
 import {
   isUndisclosedNode,
   nodeAddress,
   parseForwarded,
 } from '../../src/client/forwarded.ts'
+import { Events } from '../../src/events.ts'
 import { clientAddressHeaders } from '../../src/http/headers.ts'
 import { formatForwarded, normalizeAddress } from '../../src/http/ip-address.ts'
+
+const readerOf = (options: ConstructorParameters<typeof Clients>[0]) =>
+  new Clients(options, new Events()).read
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -152,7 +156,7 @@ test.each([
 ] as const)(
   'the client is the one that a naive reading of the same lines of %s names, or unknown',
   (name, one, hopsOf) => {
-    const read = createClientAddress({ trustProxy, ipHeader: name.toLowerCase() })
+    const read = readerOf({ trustProxy, ipHeader: name.toLowerCase() })
     const seen = { none: 0, hop: 0, client: 0 }
     fc.assert(
       fc.property(fc.array(one, { minLength: 1, maxLength: 3 }), (lines) => {
@@ -172,7 +176,7 @@ test.each([
 )
 
 test('text that a client sends never hides the element that the proxy adds after it', () => {
-  const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
+  const read = readerOf({ trustProxy, ipHeader: 'forwarded' })
   const added = fc.constantFrom(
     'for=203.0.113.7',
     'by="_p";for="203.0.113.7:4711";proto=https',
@@ -210,7 +214,7 @@ test('an untrusted peer is its own client, whatever it sends', () => {
       fc.array(fc.tuple(name, value)),
       name,
       (peer, headers, ipHeader) => {
-        const read = createClientAddress({ trustProxy, ipHeader: ipHeader.toLowerCase() })
+        const read = readerOf({ trustProxy, ipHeader: ipHeader.toLowerCase() })
         const own = { address: normalizeAddress(peer), peerTrusted: false }
         expect(read(peer, headers.flat())).toMatchObject(own)
       },
@@ -245,7 +249,7 @@ test('addresses are trusted as ipaddr.js matches them', () => {
       const range = ipaddr.parse(network)
       const address = ipaddr.parse(candidate)
       const expected = range.kind() === address.kind() && address.match(range, prefix)
-      const read = createClientAddress({
+      const read = readerOf({
         trustProxy: [`${base}/${prefix}`],
         ipHeader: 'forwarded',
       })
@@ -270,11 +274,11 @@ test('a header takes processor time in proportion to its length, whatever is rep
   const unit = fc
     .array(fc.constantFrom(...'"\\,;= a:[]', ...frequent), { minLength: 1, maxLength: 5 })
     .map((parts) => parts.join(''))
-  const read = createClientAddress({
+  const read = readerOf({
     trustProxy: ['0.0.0.0/0', '::/0'],
     ipHeader: 'forwarded',
   })
-  const readList = createClientAddress({
+  const readList = readerOf({
     trustProxy: ['0.0.0.0/0', '::/0'],
     ipHeader: 'x-forwarded-for',
   })

@@ -65,6 +65,94 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
   })
 })
 
+/** So do a backend whose HTTP client sets none, and a CDN in front of the listed proxy. */
+describe('a trusted proxy that sends no client-address header', () => {
+  const place = '/v3/geolocation'
+
+  /** Stages of `behindProxy`, whose proxy sends requests one after the other. */
+  async function silentProxy(settings: Record<string, string | undefined> = {}) {
+    const stage = await behindProxy(settings)
+    const send = async (times: number, path = place, headers: readonly string[] = []) => {
+      for (let sent = 0; sent < times; sent += 1)
+        await ask(stage.gateway.url, { headers: ['App-Name', 'a', ...headers], path })
+    }
+    const outages = async () => (await stage.status()).outages
+    return { ...stage, send, outages }
+  }
+
+  it.each([
+    ['X-Forwarded-For', 'X-Forwarded-For: ADDRESS'],
+    ['Forwarded', 'Forwarded: for=ADDRESS'],
+    ['CF-Connecting-IP', 'Cf-Connecting-Ip: ADDRESS'],
+  ])(
+    'is named once in the log, and has a sentence, from its twentieth request on: %s',
+    async (header, line) => {
+      const stage = await silentProxy({ CLIENT_IP_HEADER: header })
+      const [name] = line.split(':')
+      for (let amount = 1; amount <= 10; amount += 1) await stage.asked([], amount)
+      await stage.send(9)
+      expect(stage.warnings()).toEqual([])
+      expect(await stage.outages()).toEqual([])
+      await stage.send(23)
+      expect(await counted(stage.gateway, ignored('no-header'))).toBe(42)
+      const [warning, ...more] = stage.warnings()
+      expect(more).toEqual([])
+      expect(warning).toMatchObject({ peer: '127.0.0.1', reason: 'no-header' })
+      expect(warning?.msg).toContain(
+        `127.0.0.1 is trusted and sends no ${name}: the provider sees 127.0.0.1 for all its users`,
+      )
+      expect(warning?.msg).toContain(`curl -H '${line}' $GATEWAY/v3/geolocation`)
+      expect(warning?.msg).toMatch(/See \S+#users-look-as-if-they-were-one$/)
+      expect(await stage.outages()).toMatchObject([
+        {
+          what: 'no-client-header',
+          isSevere: false,
+          names: ['127.0.0.1'],
+          howMany: 1,
+          says: expect.stringContaining(`1 trusted proxy sends no ${name}: `),
+          runbook: expect.stringMatching(/#users-look-as-if-they-were-one$/),
+        },
+      ])
+    },
+  )
+
+  it('is not meant by payments, webhooks, other paths and health checks', async () => {
+    const { url } = await recordingUpstream()
+    const stage = await behindProxy({ PAYMENTS_BASE_URL: url, WEBHOOKS_BASE_URL: url })
+    for (const path of ['/checkouts', '/webhooks/a', '/healthz', '/', '/v4/pairs'])
+      for (let times = 0; times < 25; times += 1) await ask(stage.gateway.url, { path })
+    expect(stage.warnings()).toEqual([])
+    expect(await counted(stage.gateway, ignored('no-header'))).toBe(0)
+    expect((await stage.status()).outages).toEqual([])
+  })
+
+  it('and has named a client before is not meant, however many requests name none', async () => {
+    const stage = await silentProxy()
+    await stage.send(1, place, ['Forwarded', 'for=203.0.113.7'])
+    await stage.send(50)
+    expect(await counted(stage.gateway, ignored('no-header'))).toBe(50)
+    expect(stage.warnings()).toEqual([])
+    expect(await stage.outages()).toEqual([])
+  })
+
+  it('is right again from the first client on that it names, whatever it sends afterwards', async () => {
+    const stage = await silentProxy()
+    await stage.send(30)
+    expect(await stage.outages()).toMatchObject([{ what: 'no-client-header' }])
+    // `unknown` names no client.
+    await stage.send(1, place, ['Forwarded', 'for=unknown'])
+    expect(await stage.outages()).toMatchObject([{ what: 'no-client-header' }])
+    await stage.send(1, place, ['Forwarded', 'for=203.0.113.7'])
+    expect(await stage.outages()).toEqual([])
+    await stage.send(50)
+    expect(await stage.outages()).toEqual([])
+    expect(stage.warnings().map(({ reason }) => reason)).toEqual([
+      'no-header',
+      'no-client-named',
+    ])
+  })
+})
+
 describe('a trusted proxy whose header names no client', () => {
   it.each([
     ['Forwarded', 'for="', 'malformed-header', 'cannot be read'],
