@@ -1,12 +1,15 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import {
+  parseAnswer,
   RawConnection,
   rawExchange,
+  sendRaw,
   withoutHopByHop,
 } from '../support/clients/raw-connection.ts'
 import {
   gatewayTo,
+  rawUpstream,
   recordedGateway,
   recordingUpstream,
 } from '../support/gateways/between.ts'
@@ -205,5 +208,137 @@ describe('the body of a payments request', () => {
     )
     expect((await client.answer()).body.toString()).toBe('one')
     expect((await client.answer()).body.toString()).toBe('two')
+  })
+})
+
+/** The exact bytes that the upstream received, and those that the client got. */
+async function bytesOf(
+  request: string,
+  answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+) {
+  const upstream = await rawUpstream((socket) =>
+    socket.write(Buffer.from(answer, 'latin1')),
+  )
+  const gateway = await gatewayTo(upstream.url)
+  const closing = request.replace('\r\n', '\r\nConnection: close\r\n')
+  const { text } = await sendRaw(gateway.url, closing)
+  const received = upstream.received.map((bytes) => bytes.toString('latin1')).join('')
+  return { received, text, host: new URL(upstream.url).host }
+}
+
+/** What docs/limits.md lists under "Byte for byte". */
+describe('of a payment, only what frames its message changes:', () => {
+  test.each(['Host: shop.example', 'hOST: shop.example:443'])(
+    'Host is the upstream’s, and goes first: %s',
+    async (line) => {
+      const { received, host } = await bytesOf(
+        `GET /checkouts HTTP/1.1\r\nX-A: 1\r\n${line}\r\n\r\n`,
+      )
+      expect(received).toBe(
+        `GET /checkouts HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\nX-A: 1\r\n\r\n`,
+      )
+    },
+  )
+
+  test('a redirect that names a host leads past the gateway', async () => {
+    const location = 'Location: http://payments.example:8443/checkouts/7'
+    const { text } = await bytesOf(
+      head('GET /checkouts'),
+      `HTTP/1.1 302 Found\r\n${location}\r\nContent-Length: 0\r\n\r\n`,
+    )
+    expect(text).toContain(`\r\n${location}\r\n`)
+  })
+
+  test('a value has one blank before it and none behind, and keeps those within', async () => {
+    const lines = ['X-A:   two ,  three \t ', 'X-B:\t\ttab\tin', 'X-C:none', 'X-D:  ']
+    const { received } = await bytesOf(head('GET /checkouts', ...lines))
+    expect(received).toMatch(
+      /keep-alive\r\nX-A: two , {2}three\r\nX-B: tab\tin\r\nX-C: none\r\nX-D: \r\n\r\n$/,
+    )
+  })
+
+  test('a value of an answer has one blank before it, and keeps those within and behind', async () => {
+    const { text } = await bytesOf(
+      head('GET /checkouts'),
+      'HTTP/1.1 200 Fine  thanks\r\nX-A: \t b ,  c  \r\nX-B:none\r\nContent-Length: 0\r\n\r\n',
+    )
+    expect(text).toContain(
+      'HTTP/1.1 200 Fine  thanks\r\nX-A: b ,  c  \r\nX-B: none\r\nContent-Length: 0\r\n',
+    )
+  })
+
+  const chunks = '5;ext=1\r\nhello\r\n0006\r\n world\r\n0\r\nX-Trailer: t\r\n\r\n'
+  const codedHead = ['Transfer-Encoding: chunked', 'Trailer: X-Trailer', 'X-Last: 1']
+
+  test('the chunks of a request have other bounds, and neither extensions nor trailers', async () => {
+    const { received } = await bytesOf(head('POST /checkouts', ...codedHead) + chunks)
+    expect(received).toMatch(
+      /keep-alive\r\nX-Last: 1\r\ntransfer-encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n$/,
+    )
+  })
+
+  test('and so have those of an answer', async () => {
+    const { text } = await bytesOf(
+      head('GET /checkouts'),
+      `HTTP/1.1 200 OK\r\n${codedHead.join('\r\n')}\r\n\r\n${chunks}`,
+    )
+    expect(text).toMatch(/^HTTP\/1.1 200 OK\r\nX-Last: 1\r\n/)
+    expect(text).not.toMatch(/trailer|ext=/i)
+    const { body, whole } = parseAnswer(Buffer.from(text, 'latin1'), {
+      toHead: false,
+      ended: true,
+    })?.answer ?? { body: '', whole: false }
+    expect([body.toString(), whole]).toEqual(['hello world', true])
+  })
+
+  test('an answer that ends with its connection becomes a chunked one', async () => {
+    const upstream = await rawUpstream((socket) =>
+      socket.end('HTTP/1.0 200 OK\r\nX-A: 1\r\n\r\nuntil the end'),
+    )
+    const gateway = await gatewayTo(upstream.url)
+    const { body, framing } = await rawExchange(gateway.url, head('GET /checkouts'))
+    expect([body.toString(), framing]).toEqual(['until the end', 'chunked'])
+  })
+
+  test.each([
+    ['POST', 'Transfer-Encoding: chunked', '0\r\n\r\n', 'content-length: 0\r\n'],
+    ['PUT', 'X-A: 1', '', 'X-A: 1\r\ncontent-length: 0\r\n'],
+    ['GET', 'Transfer-Encoding: chunked', '0\r\n\r\n', ''],
+    ['DELETE', 'Transfer-Encoding: chunked', '0\r\n\r\n', ''],
+    ['DELETE', 'Content-Length: 0', '', ''],
+  ])(
+    'an empty body of a %s (%s) becomes none, or one of the stated length 0',
+    async (method, line, end, became) => {
+      const { received } = await bytesOf(head(`${method} /checkouts`, line) + end)
+      expect(received).toMatch(/\r\nconnection: keep-alive\r\n/)
+      expect(received.split('keep-alive\r\n')[1]).toBe(`${became}\r\n`)
+    },
+  )
+
+  test.each([
+    ['OPTIONS', '5', '4'],
+    ['OPTIONS', '005', '005'],
+    ['OPTIONS', 'x', 'x'],
+    ['GET', '5', '5'],
+    ['GET', '0', '0'],
+  ])('%s with Max-Forwards %s arrives with %s', async (method, sent, became) => {
+    const { received } = await bytesOf(
+      head(`${method} /checkouts`, `Max-Forwards: ${sent}`),
+    )
+    expect(received).toContain(`\r\nMax-Forwards: ${became}\r\n`)
+  })
+
+  test.each([
+    ['Content-Length: 2\t', 'ab', 400],
+    ['Transfer-Encoding: chunked\t', '2\r\nab\r\n0\r\n\r\n', 400],
+    ['X-A: one\r\n two', '', 400],
+    ['X-A : one', '', 400],
+    ['X-A: one\nX-B: two', '', 400],
+    ['Content-Length:\t2 ', 'ab', 200],
+    ['Transfer-Encoding:\tchunked ', '2\r\nab\r\n0\r\n\r\n', 200],
+  ])('%j is answered %3$s', async (line, body, status) => {
+    const { received, text } = await bytesOf(head('POST /checkouts', line) + body)
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(received === '').toBe(status === 400)
   })
 })
