@@ -21,7 +21,7 @@ COPY --from=build /app/program/dist ./dist
 COPY --from=build /app/sbom.cdx.json /app/third-party-licences.txt ./
 COPY package.json LICENSE ./
 # Served by the operations listener.
-COPY docs/openapi.json ./docs/
+COPY docs/openapi.json docs/runbook.md ./docs/
 # For STATE_DIRECTORY: a fresh volume gets the owner and the mode of the folder that it is mounted on.
 RUN install -d -o 1000 -g 1000 -m 0700 /var/lib/quotegate
 # The user "node" by its number, so that Kubernetes can tell that it is not root.

@@ -35,7 +35,7 @@ async function checkImage(): Promise<void> {
       .filter((file) => !ofTheProgram.test(file))
       .map((file) => file.slice('./'.length))
     const expected =
-      'LICENSE docs/openapi.json package.json sbom.cdx.json third-party-licences.txt'
+      'LICENSE docs/openapi.json docs/runbook.md package.json sbom.cdx.json third-party-licences.txt'
     assert.equal(others.sort().join(' '), expected)
     const { components } = JSON.parse(inImage('cat', 'sbom.cdx.json')) as {
       components: unknown[]
@@ -78,6 +78,7 @@ async function checkImage(): Promise<void> {
     await becomesReady(one)
     await order(url, await quoteOf(url))
     await checkout(url)
+    assert.ok(await isOk(`http://${one}:8081/runbook`))
     assert.equal(docker('diff', 'gateway'), '')
     docker('kill', '--signal', 'TERM', 'gateway')
     await until('no longer ready', async () => !(await isOk(`http://${one}:8081/readyz`)))

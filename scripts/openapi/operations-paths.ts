@@ -55,6 +55,21 @@ export const operationsPaths: Record<
       },
     },
   },
+  '/runbook': {
+    get: {
+      operationId: 'getRunbook',
+      tags: ['Operations'],
+      summary: 'What to do when something is wrong: docs/runbook.md as a page',
+      security: [],
+      responses: {
+        '200': {
+          description:
+            'The runbook of the version that answers. It has a section for each alert and outage.',
+          content: { 'text/html': { schema: { type: 'string' } } },
+        },
+      },
+    },
+  },
   '/status': {
     get: {
       operationId: 'getStatus',

@@ -63,7 +63,7 @@ interface Peer {
   readonly naming: Naming
 }
 
-/** So many requests without a header may be a proxy's own, before it passed on the first of a client. */
+/** A proxy may send requests of its own, such as checks, before it passes on the first of a client. */
 const silentRequestsBeforeNotice = 20
 /** With TRUST_PROXY=0.0.0.0/0 every client is a trusted peer. */
 const maxNamings = 10_000
@@ -162,7 +162,7 @@ function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
   }
 }
 
-/** Nothing is expected of a peer that is not trusted. */
+/** A peer that is not trusted need not name clients. */
 const namingOfNoProxy: Naming = Object.freeze({ hasNamed: true, silentRequests: 0 })
 
 const unknownPeer: Peer = {
@@ -171,7 +171,7 @@ const unknownPeer: Peer = {
   naming: namingOfNoProxy,
 }
 
-/** A peer that is memoized holds its naming, so that a request of a proxy that names its clients looks nothing up. */
+/** A memoized peer holds its naming: a request of a proxy that names its clients looks nothing up for it. */
 function createPeers(trusts: Trusts) {
   const namings = new Map<string, Naming>()
 

@@ -64,7 +64,8 @@ const groups = {
       details.`,
     ADMIN_ALLOWED_HOSTS: row(value.hostNames.default([]))`
       Host names under which the console and /status answer, besides localhost and any IP address; under any other name
-      they refuse (DNS rebinding). /metrics, /openapi.json, /healthz and /readyz answer under any name.`,
+      they refuse (DNS rebinding). /metrics, /openapi.json, /runbook, /healthz and
+      /readyz answer under any name.`,
   },
   Upstreams: {
     NODE_ENV: row(z.string().toLowerCase().optional(), { team: true })`

@@ -94,7 +94,7 @@ export class AddressNotes implements Listener {
           `${peer} is trusted and sends no ${ownHeader}: the provider sees ${peer} for all its users. Each request ` +
           `to the swap API has to carry the address of its user, as '${line}'. To see whose place the provider ` +
           `sees, run curl -H '${line}' $GATEWAY/v3/geolocation there. ` +
-          `See ${runbookOf({ what: 'no-client-header' })}`
+          `See /${runbookOf({ what: 'no-client-header' })} of the operations listener`
         )
       }
     }

@@ -44,6 +44,9 @@ export function createOperationsApp(parts: OperationsParts) {
   get('/openapi.json', async (response) =>
     response.type('json').send(await consoleFile('openapi.json')),
   )
+  get('/runbook', async (response) =>
+    response.type('html').send(await consoleFile('runbook.html')),
+  )
 
   // All routes from here on refuse a Host that is not a name of this listener.
   app.use(access.refuseHost)
@@ -75,7 +78,7 @@ export function createOperationsApp(parts: OperationsParts) {
   app.use(() => {
     throw new Refused(
       404,
-      'Here are the console at /, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
+      'Here are the console at /, /runbook, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
     )
   })
   app.use(

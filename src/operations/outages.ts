@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
-import { homepage } from '../process/package-info.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 
@@ -211,7 +210,7 @@ export function failureText(failure: Failure, afterMs: number): string {
   return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
 }
 
-/** The runbook, below the homepage of package.json, or in the repository itself without one. */
+/** The runbook on the internet, below the homepage of package.json, or in the repository itself without one. */
 export function runbookPageOf(homepage: string | undefined): string {
   const path = 'docs/runbook.md'
   if (homepage === undefined) return path
@@ -219,10 +218,11 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
+/** Its section in the runbook that the operations listener serves, relative, since an app may mount that below a path. */
 export function runbookOf({
   what,
   offsetMs,
 }: Pick<Trouble, 'what' | 'offsetMs'>): string {
   const kind = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
-  return `${runbookPageOf(homepage)}#${kinds[kind].section}`
+  return `runbook#${kinds[kind].section}`
 }

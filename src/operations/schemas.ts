@@ -69,7 +69,9 @@ export const outage = z.object({
     'How many requests it has concerned since then; `concerned` says how.',
   ),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
-  runbook: string('The section of the runbook that says what to do.'),
+  runbook: string(
+    'The section of the runbook that says what to do, relative to /status.',
+  ),
   upstream: z.enum(upstreamNames).optional(),
   traffic: oneOf('What has stopped.', [
     'connections',

@@ -38,6 +38,23 @@ async function gatewayInAnOutage() {
 }
 
 describeInBrowser('the console in an outage', () => {
+  test('leads to the section of the runbook that the gateway serves, at any width', async () => {
+    const { gateway } = await gatewayInAnOutage()
+    const { page } = await openPage(gateway.operationsUrl)
+    const opened = page.waitForEvent('popup')
+    // By the keyboard.
+    await page.locator('[data-outage="pairs"] a').press('Enter')
+    const runbook = await opened
+    await runbook.waitForLoadState()
+    expect(runbook.url()).toBe(`${gateway.operationsUrl}/runbook#quotegatepairsstopped`)
+    const section = runbook.locator('h3:target')
+    expect(await section.textContent()).toBe('QuotegatePairsStopped')
+    expect((await section.boundingBox())?.y).toBeLessThan(200)
+    await expectAccessible(runbook)
+    await runbook.getByRole('link', { name: 'Console' }).click()
+    await runbook.locator('#connection[data-state="live"]').waitFor()
+  })
+
   test('says in a sentence what is wrong, until it is over: then the history and the events have it', async () => {
     const { gateway, recover } = await gatewayInAnOutage()
     const { page } = await openPage(gateway.operationsUrl)

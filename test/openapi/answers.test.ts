@@ -145,6 +145,7 @@ describe('the operations listener', () => {
     '/metrics 200': () => at('/metrics'),
     // For any Host, without a token.
     '/openapi.json 200': () => at('/openapi.json', { Host: 'any.example' }, token),
+    '/runbook 200': () => at('/runbook', { Host: 'any.example' }, token),
     async '/history 200'() {
       const { operationsUrl } = await gatewayWith()
       const ask = () => askOperations(`${operationsUrl}/history`)
@@ -217,7 +218,8 @@ describe('the operations listener', () => {
         ?.responses[status]
       const [[type, content] = []] = Object.entries(response?.content ?? {})
       expect(String(answer.headers['content-type'])).toContain(type)
-      const value = type === 'text/plain' ? answer.body : JSON.parse(answer.body)
+      const isText = type === 'text/plain' || type === 'text/html'
+      const value = isText ? answer.body : JSON.parse(answer.body)
       const values = type === 'text/event-stream' ? value : [value]
       for (const one of values) expect(faultsOf(content?.schema ?? {}, one)).toEqual([])
     },

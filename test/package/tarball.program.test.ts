@@ -106,6 +106,24 @@ describe('its entries', () => {
   })
 })
 
+test('its operations port has the console, the OpenAPI document and the runbook', async () => {
+  const program = `
+    import { createGateway } from 'quotegate'
+    const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0 })
+    const { operationsUrl } = await gateway.listen()
+    for (const path of ['/', '/openapi.json', '/runbook', '/runbook.css']) {
+      const { status, headers } = await fetch(operationsUrl + path)
+      console.log(path, status, headers.get('content-type'))
+    }
+    await gateway.close()
+  `
+  const { stdout } = await project.run('node', ['--input-type=module', '-e', program])
+  expect(stdout).toBe(
+    '/ 200 text/html; charset=utf-8\n/openapi.json 200 application/json; charset=utf-8\n' +
+      '/runbook 200 text/html; charset=utf-8\n/runbook.css 200 text/css; charset=utf-8\n',
+  )
+})
+
 describe('npx quotegate', () => {
   test('prints its version', async () => {
     const ran = await project.run('npx', ['--no-install', 'quotegate', '--version'])

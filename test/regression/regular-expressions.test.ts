@@ -9,6 +9,7 @@ import { tooSlow } from '../support/expressions/cost.ts'
 /** A request reaches none of these. */
 const seesNoRequest: Readonly<Record<string, string>> = {
   'src/config/': 'reads the settings, once, at the start',
+  'src/operations/runbook.ts': 'reads docs/runbook.md, once, at the start',
 }
 /** Made of text; a test cannot read those out of the source. */
 const builtOfText: Readonly<Record<string, readonly RegExp[]>> = {

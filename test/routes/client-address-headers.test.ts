@@ -102,7 +102,9 @@ describe('a trusted proxy that sends no client-address header', () => {
         `127.0.0.1 is trusted and sends no ${name}: the provider sees 127.0.0.1 for all its users`,
       )
       expect(warning?.msg).toContain(`curl -H '${line}' $GATEWAY/v3/geolocation`)
-      expect(warning?.msg).toMatch(/See \S+#users-look-as-if-they-were-one$/)
+      expect(warning?.msg).toMatch(
+        /See \/runbook#users-look-as-if-they-were-one of the operations listener$/,
+      )
       expect(await stage.outages()).toMatchObject([
         {
           what: 'no-client-header',

@@ -29,7 +29,13 @@ function copyWhatABuildReads(): void {
     'tsconfig.json',
     'tsconfig.build.json',
   ]
-  for (const name of ['src', 'scripts', ...configs, 'docs/openapi.json']) {
+  for (const name of [
+    'src',
+    'scripts',
+    ...configs,
+    'docs/openapi.json',
+    'docs/runbook.md',
+  ]) {
     mkdirSync(dirname(join(copy, name)), { recursive: true })
     cpSync(join(root, name), join(copy, name), { recursive: true })
   }
