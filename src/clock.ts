@@ -36,26 +36,24 @@ export interface Now {
   readonly steadyMs: number
 }
 
+/** Node's timers. Each call looks them up again, so that they follow the fake timers of a test. */
 export const systemTimers: Timers = {
-  // The real one, whatever a test's fake timers put in its place later.
-  steadyMs: performance.now.bind(performance),
-  setTimeout,
-  setInterval,
-  clear: clearTimeout as Timers['clear'],
+  steadyMs: () => performance.now(),
+  setTimeout: (onTime, ms) => setTimeout(onTime, ms),
+  setInterval: (onTime, ms) => setInterval(onTime, ms),
+  clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
 }
 
-/** The clocks of now: fake timers, if they have begun, or else the system's. */
-const clockOfNow = (): Clock => ({
-  nowMs: Date.now,
-  steadyMs: performance.now.bind(performance),
+/** The clocks of this machine, looked up with each call as `systemTimers` are. */
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  steadyMs: systemTimers.steadyMs,
   timers: systemTimers,
-})
-
-export const systemClock = clockOfNow()
+}
 
 /** One without a steady time counts by its wall time. */
 export function completeClock(given?: GatewayClock): Clock {
-  if (given === undefined) return clockOfNow()
+  if (given === undefined) return systemClock
   return {
     nowMs: () => given.nowMs(),
     steadyMs: () => given.steadyMs?.() ?? given.nowMs(),

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import express, { type ErrorRequestHandler, type Express, Router } from 'express'
 import { z } from 'zod'
-import { type GatewayClock as Clock, completeClock } from '../clock.ts'
+import { type GatewayClock as Clock, systemClock } from '../clock.ts'
 import { isPlainObject } from '../process/arguments.ts'
 import { addAnswers, answerError, Refusal } from './answer.ts'
 import { FaultSettings, injectFaults } from './faults.ts'
@@ -41,7 +41,7 @@ export interface Sandbox {
 /** Starts both upstreams on one real port, in this process. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   checkOptions(options)
-  const { host = '127.0.0.1', port = 0, clock: elapsedClock = completeClock() } = options
+  const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const {
     quoteLifetimeMs,
     random = Math.random,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import type { JournalRecord } from '../../src/journal/journal.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
@@ -7,7 +8,6 @@ import { firstId, partEntries } from '../../src/journal/stream-store.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { Chance } from '../simulation/chance.ts'
 import { environment } from '../support/machine/environment.ts'
-import { fakedClock } from '../support/machine/faked-clock.ts'
 import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
 import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
@@ -62,7 +62,7 @@ function journalOn(store: SimulatedLink): StreamJournal {
     store,
     key: 'j',
     ...bounds,
-    clock: fakedClock,
+    clock: systemClock,
     log,
     events: new Events(),
   })
@@ -87,7 +87,7 @@ class Stage {
       Math.floor(this.#random() * 6),
     )
     const journal = journalOn(link)
-    const reader = new MemoryReader(fakedClock)
+    const reader = new MemoryReader(systemClock)
     reader.longestLifeMs = lifeMs
     void journal.start(reader)
     const startedAtMs = performance.now()
@@ -121,7 +121,7 @@ class Stage {
         trimmedAtMs: undefined,
       }
       this.noted.set(id, noted)
-      const quote = quoteOf(id, fakedClock, lifeMs)
+      const quote = quoteOf(id, systemClock, lifeMs)
       reader.note(quote)
       const settled = journal.append({ kind: 'noted', quote } satisfies JournalRecord)
       void Promise.resolve(settled).then(() => {
@@ -456,7 +456,7 @@ describe('a server that cannot hold a journal ends the start:', () => {
       added: undefined,
     }))
     const started = expect(
-      journalOn(link).start(new MemoryReader(fakedClock)),
+      journalOn(link).start(new MemoryReader(systemClock)),
     ).rejects.toThrow(said)
     await advance(1_000)
     await started

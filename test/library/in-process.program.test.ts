@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import request from 'supertest'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createGateway, type Gateway, ListenError } from '../../src/index.ts'
@@ -146,14 +147,60 @@ describe('listen() and close()', () => {
   })
 })
 
-test('a quote expires by fake timers of Date and performance that began before its gateway was made', async () => {
-  vi.useFakeTimers({ toFake: ['Date', 'performance'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const { app } = await gatewayOf()
-  const { body: quote } = await askQuote(app).expect(200)
-  vi.advanceTimersByTime(40_000)
-  const order = request(app).post('/v3/orders/float').set('App-Name', 'tests')
-  await order.set('Quotegate-Quote', quote.id).send(orderFor(quote)).expect(409)
+describe('fake timers', () => {
+  const fake = () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+  }
+  /** The status of the order for a quote that was asked for before `meanwhile`. */
+  async function orderedAfter(app: Gateway['app'], meanwhile: () => unknown) {
+    const { body: quote } = await askQuote(app).expect(200)
+    await meanwhile()
+    const order = request(app).post('/v3/orders/float').set('App-Name', 'tests')
+    const { status } = await order.set('Quotegate-Quote', quote.id).send(orderFor(quote))
+    return status
+  }
+
+  test('of Date and performance are followed, whether they began before a gateway was made', async () => {
+    fake()
+    const { app } = await gatewayOf()
+    expect(await orderedAfter(app, () => vi.advanceTimersByTime(20_000))).toBe(201)
+    expect(await orderedAfter(app, () => vi.advanceTimersByTime(40_000))).toBe(409)
+  })
+
+  test('or after it, and again after they were put back', async () => {
+    const { app } = await gatewayOf()
+    for (const _twice of [1, 2]) {
+      fake()
+      expect(await orderedAfter(app, () => vi.advanceTimersByTime(20_000))).toBe(201)
+      expect(await orderedAfter(app, () => vi.advanceTimersByTime(40_000))).toBe(409)
+      vi.useRealTimers()
+      expect(await orderedAfter(app, () => {})).toBe(201)
+    }
+  })
+
+  test('that ended let quotes expire by the real time, also of a gateway that was made under them', async () => {
+    fake()
+    const { app, sandboxUrl } = await gatewayOf()
+    vi.useRealTimers()
+    const faults = { method: 'PUT', body: '{"quoteLifetimeMs":300}' }
+    await fetch(`${sandboxUrl}/sandbox/faults`, faults)
+    expect(await orderedAfter(app, () => setTimeout(600))).toBe(409)
+  })
+
+  test('of setTimeout move the deadline of a request that begins under them', async () => {
+    const { app, sandboxUrl } = await gatewayOf()
+    const faults = { method: 'PUT', body: '{"latencyMs":60000}' }
+    await fetch(`${sandboxUrl}/sandbox/faults`, faults)
+    vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    let status = 0
+    void askQuote(app).then((answer) => {
+      status = answer.status
+    })
+    await vi.waitUntil(() => vi.advanceTimersByTime(1_000) && status !== 0)
+    expect(status).toBe(504)
+  })
 })
 
 test('settings are not read from the environment', async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from '
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
@@ -14,14 +15,13 @@ import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { deferred } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
-import { fakedClock } from '../support/machine/faked-clock.ts'
 import { MemoryStore } from '../support/stores/memory-store.ts'
 
 const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
   ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
 const limited = () => answer(429)
 const keysWith = (keepers: KeyKeeper[], events = new Events()) =>
-  new OrderKeys({ salt: '', keepers, orderMs: 15_000, clock: fakedClock, events })
+  new OrderKeys({ salt: '', keepers, orderMs: 15_000, clock: systemClock, events })
 
 /** Returns whether the order was sent. */
 async function click(
@@ -117,7 +117,7 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
 /** A store that runs what it is asked; `how` says what becomes of its replies. */
 class Store {
   readonly keyPrefix = ''
-  readonly #memory = new MemoryStore(fakedClock.nowMs)
+  readonly #memory = new MemoryStore(systemClock.nowMs)
   how: 'ok' | 'loses replies' | 'away' = 'ok'
   asked = 0
 
@@ -178,10 +178,10 @@ describe('in the shared store a displaced key is still found: a key there', () =
 
 describe('with the folder keys outlive the process: a key in a folder', () => {
   const started = async (directory: string) => {
-    const trouble = new DiskTrouble(fakedClock, new Events())
+    const trouble = new DiskTrouble(systemClock, new Events())
     const file = new KeyFile({
       directory,
-      clock: fakedClock,
+      clock: systemClock,
       log: silentLogger(),
       trouble,
     })

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { systemTimers } from '../../src/clock.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { QuoteStage, type StagedCall } from '../support/clients/quote-stage.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
-import { fakedClock } from '../support/machine/faked-clock.ts'
 
 const totalMs = 1_000
 const minLeftMs = 50
@@ -139,7 +139,7 @@ afterEach(() => void vi.useRealTimers())
 /** The real route, whose provider ends calls as the steps say. */
 function createStage() {
   const stage = new QuoteStage({
-    clock: { ...createTestClock(), timers: fakedClock.timers },
+    clock: { ...createTestClock(), timers: systemTimers },
     totalTimeoutMs: totalMs,
   })
   const { calls } = stage

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { systemTimers } from '../../../src/clock.ts'
 import {
   firstId,
   instantOf,
@@ -10,7 +11,6 @@ import {
 import { silentLogger } from '../../../src/process/logger.ts'
 import { Availability } from '../../../src/replicas/availability.ts'
 import type { ValkeyClient } from '../../../src/replicas/client.ts'
-import { fakedClock } from '../machine/faked-clock.ts'
 
 /** One stream in a store that can be emptied, promoted without its last writes, frozen and full, on the clock that is faked. */
 export class SimulatedStream {
@@ -154,7 +154,7 @@ export class SimulatedLink implements StreamStore {
       greet: () => this.#send(() => this.#stream.refuseIfFull()),
       timeoutMs,
       log: silentLogger(),
-      timers: fakedClock.timers,
+      timers: systemTimers,
     })
     stream.links.add(this)
   }
