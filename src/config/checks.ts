@@ -1,3 +1,4 @@
+import { isAbsolute, resolve } from 'node:path'
 import { blocksHold, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
@@ -47,6 +48,7 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
     tls,
     clients,
     quotes,
+    durations,
     surroundings,
     withoutEffect,
   ]
@@ -272,8 +274,36 @@ function quotes(values: CompleteValues): Check[] {
   ]
 }
 
-/** Beside the memory that there is, and what other programs read of the environment. */
+// Few upstreams answer so soon, and a shorter margin changes next to nothing.
+const shortestPlausibleMs = 100
+const usualQuoteLifeMs = 30_000
+// Its default is 50: a store answers within milliseconds.
+const inMilliseconds = settingNames.filter(
+  (name) => name.endsWith('_MS') && name !== 'VALKEY_TIMEOUT_MS',
+)
+
+/** Values that are probably seconds, and those that are longer than most quotes live. */
+function durations(values: CompleteValues): Check[] {
+  const { QUOTE_MIN_VALIDITY_MS: minValidity, ORDER_EXPIRY_MARGIN_MS: margin } = values
+  const likeSeconds = inMilliseconds.map((name) => {
+    const ms = Number(values[name] ?? 0)
+    return warn(ms > 0 && ms < shortestPlausibleMs)`
+      ${name}=${ms} is ${ms} milliseconds. Set it to ${ms * 1_000} if ${ms} seconds are meant.`
+  })
+  const asLongAsQuotes = 'is at least as long as most quotes live (30 seconds)'
+  return [
+    ...likeSeconds,
+    warn(minValidity >= usualQuoteLifeMs)`
+      QUOTE_MIN_VALIDITY_MS=${minValidity} ${asLongAsQuotes}: no such quote is served from memory. Set it lower.`,
+    warn(margin >= usualQuoteLifeMs)`
+      ORDER_EXPIRY_MARGIN_MS=${margin} ${asLongAsQuotes}: every order for such a quote is refused as expired. Set it
+      lower.`,
+  ]
+}
+
+/** Beside the memory and the folders that there are, and what other programs read of the environment. */
 function surroundings(values: CompleteValues, { texts, memory: limits }: Given): Check[] {
+  const { STATE_DIRECTORY: folder = '' } = values
   const heap = mebibytes(limits.heapBytes)
   const bytes = bytesOfEntries((name) => values[name])
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = values
@@ -288,6 +318,9 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
     warn(!leavesRoom(limits))`
       V8 may fill ${heap} with objects, and the process may take ${mebibytes(limits.processBytes)} in all: it may be
       killed before V8 collects. Start it with node --max-old-space-size-percentage=50, or give it more memory.`,
+    warn(folder !== '' && !isAbsolute(folder))`
+      STATE_DIRECTORY=${folder} is relative to the working directory: it leads to ${resolve(folder)} here, and to another
+      folder, without these quotes and keys, when quotegate is started elsewhere. Write the whole path.`,
     warn(texts.has(testLimitsName))`
       ${testLimitsName} is set, which is for the tests of quotegate itself: remove it.`,
     warn(collector?.port === '4317')`

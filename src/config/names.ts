@@ -32,12 +32,13 @@ export const goneSettings: Readonly<Record<string, string>> = {
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 
-/** Names that other programs have for a setting, too different from its own to be found by edits. */
+/** Names that other programs have for a setting. The search for a misspelt one finds none for them, or a wrong one. */
 export const otherNames = {
   REDIS_URL: 'VALKEY_URL',
   SWAP_URL: 'SWAP_BASE_URL',
   PAYMENTS_URL: 'PAYMENTS_BASE_URL',
   TRUST_PROXIES: 'TRUST_PROXY',
+  RATE_LIMIT: 'RATE_LIMIT_PER_MINUTE',
   RATE_LIMIT_PER_MIN: 'RATE_LIMIT_PER_MINUTE',
   UPSTREAM_TIMEOUT_MS: 'UPSTREAM_TOTAL_TIMEOUT_MS',
 } as const satisfies Record<string, SettingName>

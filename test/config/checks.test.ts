@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
@@ -140,7 +141,7 @@ describe('a start warns of', () => {
   const invented = '/v3 goes to the built-in sandbox, whose prices are invented; '
 
   /** A value, and then, without a warning, those next to it. */
-  test.each<[given: Texts, warning?: string]>([
+  test.each<[given: Texts, ...warnings: string[]]>([
     [
       { SWAP_BASE_URL: `${swap}/v3` },
       `SWAP_BASE_URL=${swap}/v3 ends in /v3, and the paths`,
@@ -287,7 +288,34 @@ describe('a start warns of', () => {
     ],
     [{ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: '2000' }],
     [{ LEDGER_RETENTION_MS: '0' }, 'LEDGER_RETENTION_MS=0 forgets'],
-    [{ LEDGER_RETENTION_MS: '1' }],
+    [{ LEDGER_RETENTION_MS: '100' }],
+
+    // Seconds, written where milliseconds are meant.
+    [
+      { UPSTREAM_TOTAL_TIMEOUT_MS: '15' },
+      'UPSTREAM_TOTAL_TIMEOUT_MS=15 is 15 milliseconds. Set it to 15000 if 15 seconds are',
+    ],
+    [{ UPSTREAM_HEADERS_TIMEOUT_MS: '99' }, 'UPSTREAM_HEADERS_TIMEOUT_MS=99 is 99 milli'],
+    [{ UPSTREAM_HEADERS_TIMEOUT_MS: '100' }],
+    [{ DRAIN_TIMEOUT_MS: '25' }, 'Set it to 25000 if 25 seconds are meant'],
+    [{ DRAIN_TIMEOUT_MS: '0', DRAIN_DELAY_MS: '0', UPSTREAM_TOTAL_TIMEOUT_MS: '' }],
+    [{ VALKEY_TIMEOUT_MS: '20', VALKEY_URL: 'redis://store' }],
+    // No usual quote lives for so long.
+    [
+      { QUOTE_MIN_VALIDITY_MS: '60000' },
+      'QUOTE_MIN_VALIDITY_MS=60000 is at least as long as most quotes live (30 seconds)',
+    ],
+    [{ QUOTE_MIN_VALIDITY_MS: '30000' }, 'no such quote is served from memory'],
+    [{ QUOTE_MIN_VALIDITY_MS: '29999' }],
+    [
+      { ORDER_EXPIRY_MARGIN_MS: '30000', QUOTE_MIN_VALIDITY_MS: '30000' },
+      'no such quote is served from memory',
+      'every order for such a quote is refused as expired',
+    ],
+
+    [{ STATE_DIRECTORY: 'state' }, `leads to ${resolve('state')} here, and to another`],
+    [{ STATE_DIRECTORY: '../state' }, 'Write the whole path'],
+    [{ STATE_DIRECTORY: resolve('state') }],
     [{ ...few, LEDGER_ENTRIES: '499' }, 'LEDGER_ENTRIES=499 is less'],
     [{ ...few, LEDGER_ENTRIES: '500' }],
     [{ ...few, LEDGER_ENTRIES: '499', ORDER_UNKNOWN_QUOTE: 'forward' }],
@@ -309,11 +337,9 @@ describe('a start warns of', () => {
       'SAMPLER is always_on',
     ],
     [traced('http://localhost', { OTEL_TRACES_SAMPLER: 'traceidratio', ...share })],
-  ])('%j: %s', (given, warning) => {
+  ])('%j: %s', (given, ...expected) => {
     const warnings = warningsOf(given)
-    expect(warnings).toEqual(
-      warning === undefined ? [] : [expect.stringContaining(warning)],
-    )
+    expect(warnings).toEqual(expected.map((text) => expect.stringContaining(text)))
     expect(warnings.join()).not.toContain('hidden')
   })
 })

@@ -21,6 +21,7 @@ describe('a name that is nearly right', () => {
     ['REDIS_URL', 'VALKEY_URL', 'check'],
     ['QUOTEGATE_REDIS_URL', 'VALKEY_URL', 'check'],
     ['PAYMENTS_URL', 'PAYMENTS_BASE_URL', 'check'],
+    ['RATE_LIMIT', 'RATE_LIMIT_PER_MINUTE', 'check'],
   ])(
     'is a warning at startup, and an error in a library or of --check-config: %s, for %s %s',
     (...row) => {
