@@ -39,7 +39,7 @@ export async function buildGateway(
 ): Promise<Gateway> {
   const log =
     overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
-  const lifecycle = new Lifecycle(loaded.config, log)
+  const lifecycle = new Lifecycle(loaded, log)
   try {
     if (operationsFirst) await lifecycle.listenForOperations()
     for (const warning of loaded.warnings) log.warn({}, warning)

@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
+import type { LoadedConfig } from '../config/load.ts'
 import type { OperationsApp } from '../operations/operations-app.ts'
 import { answerStarting } from '../operations/probes.ts'
 import { ListenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
-import { closeServer, listen, warnOfCutBacklog } from '../server/listen.ts'
+import { closeServer, cutBacklog, listen } from '../server/listen.ts'
 import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 import type { Gateway } from './types.ts'
@@ -35,7 +36,9 @@ export class Lifecycle {
   trafficUrl: string | undefined
   /** What the listeners answer; undefined: the one for operations says that the gateway starts. */
   served: Served | undefined
-  readonly #config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>
+  readonly #config: Config
+  /** CLIENT_CONNECTIONS is set. */
+  readonly #asksForConnections: boolean
   readonly #log: Logger
   readonly #operations = createOperationsServer((request, response) => {
     const answer = this.served?.operations.listener ?? answerStarting
@@ -48,11 +51,9 @@ export class Lifecycle {
   #opening: ReturnType<Gateway['listen']> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(
-    config: Pick<Config, 'admin' | 'traffic' | 'drain' | 'requests'>,
-    log: Logger,
-  ) {
+  constructor({ config, sources }: LoadedConfig, log: Logger) {
     this.#config = config
+    this.#asksForConnections = sources.CLIENT_CONNECTIONS.source === 'environment'
     this.#log = log
   }
 
@@ -103,9 +104,17 @@ export class Lifecycle {
       await this.#closeOperations()
       throw error
     })
-    warnOfCutBacklog(connections, this.#log)
+    this.#warnOfCutBacklog(connections)
     this.trafficUrl = trafficUrl
     return { trafficUrl, operationsUrl }
+  }
+
+  /** The default is more than a stock Linux allows, so a warning of it would be the first line of every start. */
+  #warnOfCutBacklog(connections: number): void {
+    const cut = cutBacklog(connections)
+    if (cut === undefined) return
+    if (this.#asksForConnections) this.#log.warn(...cut)
+    else if (this.#config.production) this.#log.debug(...cut)
   }
 
   close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {

@@ -157,12 +157,12 @@ export function maxConnections(connections: number, log: Logger): number {
   return Math.min(connections, possible)
 }
 
-export function warnOfCutBacklog(connections: number, log: Logger): void {
+/** A log line, if the kernel lets fewer clients wait than may be connected. */
+export function cutBacklog(connections: number): [object, string] | undefined {
   const possible = maxListenBacklog() ?? connections
-  if (possible >= connections) return
-  log.warn(
-    { backlog: possible },
+  if (possible >= connections) return undefined
+  const message =
     `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at ` +
-      `once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
-  )
+    `once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`
+  return [{ backlog: possible }, message]
 }

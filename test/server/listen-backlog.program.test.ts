@@ -4,7 +4,7 @@ import { maxListenBacklog } from '../../src/server/listen.ts'
 import { get, RawConnection } from '../support/clients/raw-connection.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
-import { keptLog, levels } from '../support/observing/log-lines.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
 
 const longest = maxListenBacklog() ?? 0
 /** More than the 511 that Node asks for. */
@@ -26,24 +26,28 @@ describe.skipIf(longest < clients)('the listen backlog', () => {
 })
 
 describe.skipIf(longest === 0)('a start', () => {
-  async function warningsAtStart(connections: number): Promise<string[]> {
+  async function linesAtStart(settings: Record<string, string | number>) {
     const log = await keptLog('trace')
-    await using _gateway = await startGateway(
-      { CLIENT_CONNECTIONS: connections },
-      { logger: log.logger },
-    )
-    const warnings = log.lines().filter(({ level }) => level === levels.warn)
-    return warnings
-      .map(({ msg }) => msg)
-      .filter((msg) => !/file descriptors|SWAP_BASE_URL/.test(msg))
+    const given = { SWAP_BASE_URL: 'http://127.0.0.1:9', ...settings }
+    await using _gateway = await startGateway(given, { logger: log.logger })
+    const lines = log.lines().filter(({ msg }) => msg.includes('somaxconn'))
+    return lines.map(({ level, msg }) => `${level}: ${msg}`)
   }
 
   test('warns if the kernel cuts the backlog that CLIENT_CONNECTIONS asks for', async () => {
-    expect(await warningsAtStart(longest)).toEqual([])
-    const [warning, ...more] = await warningsAtStart(longest + 1)
-    expect(more).toEqual([])
-    expect(warning).toContain(
-      `CLIENT_CONNECTIONS=${longest + 1} is more than net.core.somaxconn (${longest})`,
-    )
+    expect(await linesAtStart({ CLIENT_CONNECTIONS: longest })).toEqual([])
+    const cut = `warn: CLIENT_CONNECTIONS=${longest + 1} is more than net.core.somaxconn (${longest})`
+    const lines = await linesAtStart({ CLIENT_CONNECTIONS: longest + 1 })
+    expect(lines).toEqual([expect.stringContaining(cut)])
   })
+
+  test.skipIf(longest >= 10_000)(
+    'says nothing of it if only the default is cut, and in production no more than a debug line',
+    async () => {
+      expect(await linesAtStart({})).toEqual([])
+      const cut = `debug: CLIENT_CONNECTIONS=10000 is more than net.core.somaxconn (${longest})`
+      const lines = await linesAtStart({ NODE_ENV: 'production' })
+      expect(lines).toEqual([expect.stringContaining(cut)])
+    },
+  )
 })

@@ -1,16 +1,12 @@
 import type { SettingValue } from '../../../src/config/problems.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
-import { maxListenBacklog } from '../../../src/server/listen.ts'
 import { withoutLimits } from './limits.ts'
 
 export interface RunningGateway extends Gateway {
   url: string
   operationsUrl: string
 }
-
-/** As many as the kernel lets wait: more are warned of, and a test that reads the log expects what it provoked. */
-const connections = { CLIENT_CONNECTIONS: Math.min(10_000, maxListenBacklog() ?? 10_000) }
 
 /** That of the default has its slots from the start, which was half of the time that a gateway takes to start. */
 const cache = { QUOTE_CACHE_ENTRIES: 1_000 }
@@ -23,7 +19,7 @@ export async function startGateway(
   given: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const all = { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...cache, ...given }
+  const all = { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...cache, ...given }
   const { settings, limits } = withoutLimits(all)
   const gateway = await createGateway(settings, { limits, ...overrides })
   const { trafficUrl, operationsUrl } = await gateway.listen()
