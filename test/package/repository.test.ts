@@ -43,6 +43,12 @@ test('npm start, npm test and the builds need no POSIX shell', () => {
     )
 })
 
+test('npm test says how long it takes before it builds and tests', () => {
+  expect(scripts.test).toMatch(
+    /^echo These tests take [\w ]+ minutes\.? && node scripts\/build\.mjs/,
+  )
+})
+
 test('the Node of .node-version is that of the image', () => {
   expect(read('Dockerfile')).toContain(`FROM node:${read('.node-version').trim()}-`)
 })
