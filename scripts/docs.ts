@@ -1,11 +1,13 @@
-/** Writes the pages under docs/ that come from the code, the dashboard, the links of the alerts and their copy for Kubernetes. */
+/** Writes what comes from other files: pages under docs/, the types of the settings, the dashboard, links of the alerts. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { prometheusRule, withExpectedLinks, withLinks } from './alerts.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
+import { settingTypes } from './setting-types.ts'
 import { settingsPage } from './settings-page.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
+writeFileSync(new URL('../src/gateway/settings.ts', import.meta.url), settingTypes())
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
 writeFileSync(
   new URL('../grafana/dashboards/quotegate.json', import.meta.url),

@@ -6,10 +6,10 @@ export {
   type SettingValue,
 } from './config/problems.ts'
 export { createGateway } from './gateway/gateway.ts'
+export type { GatewaySettings } from './gateway/settings.ts'
 export type {
   Gateway,
   GatewayOverrides,
-  GatewaySettings,
   RateLimiter,
   Taken,
 } from './gateway/types.ts'

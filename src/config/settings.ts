@@ -344,3 +344,11 @@ export function fixedDefault(name: SettingName): string | undefined {
   const schema = settings.shape[name]
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
+
+/** The texts that it may be; undefined for a setting that is not one of a few. */
+export function choicesOf(name: SettingName): readonly string[] | undefined {
+  let schema: unknown = settings.shape[name]
+  if (schema instanceof z.ZodPrefault) schema = schema.def.innerType
+  if (schema instanceof z.ZodPipe) schema = schema.def.out
+  return schema instanceof z.ZodEnum ? schema.options.map(String) : undefined
+}

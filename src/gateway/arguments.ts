@@ -1,5 +1,6 @@
 import { isPlainObject, kindOf } from '../process/arguments.ts'
-import type { GatewayOverrides, GatewaySettings } from './types.ts'
+import type { GatewaySettings } from './settings.ts'
+import type { GatewayOverrides } from './types.ts'
 
 /** What each override must have, and what it may have. Declarations say the same, but not every caller is compiled. */
 const methods = {

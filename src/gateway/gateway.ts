@@ -8,7 +8,8 @@ import { createTrafficServer } from '../server/traffic-server.ts'
 import { checkArguments } from './arguments.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { makeParts, type Parts } from './parts.ts'
-import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
+import type { GatewaySettings } from './settings.ts'
+import type { Gateway, GatewayOverrides } from './types.ts'
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names

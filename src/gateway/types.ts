@@ -2,8 +2,6 @@ import type { RequestListener } from 'node:http'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { GatewayClock } from '../clock.ts'
 import type { Limits } from '../config/limits.ts'
-import type { SettingValue } from '../config/problems.ts'
-import type { SettingName, secretsInFiles } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { ConnectionOptions } from '../upstream/connection.ts'
@@ -31,11 +29,6 @@ export interface Gateway {
   metrics(): Promise<string>
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
-}
-
-/** By the names that they have in the environment. A list may also be an array. */
-export type GatewaySettings = {
-  readonly [Name in SettingName | keyof typeof secretsInFiles]?: SettingValue | undefined
 }
 
 export interface GatewayOverrides {

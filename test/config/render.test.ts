@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { settingTypes } from '../../scripts/setting-types.ts'
 import { settingsPage } from '../../scripts/settings-page.ts'
 import { helpText, printConfig } from '../../src/config/help.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -7,11 +8,12 @@ import { settingNames } from '../../src/config/settings.ts'
 import { errorOf, type Given } from './support.ts'
 
 describe('texts about the settings', () => {
-  test('docs/settings.md matches the settings (if not: npm run docs)', () => {
-    const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')
-    expect(page, 'docs/settings.md is out of date: run `npm run docs`').toBe(
-      settingsPage(),
-    )
+  test.each([
+    ['docs/settings.md', settingsPage],
+    ['src/gateway/settings.ts', settingTypes],
+  ])('%s matches the settings (if not: npm run docs)', (path, generated) => {
+    const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+    expect(text, `${path} is out of date: run \`npm run docs\``).toBe(generated())
   })
 
   test('help and page name every setting once, and help fits into 100 columns', () => {

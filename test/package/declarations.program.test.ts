@@ -10,6 +10,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { factsOf, settingNames } from '../../src/config/settings.ts'
 import { pack, root, runIn } from './tarball.ts'
 
 // The compiler runs here, on machines that have other things to do.
@@ -32,11 +33,24 @@ const consumer = `
     for (const listener of [gateway.app, gateway.listener, gateway.operations]) createServer(listener)
     // @ts-expect-error: no setting has this name, and that is found before the program runs.
     await createGateway({ SWAP_BASEURL: 'x' })
+    // What an environment has is text.
+    await createGateway({ ...process.env })
+    const partition: string = 'ip'
+    await createGateway({ QUOTE_PARTITION: partition, LOG_LEVEL: undefined, ORDER_EXPIRED_QUOTE: 'report' })
+    // @ts-expect-error: no setting takes an object.
+    await createGateway({ QUOTE_PARTITION: {} })
     // @ts-expect-error: a gateway has no such member.
     gateway.nothing
     const [first]: RecordedRequest[] = sandbox.requests
     return urls.trafficUrl + first?.headers['app-name'] + (await gateway.metrics())
   }
+  /** What an editor suggests: the texts of a type that also takes any other text. */
+  type Suggested<Value> = Value extends string ? (string extends Value ? never : Value) : never
+  type Partition = Suggested<GatewaySettings['QUOTE_PARTITION']>
+  export const partitions: Record<Partition, number> = { ip: 1, header: 2, none: 3 }
+  // @ts-expect-error: one is missing.
+  export const fewer: Record<Partition, number> = { ip: 1, header: 2 }
+  export const free: Suggested<GatewaySettings['SWAP_APP_NAME']>[] = []
   export const problemsOf = (error: SettingsError): readonly SettingProblem[] => error.problems
   export const names = [ListenError, SettingsError, StateError, SandboxError].map(({ name }) => name)
 `
@@ -113,6 +127,17 @@ test('the declarations compile, strict and checked themselves, beside the types 
   expect(code, stdout + stderr).toBe(0)
   for (const project of projects)
     expect(stdout).toMatch(new RegExp(`Building project '.*${project}'`))
+})
+
+test('the declarations say of each setting what it means', () => {
+  const types = join(folder, 'node_modules/quotegate/dist/types/gateway/settings.d.cts')
+  const text = readFileSync(types, 'utf8').replace(/\n {4,5}\*(?!\/) ?/g, ' ')
+  for (const name of settingNames) {
+    const { meaning } = factsOf(name)
+    const at = text.indexOf(` readonly ${name}?: `)
+    expect(at, name).toBeGreaterThan(0)
+    expect(text.slice(text.lastIndexOf('/**', at), at)).toContain(meaning)
+  }
 })
 
 test('the declarations import nothing but each other and Node', () => {

@@ -1,0 +1,408 @@
+// Generated from src/config/settings.ts by `npm run docs`. Edits here are lost.
+import type { SettingValue } from '../config/problems.ts'
+
+/**
+ * Editors suggest the choices. Any other text is accepted here, because the values of
+ * `process.env` are texts, and refused by createGateway() if it is none of the choices.
+ */
+type OneOf<Choice extends string> =
+  | Choice
+  | (string & {})
+  | Exclude<SettingValue, string>
+  | undefined
+
+/** By the names that they have in the environment. A list may also be an array. */
+export type GatewaySettings = {
+  /**
+   * Address of the traffic listener. The container image sets 0.0.0.0.
+   * @default 127.0.0.1
+   */
+  readonly HOST?: SettingValue | undefined
+  /**
+   * Port of the traffic listener; 0 takes any free port and prints it.
+   * @default 8080
+   */
+  readonly PORT?: SettingValue | undefined
+  /**
+   * Address of the operations listener (metrics, health, console).
+   * @default the value of HOST
+   */
+  readonly ADMIN_HOST?: SettingValue | undefined
+  /**
+   * Port of the operations listener; 0 takes any free port and prints it.
+   * @default 8081
+   */
+  readonly ADMIN_PORT?: SettingValue | undefined
+  /**
+   * Token for the console, sent as Authorization: Bearer; 16 to 512 visible ASCII
+   * characters. Without it anyone who reaches the operations listener has full access; in
+   * production the console is then read-only and shows no request details.
+   * @default none
+   */
+  readonly ADMIN_TOKEN?: SettingValue | undefined
+  /**
+   * Host names under which the console and /status answer, besides localhost and any IP
+   * address; under any other name they refuse (DNS rebinding). /metrics, /openapi.json,
+   * /healthz and /readyz answer under any name.
+   * @default none
+   */
+  readonly ADMIN_ALLOWED_HOSTS?: SettingValue | undefined
+  /**
+   * production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox
+   * never serves real users by accident. Any other value changes nothing.
+   * @default none
+   */
+  readonly NODE_ENV?: SettingValue | undefined
+  /**
+   * The swap upstream, an http or https URL (a path prefix is kept), or the built-in
+   * sandbox.
+   * @default sandbox; none in production, where it is required
+   */
+  readonly SWAP_BASE_URL?: SettingValue | undefined
+  /**
+   * The payments upstream. Without one, the payments paths answer 404 with the reason.
+   * @default sandbox if SWAP_BASE_URL is the sandbox, else none
+   */
+  readonly PAYMENTS_BASE_URL?: SettingValue | undefined
+  /**
+   * Path prefixes that go to the payments upstream, separated by commas; / sends
+   * everything that is not /v3, another /v<number> (another version answers 404, and may
+   * not be listed) or /webhooks. Every other path answers 404, naming this setting.
+   * @default
+   * /checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings
+   */
+  readonly PAYMENTS_PATHS?: SettingValue | undefined
+  /**
+   * If set, /webhooks and everything below it goes there: any method, byte for byte, the
+   * whole target appended to this URL.
+   * @default none
+   */
+  readonly WEBHOOKS_BASE_URL?: SettingValue | undefined
+  /**
+   * App-Name sent to the swap upstream when the caller sent none.
+   * @default none
+   */
+  readonly SWAP_APP_NAME?: SettingValue | undefined
+  /**
+   * App-Version sent to the swap upstream when the caller sent none.
+   * @default none
+   */
+  readonly SWAP_APP_VERSION?: SettingValue | undefined
+  /**
+   * Authorization sent to the swap upstream when the caller sent none. Anyone who reaches
+   * the traffic port then uses this key: keep HOST on loopback, or the port behind
+   * something that checks callers.
+   * @default none
+   */
+  readonly SWAP_AUTHORIZATION?: SettingValue | undefined
+  /**
+   * PEM file of the certificate authorities that are trusted for SWAP_BASE_URL. It
+   * replaces the system's authorities; NODE_EXTRA_CA_CERTS adds to those instead.
+   * @default none
+   */
+  readonly SWAP_CA_FILE?: SettingValue | undefined
+  /**
+   * PEM file of the gateway's certificate for SWAP_BASE_URL, with its intermediates
+   * (mutual TLS). Needs SWAP_KEY_FILE.
+   * @default none
+   */
+  readonly SWAP_CERT_FILE?: SettingValue | undefined
+  /**
+   * PEM file of the private key of SWAP_CERT_FILE, without a passphrase.
+   * @default none
+   */
+  readonly SWAP_KEY_FILE?: SettingValue | undefined
+  /**
+   * As SWAP_CA_FILE, for PAYMENTS_BASE_URL and WEBHOOKS_BASE_URL.
+   * @default none
+   */
+  readonly PAYMENTS_CA_FILE?: SettingValue | undefined
+  /**
+   * As SWAP_CERT_FILE, for PAYMENTS_BASE_URL and WEBHOOKS_BASE_URL. Needs
+   * PAYMENTS_KEY_FILE.
+   * @default none
+   */
+  readonly PAYMENTS_CERT_FILE?: SettingValue | undefined
+  /**
+   * PEM file of the private key of PAYMENTS_CERT_FILE, without a passphrase.
+   * @default none
+   */
+  readonly PAYMENTS_KEY_FILE?: SettingValue | undefined
+  /**
+   * The http URL of a proxy through which every https upstream is reached by CONNECT,
+   * such as http://user:password@proxy.example.com:3128; user and password are
+   * percent-encoded. The proxy resolves the names of these upstreams. An http upstream is
+   * connected to directly, and so is the store. HTTPS_PROXY and NO_PROXY change nothing.
+   * @default none
+   */
+  readonly UPSTREAM_PROXY?: SettingValue | undefined
+  /**
+   * Proxies whose client-IP header is trusted: addresses, CIDRs, or the names loopback,
+   * linklocal, uniquelocal, separated by commas. Host bits of a CIDR are masked;
+   * IPv4-mapped entries count as IPv4.
+   * @default none
+   */
+  readonly TRUST_PROXY?: SettingValue | undefined
+  /**
+   * The one client-IP header that trusted proxies send: forwarded, x-forwarded-for (most
+   * proxies), or a one-address header such as cf-connecting-ip. If they send another one
+   * in its place, the provider sees the proxy for all its users, and the log names both.
+   * If it names no client, the provider gets for=unknown and the quote is not shared,
+   * unless QUOTE_PARTITION=none shares all quotes.
+   * @default forwarded
+   */
+  readonly CLIENT_IP_HEADER?: SettingValue | undefined
+  /**
+   * Which clients may share a cached quote. ip: clients of one address. header: clients
+   * of one place, as a trusted proxy names it in QUOTE_PARTITION_HEADER; a hit then
+   * ignores availability rules finer than that place (a state, a sanctioned region).
+   * none: all clients; right only where the provider never refuses by place. The more
+   * clients share, the fewer calls, and the more often a hit shows a quote to a client
+   * that the provider would have refused. An order is judged by the quotes of its whole
+   * partition (docs/orders.md).
+   * @default ip
+   */
+  readonly QUOTE_PARTITION?: OneOf<'ip' | 'header' | 'none'>
+  /**
+   * Headers in which a trusted proxy names the client's place, such as cf-ipcountry, or
+   * several joined into one place:
+   * cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country
+   * beside it, in a header whose name ends in country, country-code or country-name. If
+   * one of them is absent, repeated, a placeholder (such as XX, T1, EU, - or unknown) or
+   * sent by an untrusted peer, the request is partitioned by ip. They are never sent to
+   * the provider.
+   * @default none; required by QUOTE_PARTITION=header
+   */
+  readonly QUOTE_PARTITION_HEADER?: SettingValue | undefined
+  /**
+   * Request headers that the provider sees on a quote. Each is part of the cache key; no
+   * other header of the client is forwarded, except the trace context. Must include
+   * app-name.
+   * @default app-name,app-version,user-agent,authorization
+   */
+  readonly QUOTE_KEY_HEADERS?: SettingValue | undefined
+  /**
+   * Max quotes kept in memory, which take at most 64 MiB; the least recently used are
+   * dropped first.
+   * @default 100000, fewer under a small heap limit
+   */
+  readonly QUOTE_CACHE_ENTRIES?: SettingValue | undefined
+  /**
+   * A cached quote with less time left than this is fetched again.
+   * @default 0
+   */
+  readonly QUOTE_MIN_VALIDITY_MS?: SettingValue | undefined
+  /**
+   * A cached quote that is requested this close to its expiry is fetched again in the
+   * background, so that clients of a busy pair see no miss. Off at 0, and at no more than
+   * QUOTE_MIN_VALIDITY_MS.
+   * @default 0
+   */
+  readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
+  /**
+   * Pairs that get their own label in the metrics, at most 20, separated by commas; all
+   * other pairs count as other.
+   * @default none
+   */
+  readonly METRICS_PAIRS?: SettingValue | undefined
+  /**
+   * Float orders whose quote has expired: refuse them with 409 quote-expired, or send
+   * them and report them. A reported order is counted, logged and shown in the console as
+   * one that would have been refused.
+   * @default refuse
+   */
+  readonly ORDER_EXPIRED_QUOTE?: OneOf<'refuse' | 'report'>
+  /**
+   * Float orders that match no quote of this gateway: forward them, or refuse them with
+   * 409 quote-unknown. While the shared store is down they are forwarded, because another
+   * replica may have served the quote.
+   * @default forward
+   */
+  readonly ORDER_UNKNOWN_QUOTE?: OneOf<'forward' | 'refuse'>
+  /**
+   * A float order is refused as expired when its quote has less time left than this. Set
+   * QUOTE_MIN_VALIDITY_MS at least as high, or quotes are served that orders can no
+   * longer use.
+   * @default 0
+   */
+  readonly ORDER_EXPIRY_MARGIN_MS?: SettingValue | undefined
+  /**
+   * Where an order may name its quote: member names, with dots into nested objects. An
+   * unknown id in any of these fields except a bare id makes the order unknown: it is not
+   * judged by its terms.
+   * @default quoteId,quote.id,id
+   */
+  readonly ORDER_QUOTE_ID_FIELDS?: SettingValue | undefined
+  /**
+   * Max quotes remembered past their expiry, so that a late order is answered with
+   * "expired".
+   * @default 200000, fewer under a small heap limit
+   */
+  readonly LEDGER_ENTRIES?: SettingValue | undefined
+  /**
+   * How long past its expiry a quote is remembered. 0: every late order is unknown.
+   * @default 86400000
+   */
+  readonly LEDGER_RETENTION_MS?: SettingValue | undefined
+  /**
+   * A folder for the journal, so that the ledger, the uses of quotes and the keys of
+   * orders survive a restart, a crash and a kill. Only one process can use it; it is
+   * created if it is missing. Without it, a restart forgets the ledger, and late orders
+   * for older quotes are sent.
+   * @default none
+   */
+  readonly STATE_DIRECTORY?: SettingValue | undefined
+  /**
+   * The Valkey, or Redis 7 or later, through which replicas share quotes, the journal,
+   * keys of orders and rate limits. Without it, each replica has its own cache, so set it
+   * as soon as there are two. redis://[[user]:password@]host[:port][/database], rediss://
+   * with TLS, redis+sentinel://host:port,host:port/master-name,
+   * redis+cluster://host:port,host:port; with TLS rediss+sentinel and rediss+cluster;
+   * each may also be written with valkey for redis. The password of the Sentinels:
+   * ?sentinelPassword=. While the store is down, each replica works on its own.
+   * @default none
+   */
+  readonly VALKEY_URL?: SettingValue | undefined
+  /**
+   * Prefix of every key in the store. Replicas with the same prefix are one gateway: give
+   * another stage, or other upstreams, another prefix.
+   * @default quotegate:
+   */
+  readonly VALKEY_KEY_PREFIX?: SettingValue | undefined
+  /**
+   * Timeout of one call to the store. While the oldest call has had no answer for so
+   * long, requests go on without the store.
+   * @default 50
+   */
+  readonly VALKEY_TIMEOUT_MS?: SettingValue | undefined
+  /**
+   * Quotes and float orders: time from the last byte of the request to the last byte of
+   * the answer. All requests to the swap API wait for a free connection for at most half
+   * of it, and then get 503 unsent.
+   * @default 15000
+   */
+  readonly UPSTREAM_TOTAL_TIMEOUT_MS?: SettingValue | undefined
+  /**
+   * Time from the end of the request's body to the head of the upstream's answer. It may
+   * take up to one second longer. Connecting may take 3 s, and a pause within the answer
+   * 30 s. Requests other than quotes and float orders also wait at most this long for a
+   * free connection, and then get 503 unsent.
+   * @default 10000
+   */
+  readonly UPSTREAM_HEADERS_TIMEOUT_MS?: SettingValue | undefined
+  /**
+   * Max connections per upstream. An eighth of those to the swap API (at least one, if
+   * there are several) is reserved for float orders. Requests with a streamed body use at
+   * most a quarter, and at least one. Eight times as many requests may wait; a further
+   * one gets 503 with Retry-After at once.
+   * @default 128
+   */
+  readonly UPSTREAM_CONNECTIONS?: SettingValue | undefined
+  /**
+   * Max client connections; a further one is answered with 503 and Retry-After and
+   * closed. The listen backlog is as long, at least 511; Linux cuts it to
+   * net.core.somaxconn.
+   * @default 10000
+   */
+  readonly CLIENT_CONNECTIONS?: SettingValue | undefined
+  /**
+   * Requests a minute that one client may send to the swap upstream; past it: 429 with
+   * Retry-After. The limit protects the upstream, so these do not count: quotes from the
+   * cache or from a call in flight, and refused orders. What was to be sent counts, also
+   * where it could not be. Payments and webhooks do not count. 0: no limit.
+   * @default 0
+   */
+  readonly RATE_LIMIT_PER_MINUTE?: SettingValue | undefined
+  /**
+   * What counts as one client: an App-Name (SWAP_APP_NAME for requests without one), a
+   * client address (see TRUST_PROXY; requests of unknown address share one limit), or an
+   * App-Name at an address.
+   * @default app-name
+   */
+  readonly RATE_LIMIT_BY?: OneOf<'app-name' | 'client-ip' | 'both'>
+  /**
+   * After SIGTERM: how long new connections are still served while /readyz already
+   * answers 503, so that a load balancer notices before any connection is refused.
+   * @default 5000 in production, else 0
+   */
+  readonly DRAIN_DELAY_MS?: SettingValue | undefined
+  /**
+   * After DRAIN_DELAY_MS: how long requests in flight may still take before they are cut.
+   * @default 25000
+   */
+  readonly DRAIN_TIMEOUT_MS?: SettingValue | undefined
+  /**
+   * Lowest level that is logged: trace, debug, info, warn, error, fatal, silent.
+   * @default info
+   */
+  readonly LOG_LEVEL?: OneOf<
+    'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+  >
+  /**
+   * auto (readable in a terminal, JSON otherwise), json or pretty.
+   * @default auto
+   */
+  readonly LOG_FORMAT?: OneOf<'auto' | 'json' | 'pretty'>
+  /**
+   * orders: one line at info for each decision about a float order, with log: "orders"
+   * and without any address. on: these, and one line for each request, with log:
+   * "access".
+   * @default off
+   */
+  readonly ACCESS_LOG?: OneOf<'off' | 'orders' | 'on'>
+  /**
+   * How a client's address is logged: masked (without its last octet, or its last 64
+   * bits), full, or none.
+   * @default masked
+   */
+  readonly LOG_CLIENT_ADDRESS?: OneOf<'masked' | 'full' | 'none'>
+  /**
+   * The collector that receives spans, an http or https URL such as
+   * http://localhost:4318; /v1/traces is appended. Without it nothing is traced. Names of
+   * OpenTelemetry that are not listed here, such as OTEL_SERVICE_NAME and
+   * OTEL_EXPORTER_OTLP_HEADERS, are read by OpenTelemetry itself.
+   * @default none
+   */
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: SettingValue | undefined
+  /**
+   * How spans are written: http/protobuf or http/json.
+   * @default http/protobuf
+   */
+  readonly OTEL_EXPORTER_OTLP_PROTOCOL?: OneOf<'http/protobuf' | 'http/json'>
+  /**
+   * Which requests are traced: always_on, always_off, traceidratio,
+   * parentbased_always_on, parentbased_always_off, parentbased_traceidratio. With
+   * parentbased_ the sampled flag of a trusted proxy (TRUST_PROXY) decides; of any other
+   * client only the trace id is taken.
+   * @default parentbased_traceidratio
+   */
+  readonly OTEL_TRACES_SAMPLER?: OneOf<
+    | 'always_on'
+    | 'always_off'
+    | 'traceidratio'
+    | 'parentbased_always_on'
+    | 'parentbased_always_off'
+    | 'parentbased_traceidratio'
+  >
+  /**
+   * The share of traces that the traceidratio samplers record, from 0 to 1.
+   * @default 0.01
+   */
+  readonly OTEL_TRACES_SAMPLER_ARG?: SettingValue | undefined
+  /**
+   * The path of a file that holds ADMIN_TOKEN.
+   */
+  readonly ADMIN_TOKEN_FILE?: SettingValue | undefined
+  /**
+   * The path of a file that holds SWAP_AUTHORIZATION.
+   */
+  readonly SWAP_AUTHORIZATION_FILE?: SettingValue | undefined
+  /**
+   * The path of a file that holds UPSTREAM_PROXY.
+   */
+  readonly UPSTREAM_PROXY_FILE?: SettingValue | undefined
+  /**
+   * The path of a file that holds VALKEY_URL.
+   */
+  readonly VALKEY_URL_FILE?: SettingValue | undefined
+}
