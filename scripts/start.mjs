@@ -1,11 +1,19 @@
 #!/usr/bin/env node
 /** npm start [-- flags]: builds if a source is newer than dist/, then becomes the program. */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { nodeProblem } from '../src/process/needed-node.mjs'
 import { isStale } from './build/stale.mjs'
 
 const parent = process.ppid
+
+const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+const problem = nodeProblem(JSON.parse(manifest).engines.node)
+if (problem !== undefined) {
+  process.stderr.write(`${problem}\n`)
+  process.exit(1)
+}
 
 if (isStale()) {
   const isFirst = !existsSync(new URL('../dist/main.js', import.meta.url))

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rows=("$@")
-if [ "${#rows[@]}" -eq 0 ]; then rows=(20.18.1 20 22 24 26 24+undici@8); fi
+if [ "${#rows[@]}" -eq 0 ]; then rows=(18 20.17.0 20.18.1 20 22 24 26 24+undici@8); fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -17,6 +17,19 @@ install_aside() {
   (cd "$1" && npm init -y >/dev/null && npm install --ignore-scripts=false --no-save --no-audit --no-fund --silent "$2")
 }
 
+# On a Node that is too old, everything that a user may start says in its own words which one is needed.
+says_what_it_needs() {
+  local command said
+  for command in 'node dist/main.js' 'node scripts/start.mjs' "node -e require('./dist/index.cjs')" \
+    "node -e import('./dist/index.js')" "node -e require('./dist/sandbox.cjs')" "node -e import('./dist/sandbox.js')"; do
+    # Without a shell that reads it again: the commands have no blanks within a word.
+    if said=$($command 2>&1) || [[ "$said" != *"quotegate needs Node "* ]]; then
+      printf '%s: %s\n' "$command" "$said"
+      return 1
+    fi
+  done
+}
+
 failed=()
 for row in "${rows[@]}"; do
   node=${row%%+*}
@@ -27,6 +40,7 @@ for row in "${rows[@]}"; do
     printf '\n== node %s\n' "$(node --version)"
     [[ "$(node --version)." == "v$node."* ]] || { echo "wanted node $node"; exit 1; }
     case "$row" in
+      18* | 20.17.*) says_what_it_needs ;;
       # What `engines` promises at least is older than what the test runner needs (rolldown: 20.19): there the built
       # program shows that it starts, serves, orders and stops.
       20.18.*) node scripts/try-program.mjs ;;

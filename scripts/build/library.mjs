@@ -32,6 +32,7 @@ export async function library(folder) {
     banner: {
       js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href",
     },
+    inject: ['src/process/refuse-old-node.ts'],
     plugins: [sandboxInItsOwnFile],
   })
   const names = await namesOfEntries()

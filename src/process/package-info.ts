@@ -7,8 +7,9 @@ export const programFolder = new URL(isUnbundled ? '../' : './', import.meta.url
 interface Manifest {
   version: string
   homepage?: string
+  engines: { node: string }
 }
 
 // package.json is one folder up from `src/` and `dist/`.
 const manifest = readFileSync(new URL('../package.json', programFolder), 'utf8')
-export const { version, homepage }: Manifest = JSON.parse(manifest)
+export const { version, homepage, engines }: Manifest = JSON.parse(manifest)

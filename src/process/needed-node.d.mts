@@ -1,0 +1,1 @@
+export declare function nodeProblem(engines: string, version?: string): string | undefined

@@ -1,0 +1,16 @@
+/**
+ * What is wrong with this Node: undefined if it is new enough. `engines` is that of package.json, such as `>=20.18.1`.
+ * This is plain JavaScript, because `npm start` asks before anything is built.
+ */
+export function nodeProblem(engines, version = process.versions.node) {
+  const needed = engines.replace('>=', '')
+  const [wanted, given] = [needed, version].map(numbersOf)
+  const differs = wanted.findIndex((part, index) => part !== given[index])
+  if (differs === -1 || given[differs] > wanted[differs]) return undefined
+  return `quotegate needs Node ${needed} or later, and this is Node ${version}.`
+}
+
+/** Of 24.0.0-nightly too. */
+function numbersOf(version) {
+  return version.split('.').map((part) => Number.parseInt(part, 10))
+}
