@@ -43,7 +43,7 @@ export type GatewaySettings = {
   /**
    * Host names under which the console and /status answer, besides localhost and any IP
    * address; under any other name they refuse (DNS rebinding). /metrics, /openapi.json,
-   * /healthz and /readyz answer under any name.
+   * /runbook, /healthz and /readyz answer under any name.
    * @default none
    */
   readonly ADMIN_ALLOWED_HOSTS?: SettingValue | undefined
@@ -146,9 +146,9 @@ export type GatewaySettings = {
   /**
    * The one client-IP header that trusted proxies send: forwarded, x-forwarded-for (most
    * proxies), or a one-address header such as cf-connecting-ip. If they send another one
-   * in its place, the provider sees the proxy for all its users, and the log names both.
-   * If it names no client, the provider gets for=unknown and the quote is not shared,
-   * unless QUOTE_PARTITION=none shares all quotes.
+   * in its place, or none, the provider sees the proxy for all its users, and the log
+   * says so. If it names no client, the provider gets for=unknown and the quote is not
+   * shared, unless QUOTE_PARTITION=none shares all quotes.
    * @default forwarded
    */
   readonly CLIENT_IP_HEADER?: SettingValue | undefined
