@@ -45,7 +45,8 @@ export class StreamJournal implements Journal {
   readonly #writer: StreamWriter
   #reader: JournalReader | undefined
   #timer: Timer | undefined
-  #isChecked = false
+  /** How many connections had ended when the server was last described; undefined: it never was. */
+  #checkedAfter: number | undefined
   #isOver = false
 
   /** Each loss begins a generation, in which the list is read from its beginning. */
@@ -167,8 +168,9 @@ export class StreamJournal implements Journal {
   }
 
   async #readToEnd(): Promise<boolean> {
-    if (!this.#isChecked) await this.#checkServer()
     const { store, key, clock } = this.#options
+    // A new connection may lead to another server, or to one that was restarted with another configuration.
+    if (store.connectionsEnded !== this.#checkedAfter) await this.#checkServer()
     while (!this.#isOver) {
       if (store.connectionsEnded > this.#connectionsEnded) this.#caution.trouble()
       this.#connectionsEnded = store.connectionsEnded
@@ -325,15 +327,17 @@ export class StreamJournal implements Journal {
 
   async #checkServer(): Promise<void> {
     const { store, log } = this.#options
+    const { connectionsEnded } = store
     const { version, maxmemoryPolicy } = await store.describeServer()
     if (version !== undefined && Number.parseInt(version, 10) < 7)
       this.#serverIsTooOld(`it is Redis ${version}`)
-    if (maxmemoryPolicy?.startsWith('allkeys-'))
+    const drops = droppedBy(maxmemoryPolicy)
+    if (drops !== undefined)
       log.warn(
         {},
-        `the shared store may evict the journal of the replicas (maxmemory-policy ${maxmemoryPolicy}): use volatile-ttl`,
+        `a full shared store drops ${drops}, so orders are sent twice (maxmemory-policy ${maxmemoryPolicy}): use volatile-ttl`,
       )
-    this.#isChecked = true
+    this.#checkedAfter = connectionsEnded
   }
 
   #serverIsTooOld(why: string): void {
@@ -354,3 +358,15 @@ export class StreamJournal implements Journal {
 
 /** It says nothing. */
 const firstRecord: JournalRecord = { kind: 'used', quote: { id: '', expiresAtMs: 0 } }
+
+/**
+ * What a full store loses under this policy. `volatile-ttl` drops quotes first, because a key of an order lives longer
+ * than any quote. Under `noeviction` a full store refuses writes, and counts as down.
+ */
+function droppedBy(policy: string | undefined): string | undefined {
+  if (policy === undefined || policy === 'volatile-ttl' || policy === 'noeviction')
+    return undefined
+  return policy.startsWith('allkeys-')
+    ? 'the journal and the keys of orders'
+    : 'the keys of orders'
+}

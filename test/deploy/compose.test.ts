@@ -44,6 +44,17 @@ const listening: Record<string, number[]> = {
   grafana: [3000],
 }
 
+it('gives the store room for a whole journal, and a policy that drops no key of an order', () => {
+  const command = services.valkey?.command ?? []
+  const flag = (name: string) => command[command.indexOf(name) + 1]
+  expect(flag('--maxmemory-policy')).toBe('volatile-ttl')
+  const bytesARecord = 240
+  const journal = configOf('quotegate').ledger.entries * 2.5 * bytesARecord
+  expect(Number.parseInt(flag('--maxmemory') ?? '', 10) * 2 ** 20).toBeGreaterThan(
+    1.5 * journal,
+  )
+})
+
 describe.each(named)('%s', (name, service) => {
   it('can write nowhere but to its ledger, has no capability and gains none', () => {
     const { read_only, cap_drop, security_opt } = service

@@ -192,19 +192,38 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     ).toEqual([])
   })
 
-  test('may evict the journal, it gets one warning', async () => {
-    const { url } = await valkey({
-      config: ['maxmemory 100mb', 'maxmemory-policy allkeys-lru'],
-    })
+  test.each([
+    ['volatile-lru', 'the keys of orders'],
+    ['volatile-lfu', 'the keys of orders'],
+    ['volatile-random', 'the keys of orders'],
+    ['allkeys-lru', 'the journal and the keys of orders'],
+  ])('evicts by %s, a start warns once that it drops %s', async (policy, drops) => {
+    const { url } = await valkey({ config: [`maxmemory-policy ${policy}`] })
     const here = await streamReplica(url)
-    expect((await here.store.describeServer()).version).toMatch(/^\d+\.\d+\.\d+$/)
-    await pause(300)
+    await untilCaughtUp(here)
     expect(here.complaints()).toEqual([
-      expect.stringContaining(
-        'may evict the journal of the replicas (maxmemory-policy allkeys-lru)',
-      ),
+      `a full shared store drops ${drops}, so orders are sent twice (maxmemory-policy ${policy}): use volatile-ttl`,
     ])
   })
+
+  test.each(['volatile-ttl', 'noeviction'])(
+    'evicts by %s, nothing warns, and a reconnection warns of another policy',
+    async (policy) => {
+      const server = await valkey({ config: [`maxmemory-policy ${policy}`] })
+      const here = await streamReplica(server.url)
+      await untilCaughtUp(here)
+      expect(here.complaints()).toEqual([])
+      await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'volatile-lru')
+      const warned = () =>
+        here.complaints().filter((line) => line.includes('use volatile-ttl')).length
+      for (let connections = 1; connections <= 2; connections += 1) {
+        await server.ask('CLIENT', 'KILL', 'TYPE', 'normal')
+        await until(() => warned() === connections, 'the warning')
+        await untilCaughtUp(here)
+      }
+      expect(warned()).toBe(2)
+    },
+  )
 
   test('is not there at the start, it holds up no start, and is used when it comes', async () => {
     const port = await freePort()

@@ -5,7 +5,13 @@ import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { counted } from '../support/clients/quotes.ts'
+import {
+  ask,
+  counted,
+  giveQuote,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import {
   gatewayWith,
@@ -135,6 +141,53 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     store.thaw()
     expect((await both).map(({ status }) => status)).toContain(201)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  // Least recently used are the answered clicks, whose quotes are long over.
+  it.each([
+    ['volatile-ttl', 'no click is sent twice', (twice: number) => twice === 0],
+    ['volatile-lru', 'clicks are sent twice', (twice: number) => twice > 0],
+  ])('where a store full of quotes evicts by %s, %s', async (policy, _what, isSo) => {
+    const store = await valkey({
+      config: [`maxmemory-policy ${policy}`, 'maxmemory-samples 32'],
+    })
+    const upstream = await recordingUpstream(({ method }, response) => {
+      if (method === 'POST') response.writeHead(201).end('{}')
+      else giveQuote(response, quoteBody({ padding: 'x'.repeat(3_000) }))
+    })
+    const start = () =>
+      started({
+        SWAP_BASE_URL: upstream.url,
+        VALKEY_URL: store.url,
+        VALKEY_TIMEOUT_MS: '2000',
+        LEDGER_ENTRIES: '100',
+      })
+    const [a, b] = [await start(), await start()]
+    const orders = () => upstream.requests.filter(({ method }) => method === 'POST')
+    const clickAt = async (replica: { url: string }) => {
+      for (let click = 0; click < 20; click += 1)
+        expect((await order(replica, `k${click}`)).status).toBe(201)
+    }
+    const fact = async (name: string) =>
+      Number(
+        new RegExp(`^${name}:(\\d+)`, 'm').exec(String(await store.ask('INFO')))?.[1],
+      )
+    const quote = (amount: number) =>
+      ask(a.url, { path: `${quotePath}?amount=${amount}` }).then(({ status }) =>
+        expect(status).toBe(200),
+      )
+
+    await clickAt(a)
+    await quote(1)
+    expect(orders()).toHaveLength(20)
+    // The store tells by the second what was used when.
+    await pause(1_500)
+    await store.ask('CONFIG', 'SET', 'maxmemory', (await fact('used_memory')) + 500_000)
+    for (let amount = 2; amount < 402; amount += 10)
+      await Promise.all(Array.from({ length: 10 }, (_, more) => quote(amount + more)))
+    expect(await fact('evicted_keys')).toBeGreaterThan(100)
+    await clickAt(b)
+    expect(orders().length - 20).toSatisfy(isSo)
   })
 
   it('an order waits for a store that hangs for a second before it is sent, and as long before its answer', async () => {
