@@ -1,4 +1,4 @@
-import type { Timers } from '../clock.ts'
+import { PatientTimer, type Timers } from '../clock.ts'
 
 const lateMs = 250
 const afterLateMs = 100
@@ -29,10 +29,31 @@ export class Caution {
     this.#isTroubled = true
   }
 
-  /** The store has answered a command. */
-  answered(tookMs: number): void {
+  /**
+   * Judges how long the store takes for an answer. A pause of this process is not the store's lateness: what came
+   * meanwhile is read before the time counts as over.
+   */
+  async watch<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const beganMs = this.#timers.steadyMs()
+    let isLate = false
+    const timer = new PatientTimer(
+      this.#timeoutMs,
+      () => {
+        isLate = true
+      },
+      this.#timers,
+    )
+    try {
+      return await answer
+    } finally {
+      timer.clear()
+      if (isLate) this.#wasLate(this.#timers.steadyMs() - beganMs)
+    }
+  }
+
+  #wasLate(tookMs: number): void {
     if (tookMs > Math.max(lateMs, this.#timeoutMs)) this.trouble()
-    else if (tookMs > this.#timeoutMs) this.forMs(afterLateMs)
+    else this.forMs(afterLateMs)
   }
 
   /** All that the store has is here, and nothing of ours waits. */

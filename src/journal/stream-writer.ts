@@ -114,12 +114,11 @@ export class StreamWriter {
       text: encodeRecord(record, lookAt(clock)),
       maxEntries: Math.ceil(maxEntries * entriesPerReplica),
     }
-    inSpan(span, () => store.appendEntry(key, entry)).then(
+    this.#caution.watch(inSpan(span, () => store.appendEntry(key, entry))).then(
       (id) => {
         this.#inFlight -= 1
         this.appended += 1
         const tookMs = this.#timers.steadyMs() - sentAtMs
-        this.#caution.answered(tookMs)
         this.#onAppended(id, record)
         waiting.settle()
         if (this.#wasLate(waiting, tookMs)) this.appendAgain(record)

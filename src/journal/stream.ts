@@ -113,8 +113,13 @@ export class StreamJournal implements Journal {
   async caughtUp(): Promise<boolean> {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
-    const isRead = await inTime(this.#read(), timeoutMs, this.#timers)
-    return isRead === true && this.#caution.isOver
+    // The read that is under way has its time, and the next one has its own: this process may pause meanwhile.
+    const [current, next] = [this.#current, this.#read()]
+    for (const read of [current, next]) {
+      if (read !== undefined && !(await inTime(read, timeoutMs, this.#timers)))
+        return false
+    }
+    return this.#caution.isOver
   }
 
   async close(): Promise<void> {
@@ -178,8 +183,7 @@ export class StreamJournal implements Journal {
       const acknowledged = [...this.#unseen.keys()]
       const isFresh = beganMs - this.#wholeReadBeganMs <= freshForMs
       const id = this.#lastId
-      const part = await store.readEntries(key, id)
-      this.#caution.answered(this.#timers.steadyMs() - beganMs)
+      const part = await this.#caution.watch(store.readEntries(key, id))
       const isLast = part.entries.length < partEntries
       const isFromStart = id === firstId
       // The last entry that was read comes again, unless it was lost, and others with it; or all up to it was trimmed.

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { orderClient, termsOf } from '../support/clients/orders.ts'
+import { counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
+import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
+import { startListening } from '../support/gateways/program.ts'
+import { streamReplica, untilCaughtUp } from '../support/stores/stream-stage.ts'
+import { valkey } from '../support/stores/valkey.ts'
+
+/** Longer than the timeout of a `streamReplica`, and than an answer that makes it cautious for seconds. */
+const pauseMs = 700
+
+/** A collection, or a core that others use: the process stands still. */
+function standStill(): void {
+  const endMs = performance.now() + pauseMs
+  while (performance.now() < endMs);
+}
+
+/** What was sent is in the socket, and its answer was not read yet. */
+const sent = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a pause of this process is not the lateness of the store:', {
+  tags: ['redis-server'],
+}, () => {
+  test('what is read, or waits for a read, across a pause is in time', async () => {
+    const here = await streamReplica((await valkey()).url)
+    await untilCaughtUp(here)
+    for (let times = 0; times < 3; times += 1) {
+      const first = here.journal.caughtUp()
+      await sent()
+      const second = here.journal.caughtUp()
+      standStill()
+      expect([await first, await second]).toEqual([true, true])
+    }
+    expect(here.complaints()).toEqual([])
+  })
+
+  test('so is what is noted across a pause', async () => {
+    const here = await streamReplica((await valkey()).url)
+    await untilCaughtUp(here)
+    for (const id of ['a', 'b', 'c']) {
+      const noted = here.note([id])
+      await sent()
+      standStill()
+      await noted
+      expect(await here.journal.caughtUp()).toBe(true)
+    }
+  })
+
+  test('a store that is late while this process waits is late', async () => {
+    const server = await valkey()
+    const here = await streamReplica(server.url)
+    await untilCaughtUp(here)
+    server.freeze()
+    const read = here.journal.caughtUp()
+    await pause(pauseMs)
+    server.thaw()
+    expect(await read).toBe(false)
+    await pause(200)
+    expect(await here.journal.caughtUp()).toBe(false)
+    await untilCaughtUp(here)
+  })
+
+  test('a process that was stopped for seconds reads what was noted meanwhile before it judges', async () => {
+    const store = await valkey()
+    const upstream = await recordingUpstream(({ method }, response) => {
+      if (method === 'POST') response.writeHead(201).end('{}')
+      else giveQuote(response)
+    })
+    const settings = {
+      SWAP_BASE_URL: upstream.url,
+      VALKEY_URL: store.url,
+      VALKEY_TIMEOUT_MS: '2000',
+    }
+    const [stopped, other] = [await startListening(settings), await gatewayWith(settings)]
+    const metrics = async () => (await fetch(`${stopped.operationsUrl}/metrics`)).text()
+    for (const gateway of [{ metrics }, other])
+      await untilCounted(gateway, 'quotegate_store_up', 1)
+    // A start is cautious for two seconds.
+    await pause(4_000)
+    stopped.child.kill('SIGSTOP')
+    const quote = await orderClient(other).quote()
+    await pause(3_000)
+    const ordered = orderClient(stopped).order(termsOf(quote))
+    stopped.child.kill('SIGCONT')
+    expect((await ordered).status).toBe(201)
+    const live = 'quotegate_float_orders_total{decision="forwarded",reason="live"}'
+    expect(await counted({ metrics }, live)).toBe(1)
+  })
+})
