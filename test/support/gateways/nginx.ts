@@ -6,7 +6,20 @@ import { onTestFinished } from 'vitest'
 import { freePort } from '../machine/free-port.ts'
 import { until } from './between.ts'
 
-/** nginx in front of fixed ports, with connections that it keeps, and without health checks. */
+/** The lines of docs/operations.md for these ports. */
+function documentedLines(port: number, backendPorts: readonly number[]): string {
+  const page = readFileSync(
+    new URL('../../../docs/operations.md', import.meta.url),
+    'utf8',
+  )
+  const [, lines = ''] = /```nginx\n(.*?)```/s.exec(page) ?? []
+  const left = [...backendPorts]
+  return lines
+    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replace(/server 10\.0\.0\.\d+:8080/g, () => `server 127.0.0.1:${left.shift()}`)
+}
+
+/** nginx, as it is documented, in front of two fixed ports, and without health checks. */
 export async function startNginx(backendPorts: readonly number[]) {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-nginx-'))
   const port = await freePort()
@@ -25,18 +38,7 @@ events { worker_connections 512; }
 http {
   access_log off;
   ${temporary.join('\n  ')}
-  upstream gateway {
-    ${backendPorts.map((backend) => `server 127.0.0.1:${backend} max_fails=0;`).join('\n    ')}
-    keepalive 16;
-  }
-  server {
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://gateway;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-    }
-  }
+  ${documentedLines(port, backendPorts)}
 }
 `,
   )
