@@ -73,6 +73,11 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     bodyIdleTimeoutMs,
     ...upstreamLimits
   } = limits
+  /** So that what has waited has time left. */
+  const longestWaitMs = Math.min(
+    values.UPSTREAM_HEADERS_TIMEOUT_MS,
+    values.UPSTREAM_TOTAL_TIMEOUT_MS / 2,
+  )
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -111,6 +116,8 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       connections: values.UPSTREAM_CONNECTIONS,
       totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
       queue: limits.queue ?? 8 * values.UPSTREAM_CONNECTIONS,
+      waitMs: Math.min(limits.waitMs, longestWaitMs),
+      floatOrderWaitMs: Math.min(limits.floatOrderWaitMs, longestWaitMs),
     },
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY,

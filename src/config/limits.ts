@@ -13,6 +13,12 @@ export const limits = z.strictObject({
    * UPSTREAM_CONNECTIONS, if not given.
    */
   queue: count.optional(),
+  /**
+   * For a connection to be free; and the same of a float order. Most callers give up after 5 s. What waited for most of
+   * that time would take the connection of one that still waits for its answer.
+   */
+  waitMs: count.default(1_000),
+  floatOrderWaitMs: count.default(2_000),
   /** For requests that cannot have reached the upstream, and for a GET or HEAD whose connection broke. */
   retries: count.default(1),
   /** In a row, after which a breaker opens. */

@@ -225,16 +225,17 @@ const groups = {
   },
   Limits: {
     UPSTREAM_TOTAL_TIMEOUT_MS: row(value.milliseconds().prefault('15000'))`
-      Quotes and float orders: time from the last byte of the request to the last byte of the answer. All requests to the
-      swap API wait for a free connection for at most half of it, and then get 503 unsent.`,
+      Quotes and float orders: time from the last byte of the request to the last byte of the answer. At most half of it
+      is spent waiting for a free connection.`,
     UPSTREAM_HEADERS_TIMEOUT_MS: row(value.milliseconds().prefault('10000'))`
       Time from the end of the request's body to the head of the upstream's answer. It may take up to one second longer.
-      Connecting may take 3 s, and a pause within the answer 30 s. Requests other than quotes and float orders also wait
-      at most this long for a free connection, and then get 503 unsent.`,
+      Connecting may take 3 s, and a pause within the answer 30 s. At most this long, too, is waited for a free
+      connection.`,
     UPSTREAM_CONNECTIONS: row(value.wholeNumber(1, 65_535).prefault('128'))`
       Max connections per upstream. An eighth of those to the swap API (at least one, if there are several) is reserved
       for float orders. Requests with a streamed body use at most a quarter, and at least one. Eight times as many
-      requests may wait; a further one gets 503 with Retry-After at once.`,
+      requests may wait, for a second at most (float orders: two); then, and past them at once, it is 503 with
+      Retry-After, unsent.`,
     CLIENT_CONNECTIONS: row(value.wholeNumber(1, 1_000_000).prefault('10000'))`
       Max client connections; a further one is answered with 503 and Retry-After and closed. The listen backlog is as
       long, at least 511; Linux cuts it to net.core.somaxconn.`,

@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts'
 import { hasBody } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
@@ -14,11 +13,7 @@ import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
-  clock: Clock
-  config: {
-    upstream: { headersTimeoutMs: number; totalTimeoutMs: number }
-    upstreams: { payments: { paths: readonly string[] } }
-  }
+  config: { upstreams: { payments: { paths: readonly string[] } } }
   /** Undefined: it has no base URL. */
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   swapHeaders: SwapHeaders
@@ -37,10 +32,7 @@ export class PassThroughRoute {
 
   /** `begun`: what a route has read of the request already. Without it, the request's own body. */
   async answer(exchange: Exchange, begun: SentBody | null = null): Promise<void> {
-    const { bodies, clock, swapHeaders } = this.#parts
-    const { headersTimeoutMs, totalTimeoutMs } = this.#parts.config.upstream
-    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
-    const swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
+    const { bodies, swapHeaders } = this.#parts
     const { request, response, reading } = exchange
     if (!('target' in reading))
       throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
@@ -78,7 +70,6 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers,
         body,
-        connectByMs: isSwap ? clock.timers.steadyMs() + swapWaitMs : undefined,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times,
         cause: exchange,

@@ -34,8 +34,8 @@ export interface CalledUpstream {
     readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> }
   }
   readonly retries: number
-  /** How long a request without `connectByMs` may wait for a connection to be free. */
-  readonly maxWaitMs: number
+  /** How long a request may wait for a connection to be free. */
+  readonly waitMs: Readonly<Record<Lane, number>>
   callRetried(): void
   /** Called before a breaker counts the failure: that of connections if the call never got one. */
   callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
@@ -70,8 +70,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly #permit: Permit | undefined
   #retriesLeft: number
   #resends = 0
-  /** Whether any try had to wait for a connection to be free. */
-  #waited = false
   /** While it waits for its connection to be free, or to be made. */
   #timer: PatientTimer | undefined
   /** Since when the client has not read on, and for how long it did not before. */
@@ -90,6 +88,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #connectPermit: Permit | undefined
   /** Its first byte was about to be written. */
   #began = false
+  /** It waits for a connection to be free. */
+  #queues = false
   #traced: TryTrace | undefined
 
   constructor(
@@ -121,20 +121,18 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#traced = span && new TryTrace(span, this.request)
     this.#upstream.connections.take(this)
     if (this.#connection !== undefined) return
-    this.#waited = true
+    this.#queues = true
     this.#traced?.waits()
     this.#watch()
   }
 
   /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
   #watch(): void {
-    const { timers, maxWaitMs } = this.#upstream
-    const { connectByMs = this.startedAtMs + maxWaitMs } = this.request
+    const { timers } = this.#upstream
     this.#timer?.clear()
     try {
       // Only the wait for a connection to be free has this end: making one has a timeout of its own.
-      const queues = this.#connection === undefined
-      const leftMs = queues ? connectByMs - timers.steadyMs() : Number.POSITIVE_INFINITY
+      const leftMs = this.#queues ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
       const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
       if (ms < Number.POSITIVE_INFINITY)
@@ -144,8 +142,17 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     }
   }
 
+  #waitLeftMs(): number {
+    const waitedMs = this.#upstream.timers.steadyMs() - this.startedAtMs
+    return this.#upstream.waitMs[this.lane] - waitedMs
+  }
+
   /** Of the connections: the request is out of the queue. */
   start(connection: Connection, permit: Permit): void {
+    // After a pause of this process a connection may become free before the timer runs.
+    if (this.#queues && this.#waitLeftMs() < 0)
+      this.#reason ??= this.failure('connection_limit_reached')
+    this.#queues = false
     this.#timer?.clear()
     this.#connection = connection
     this.#connectPermit = permit
@@ -199,7 +206,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Controller): void {
-    const { connectByMs, times } = this.request
+    const { times } = this.request
     this.#timer?.clear()
     this.#controller = controller
     this.#connection?.expectAnswer()
@@ -209,10 +216,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#traced?.connected()
     try {
       if (this.#reason !== undefined) throw this.#reason
-      // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
-      const isBound = this.#waited && connectByMs !== undefined
-      if (isBound && this.#upstream.timers.steadyMs() > connectByMs)
-        throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {

@@ -47,11 +47,9 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
   const timers = clock.timers
   const { beganAtMs = timers.steadyMs() } = options
   const answer = new Answer(options, beganAtMs + totalTimeoutMs)
-  // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
-  const connectByMs = beganAtMs + totalTimeoutMs / 2
   let deadline: PatientTimer | undefined
   try {
-    const call = upstream.call({ ...request, connectByMs, times }, answer)
+    const call = upstream.call({ ...request, times }, answer)
     const leftMs = Math.max(0, answer.deadlineAtMs - timers.steadyMs())
     deadline = new PatientTimer(leftMs, () => call.giveUp(answer.tooLate()), timers)
     if (leaving !== undefined)

@@ -11,11 +11,6 @@ export interface UpstreamRequest {
   headers: string[]
   body: SentBody | null
   /**
-   * By when it must have a connection if it has to wait for one, by the steady clock. Undefined: it may wait for one
-   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
-   */
-  connectByMs?: number | undefined
-  /**
    * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
    * sent any more; else says in how many milliseconds to ask again while it waits.
    */

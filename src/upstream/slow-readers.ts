@@ -2,17 +2,15 @@ import type { ServerResponse } from 'node:http'
 import type { Timer, Timers } from '../clock.ts'
 import { cutOff } from '../http/answer.ts'
 
-/**
- * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by
- * others.
- */
-const lookEveryMs = 1_500
-/** 64 KiB a second. */
-const slowBytes = 98_304
+/** Most requests wait a second for a connection, so some look at the slow ones falls into each wait. */
+const lookEveryMs = 250
+/** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a client may pause after one. */
+const slowBytesALook = 16_384
+const pieceBytes = 65_536
 
 interface Reader {
-  /** Bytes since the last look. */
-  taken: number
+  /** How many bytes it is ahead of a slow client, at most a piece. Below zero: it is slow. */
+  aheadBytes: number
   /** For how long it has taken none, in whole looks: a pause of this process is one look. */
   idleMs: number
 }
@@ -51,11 +49,12 @@ export class SlowReaders {
     response.once('drain', goOn)
     const known = this.#readers.get(response)
     if (known !== undefined) {
-      known.taken += bytes
+      known.aheadBytes = Math.min(known.aheadBytes + bytes, pieceBytes)
+      known.idleMs = 0
       return
     }
-    // The first look may come at once, so no client is slow at it.
-    this.#readers.set(response, { taken: slowBytes, idleMs: 0 })
+    // The first look may come at once.
+    this.#readers.set(response, { aheadBytes: pieceBytes, idleMs: -lookEveryMs })
     response.once('close', () => this.#readers.delete(response))
     this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()
   }
@@ -63,12 +62,12 @@ export class SlowReaders {
   readonly #look = (): void => {
     const slow: ServerResponse[] = []
     for (const [response, reader] of this.#readers) {
-      const isHeldUp = response.writableNeedDrain
+      // It waits for the upstream.
+      if (!response.writableNeedDrain) continue
+      reader.aheadBytes = Math.max(reader.aheadBytes - slowBytesALook, -1)
+      reader.idleMs += lookEveryMs
       // Any other answer than to a GET may say what became of a payment.
-      if (isHeldUp && response.req.method === 'GET' && reader.taken < slowBytes)
-        slow.push(response)
-      reader.idleMs = isHeldUp && reader.taken === 0 ? reader.idleMs + lookEveryMs : 0
-      reader.taken = 0
+      if (response.req.method === 'GET' && reader.aheadBytes < 0) slow.push(response)
       if (reader.idleMs >= this.#stallMs) cutOff(response)
     }
     if (slow.length > this.#max && this.#othersWait())

@@ -37,8 +37,10 @@ export interface UpstreamLimits {
   headersTimeoutMs: number
   bodyTimeoutMs: number
   connections: number
-  /** How many requests may wait for a connection. */
+  /** How many requests may wait for a connection to be free, and for how long. */
   queue: number
+  waitMs: number
+  floatOrderWaitMs: number
   retries: number
   breakerFailures: number
   /** How old the first failure in a row has to be before a breaker opens. Default: a second. */
@@ -69,7 +71,7 @@ export class Upstream implements CalledUpstream {
   readonly breakers: Breakers
   readonly connections: Connections
   readonly retries: number
-  readonly maxWaitMs: number
+  readonly waitMs: Readonly<Record<Lane, number>>
   readonly slowReaders: SlowReaders
   /**
    * The latest failure that a breaker counted, and how long after its request it came. By what failed: connections, or
@@ -94,7 +96,8 @@ export class Upstream implements CalledUpstream {
     this.basePath = this.url.pathname.replace(/(?<!\/)\/+$/, '')
     this.timers = timers
     this.retries = limits.retries
-    this.maxWaitMs = limits.headersTimeoutMs
+    const { floatOrderWaitMs, waitMs } = limits
+    this.waitMs = { 'float-order': floatOrderWaitMs, stream: waitMs, other: waitMs }
     this.#events = options.events
     const byKind = upstreamTable[name].requests === 'by-kind'
     this.breakers = new Breakers(byKind, {

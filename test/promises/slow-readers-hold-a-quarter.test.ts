@@ -7,11 +7,13 @@ import {
   recordingUpstream,
   until,
 } from '../support/gateways/between.ts'
+import { ownPatience } from '../support/gateways/gateway.ts'
 
 const get = (path: string) =>
   `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 const post = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n`
+const limits = { ...ownPatience, UPSTREAM_CONNECTIONS: 8 }
 /** More than all buffers between an upstream and a client take. */
 const large = Buffer.alloc(64_000_000, 'x')
 
@@ -40,8 +42,15 @@ const upstreamWithLarge = () =>
     response.end(request.target.endsWith('/large') ? large : 'small'),
   )
 
-// Twice as many as there are connections held all of them, and all other requests got 503 after ten seconds. Once quotes
-// waited for no more than 7.5 s, they got 503 again.
+/** A caller that tries again as the 503 says. Each try waits for a second, and a slow client is known by then. */
+async function asked(url: string, path: string, times: number): Promise<unknown[]> {
+  const answers: unknown[] = []
+  while (answers.length < times && !answers.includes(200))
+    answers.push((await rawExchange(url, get(path))).status)
+  return answers
+}
+
+// Twice as many as there are connections held all of them, and all other requests got 503.
 describe.each([
   ['swap', '/v3/assets', 7, '/v3/assets'],
   ['swap, quotes', '/v3/assets', 7, '/v3/pairs/A_B/quotes?amount=1'],
@@ -49,17 +58,16 @@ describe.each([
 ])('an upstream (%s)', (_name, path, held, other) => {
   test('clients that read large answers slowly do not keep others waiting', async () => {
     const upstream = await upstreamWithLarge()
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 8 })
+    const gateway = await gatewayTo(upstream.url, limits)
     readSlowly(gateway.url, get(`${path}/large`), 16)
     await until(() => upstream.requests.length >= held, 'all connections to be held')
-    const answer = await rawExchange(gateway.url, get(other))
-    expect([answer.status, answer.body.toString()]).toEqual([200, 'small'])
+    expect(await asked(gateway.url, other, 3)).toContain(200)
   })
 })
 
 test('no client is cut while no other request waits', async () => {
   const upstream = await upstreamWithLarge()
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 8 })
+  const gateway = await gatewayTo(upstream.url, limits)
   const sockets = readSlowly(gateway.url, get('/checkouts/large'), 7)
   await until(() => upstream.requests.length === 7, 'the answers to begin')
   const client = new RawConnection(gateway.url)
@@ -74,11 +82,9 @@ test('no client is cut while no other request waits', async () => {
 
 test('the answer to a POST is never cut for others, because it may say what became of a payment', async () => {
   const upstream = await upstreamWithLarge()
-  const limits = { UPSTREAM_CONNECTIONS: 4, UPSTREAM_HEADERS_TIMEOUT_MS: 6_000 }
-  const gateway = await gatewayTo(upstream.url, limits)
+  const gateway = await gatewayTo(upstream.url, { ...limits, UPSTREAM_CONNECTIONS: 4 })
   const sockets = readSlowly(gateway.url, post('/checkouts/large'), 4)
   await until(() => upstream.requests.length === 4, 'all connections to be held')
-  // Longer than two looks at the slow readers take.
-  expect((await rawExchange(gateway.url, get('/checkouts'))).status).toBe(503)
+  expect(await asked(gateway.url, '/checkouts', 4)).toEqual([503, 503, 503, 503])
   expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(0)
 })

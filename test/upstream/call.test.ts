@@ -77,7 +77,7 @@ function call(options: Trial = {}) {
         url: new URL('http://127.0.0.1'),
         basePath: '',
         retries: options.retries ?? 1,
-        maxWaitMs: 10_000,
+        waitMs: { 'float-order': 10_000, stream: 10_000, other: 10_000 },
         connections: {
           take: (caller: Caller) =>
             caller.start(

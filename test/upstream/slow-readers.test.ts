@@ -55,10 +55,10 @@ test('a client that takes no byte for stallMs is cut, one that takes some now an
   const [stalled, slow] = [new HeldUp('POST'), new HeldUp('POST')]
   heldUp(stalled)
   heldUp(slow)
-  // The first look may come at once, and then one every 1.5 s.
-  for (let looks = 0; looks <= 20; looks += 1) {
+  // The first look may come at once, and then four a second.
+  for (let looks = 0; looks <= 120; looks += 1) {
     expect([stalled.destroyed, slow.destroyed]).toEqual([false, false])
-    if (looks % 3 === 0) heldUp(slow)
+    if (looks % 99 === 0) heldUp(slow)
     seen.look()
   }
   expect([stalled.destroyed, slow.destroyed, stalled.wasReset]).toEqual([
@@ -78,10 +78,11 @@ test('while others wait, those that read a GET at less than 64 KiB a second for 
       (method) => new HeldUp(method),
     )
     for (const one of all) heldUp(one)
-    seen.look()
+    // A piece of 64 KiB lasts for a second.
+    for (let looks = 0; looks < 4; looks += 1) seen.look()
     expect(all.some(({ destroyed }) => destroyed)).toBe(false)
-    // In the 1.5 s between two looks: the fourth GET took just enough, the last one byte less.
-    all.slice(4).forEach((one, index) => void heldUp(one, 98_304 - index))
+    // In the next quarter of a second the fourth GET took just enough, the last one byte less.
+    all.slice(4).forEach((one, index) => void heldUp(one, 16_384 - index))
     seen.look()
     const isCut = othersWait
       ? [true, true, true, false, false, false]

@@ -29,6 +29,8 @@ const patient: UpstreamLimits = {
   bodyTimeoutMs: 10_000,
   connections: 4,
   queue: 1_000,
+  waitMs: 10_000,
+  floatOrderWaitMs: 10_000,
   retries: 1,
   breakerFailures: 1_000_000,
   breakerMinFailingMs: 0,
@@ -76,7 +78,6 @@ export async function edgeTo(
       method: request.method ?? 'GET',
       target: request.url ?? '/',
       headers: [],
-      connectByMs: undefined,
       body: hasBody(request) ? new RequestBody(request, { idleTimeoutMs: 30_000 }) : null,
     }).catch((error) => {
       if (error instanceof ClientGone) return

@@ -19,7 +19,9 @@ export function withoutLimits<Value>(given: Readonly<Record<string, Value>>): {
   return {
     settings: Object.fromEntries(entries.filter((entry) => !isLimit(entry))),
     limits: Object.fromEntries(
-      entries.filter(isLimit).map(([name, value]) => [name, Number(value)]),
+      entries
+        .filter((entry) => isLimit(entry) && entry[1] !== undefined)
+        .map(([name, value]) => [name, Number(value)]),
     ),
   }
 }
