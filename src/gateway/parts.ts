@@ -363,9 +363,10 @@ async function keyKeepersIfSet(
   const keepers: KeyKeeper[] = []
   if (state !== undefined && disk !== undefined) {
     const { KeyFile } = await import('../journal/key-file.ts')
-    keepers.push(
-      new KeyFile({ directory: state.directory, clock, log, trouble: disk.trouble }),
-    )
+    const { directory } = state
+    const keyFile = new KeyFile({ directory, clock, log, folder: disk })
+    disk.keyFile = keyFile
+    keepers.push(keyFile)
   }
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../replicas/order-keys.ts')

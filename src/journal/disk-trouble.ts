@@ -1,8 +1,8 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 
-/** keys: the keys of orders were written (`journal/key-file.ts`). */
-export type DiskOperation = 'open' | 'write' | 'sync' | 'keys'
+/** folder: it is still the one that was locked. keys: those of orders were written (`journal/key-file.ts`). */
+export type DiskOperation = 'folder' | 'open' | 'write' | 'sync' | 'keys'
 
 /** A disk that takes longer hangs. */
 export const patienceMs = 5_000
@@ -10,6 +10,7 @@ export const patienceMs = 5_000
 /** Counts what fails at the disk, and says once when that begins and once when it is over. */
 export class DiskTrouble {
   readonly failures: Record<DiskOperation, number> = {
+    folder: 0,
     open: 0,
     write: 0,
     sync: 0,

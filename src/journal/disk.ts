@@ -3,9 +3,10 @@ import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
 import { type DiskOperation, DiskTrouble, patienceMs } from './disk-trouble.ts'
-import { lockFolder } from './folder-lock.ts'
-import { type FolderOptions, findFolder } from './found-segments.ts'
-import type { JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import { type FolderLock, lockFolder } from './folder-lock.ts'
+import { type FolderOptions, findFolder, setAsideSegments } from './found-segments.ts'
+import type { JournalFacts, JournalRecord, RewritingReader } from './journal.ts'
+import type { KeyFile } from './key-file.ts'
 import { countLines, Reading } from './read-segments.ts'
 import { encodeEnd, encodeRecord, maxRecordLength } from './records.ts'
 import {
@@ -38,7 +39,8 @@ const writeAfterMs = 50
 const retryAfterMs = 2_000
 /** Syncs cost a disk more than writes. With one that takes as long, what was written is synced within a second. */
 const syncAfterMs = 400
-const tidyEveryMs = 30_000
+/** At the folder, which may be gone, and for files of which nothing is remembered any more. */
+const lookEveryMs = 1_000
 /** So few that encoding them holds up no request. */
 const maxBatch = 1_000
 const maxBatchLength = 262_144
@@ -52,13 +54,18 @@ export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #timers: Timers
-  readonly #unlock: () => Promise<void>
+  /** In the same folder, and made again with it. */
+  keyFile: Pick<KeyFile, 'isThere' | 'writeAgain'> | undefined
+  #lock: FolderLock
   readonly #folder: Folder
+  #lookedAtMs = Number.NEGATIVE_INFINITY
+  /** The folder or a file of it was lost: all that is remembered has to be written again. */
+  #isLost = false
   #current: OpenSegment | undefined
   /** The newest segment ends with a clean end, or there is none. */
   #isEndSaid = true
   /** Once all is read. */
-  #reader: JournalReader | undefined
+  #reader: RewritingReader | undefined
   /** The first of them may be under way to the disk. */
   readonly #waiting: JournalRecord[] = []
   #dropped = 0
@@ -78,10 +85,10 @@ export class DiskJournal {
   #syncTimer: Timer | undefined
   #closing: Promise<void> | undefined
 
-  private constructor(options: DiskOptions, unlock: () => Promise<void>, folder: Folder) {
+  private constructor(options: DiskOptions, lock: FolderLock, folder: Folder) {
     this.#options = options
     this.#timers = options.clock.timers
-    this.#unlock = unlock
+    this.#lock = lock
     this.#folder = folder
     this.trouble = new DiskTrouble(options.clock, options.events)
     this.#writtenUpToMs = this.#syncedUpToMs = options.clock.nowMs()
@@ -92,11 +99,11 @@ export class DiskJournal {
     const { directory } = options
     try {
       makeFolders(directory)
-      const unlock = await lockFolder(directory)
+      const lock = await lockFolder(directory)
       try {
-        return new DiskJournal(options, unlock, await findFolder(options))
+        return new DiskJournal(options, lock, await findFolder(options))
       } catch (error) {
-        await unlock()
+        await lock.release()
         throw error
       }
     } catch (cause) {
@@ -131,7 +138,7 @@ export class DiskJournal {
   }
 
   /** Reads what earlier processes wrote, before anything is appended. */
-  async read(reader: JournalReader): Promise<void> {
+  async read(reader: RewritingReader): Promise<void> {
     const { clock, retentionMs, log } = this.#options
     const { segments } = this.#folder
     const isOver = () => this.#closing !== undefined
@@ -206,13 +213,88 @@ export class DiskJournal {
 
   /** Writes what waits, and removes what is not remembered any more. One turn at a time. */
   #takeTurn(): Promise<void> {
-    this.#turn ??= this.#writeWaiting().then(async (isWritten) => {
+    this.#turn ??= this.#writeAll().then(async (isWritten) => {
       if (isWritten) await this.#removeForgotten()
       this.#turn = undefined
       if (!isWritten) this.#schedule(retryAfterMs)
-      else this.#schedule(this.#waiting.length > 0 ? writeAfterMs : tidyEveryMs)
+      else this.#schedule(this.#waiting.length > 0 ? writeAfterMs : lookEveryMs)
     })
     return this.#turn
+  }
+
+  /** Returns whether all was written. */
+  async #writeAll(): Promise<boolean> {
+    const nowMs = this.#timers.steadyMs()
+    // While there is much to write, there are twenty turns a second.
+    if (!this.#isLost && nowMs - this.#lookedAtMs >= lookEveryMs / 2) {
+      this.#lookedAtMs = nowMs
+      this.#isLost = !(await this.trouble.watch('folder', this.#look()))
+    }
+    if (this.#isLost) {
+      this.#isLost = !(await this.trouble.watch('folder', this.#makeAgain()))
+      if (this.#isLost) return false
+    }
+    return this.#writeWaiting()
+  }
+
+  /** Throws if what is written would not be found by the next process. */
+  async #look(): Promise<void> {
+    await this.mustBeOurs()
+    const isThere =
+      (await this.#current?.isThere()) !== false &&
+      (await this.keyFile?.isThere()) !== false
+    if (isThere) return
+    throw new StateError(
+      `files of STATE_DIRECTORY=${this.#options.directory} were removed or replaced`,
+    )
+  }
+
+  /** Throws if the folder is another process's by now, or another folder. */
+  async mustBeOurs(): Promise<void> {
+    const why = await this.#lock.whyLost()
+    if (why !== undefined) throw new StateError(why)
+  }
+
+  /** Takes the folder that is there now, and writes all that is remembered. */
+  async #makeAgain(): Promise<void> {
+    const { directory } = this.#options
+    const before = [...this.#folder.segments]
+    const isFolderOurs = (await this.#current?.isThere()) === true
+    this.#leave()
+    if ((await this.#lock.whyLost()) !== undefined) {
+      makeFolders(directory)
+      const lock = await lockFolder(directory)
+      await this.#lock.release()
+      this.#lock = lock
+      if (!isFolderOurs) await setAsideSegments(this.#options, this.#folder)
+    }
+    await this.keyFile?.writeAgain()
+    await this.#writeRemembered()
+    for (const segment of before) await removeSegment(this.#folder, segment)
+    this.#dropped = 0
+  }
+
+  async #writeRemembered(): Promise<void> {
+    const batch: JournalRecord[] = []
+    const write = async () => {
+      if (!(await this.#writeBatch(batch.splice(0)))) throw new Error('not written')
+    }
+    for (const record of this.#reader?.live() ?? []) {
+      batch.push(record)
+      if (batch.length === maxBatch) await write()
+    }
+    // Where nothing is remembered, too: there has to be a file that can be looked at.
+    await write()
+  }
+
+  async #writeBatch(batch: readonly JournalRecord[]): Promise<boolean> {
+    const now = lookAt(this.#options.clock)
+    const lines = batch.map((record) => this.#encode(record, now)).join('')
+    const segment = await this.#write(lines, batch.length)
+    if (segment === undefined) return false
+    for (const record of batch) countRecord(segment, record, now)
+    this.#isEndSaid = false
+    return true
   }
 
   async #writeWaiting(): Promise<boolean> {
@@ -241,12 +323,17 @@ export class DiskJournal {
     for (const record of this.#waiting) {
       if (taken >= maxBatch || lines.length >= maxBatchLength) break
       taken += 1
-      const line = encodeRecord(record, now)
-      // No provider's quote is so long. It would not be read.
-      if (line.length <= maxRecordLength) lines += `${line}\n`
-      else this.#skipped += 1
+      lines += this.#encode(record, now)
     }
     return { lines, batch: this.#waiting.slice(0, taken) }
+  }
+
+  #encode(record: JournalRecord, now: Now): string {
+    const line = encodeRecord(record, now)
+    if (line.length <= maxRecordLength) return `${line}\n`
+    // No provider's quote is so long. It would not be read.
+    this.#skipped += 1
+    return ''
   }
 
   /** Returns the segment that has the lines now; undefined: they were not written. */
@@ -276,6 +363,7 @@ export class DiskJournal {
   }
 
   async #open(): Promise<void> {
+    await this.mustBeOurs()
     this.#current = await OpenSegment.open(this.#folder, this.#options)
   }
 
@@ -326,6 +414,8 @@ export class DiskJournal {
 
   async #removeForgotten(): Promise<void> {
     for (const segment of forgottenOf(this.#folder, this.#options)) {
+      // Another process may have a file of that name by now.
+      if ((await this.#lock.whyLost().catch(String)) !== undefined) return
       if (segment === this.#current?.segment) this.#leave()
       await removeSegment(this.#folder, segment)
     }
@@ -345,8 +435,10 @@ export class DiskJournal {
       patienceMs,
     )
     await this.#turn
-    if (this.#waiting.length > 0) await this.#takeTurn()
-    const lost = this.#waiting.length + this.#dropped
+    if (this.#waiting.length > 0 || this.#isLost) await this.#takeTurn()
+    const lost = this.#isLost
+      ? this.#appended + this.#restored
+      : this.#waiting.length + this.#dropped
     if (lost === 0) await this.#sayEnd()
     else {
       log.error(
@@ -356,7 +448,7 @@ export class DiskJournal {
     }
     this.#leave()
     await this.#left
-    await this.#unlock()
+    await this.#lock.release()
     this.#timers.clear(warning)
   }
 

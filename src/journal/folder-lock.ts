@@ -13,11 +13,25 @@ const guardTries = 100
 const guardPauseMs = 50
 const answerWithinMs = 2_000
 
+export interface FolderLock {
+  /** Why it is held no more, though it was not released. Undefined: its path still leads to it. */
+  whyLost(): Promise<string | undefined>
+  release(): Promise<void>
+}
+
+/** Which file a path leads to, whatever it is called. Undefined: to none. One that is open keeps its own. */
+export function fileAt(path: string): Promise<string | undefined> {
+  return stat(path, { bigint: true }).then(
+    ({ dev, ino }) => `${dev}-${ino}`,
+    () => undefined,
+  )
+}
+
 /**
  * One process a folder. The lock is a socket in it, because the system ends a socket with its process, however that ends;
- * the file it leaves refuses connections, and the next process replaces it. Returns how to release it.
+ * the file it leaves refuses connections, and the next process replaces it.
  */
-export async function lockFolder(directory: string): Promise<() => Promise<void>> {
+export async function lockFolder(directory: string): Promise<FolderLock> {
   if (process.platform === 'win32') return lockByPipe(directory)
   if (!fitsASocket(directory)) {
     throw new StateError(
@@ -32,10 +46,7 @@ export async function lockFolder(directory: string): Promise<() => Promise<void>
   }
 }
 
-async function lockBySocket(
-  directory: string,
-  isGuarded: boolean,
-): Promise<() => Promise<void>> {
+async function lockBySocket(directory: string, isGuarded: boolean): Promise<FolderLock> {
   const path = join(directory, 'lock')
   const isFolder = await stat(path).then(
     (found) => found.isDirectory(),
@@ -62,19 +73,33 @@ async function lockBySocket(
     server.close()
     throw error
   }
-  return async () => {
-    // Before the socket: after it the file may be that of the next process.
-    await rm(path, { force: true }).catch(() => {})
-    server.close()
+  const file = await fileAt(path)
+  const whyLost = async () => {
+    if (file !== undefined && (await fileAt(path)) === file) return undefined
+    const holder = await ask(path)
+    // Some file systems give a file another inode when it is looked up again.
+    if (holder === number) return undefined
+    return holder === undefined
+      ? `STATE_DIRECTORY=${directory} was emptied or removed, or another folder is in its place`
+      : inUse(directory).message
+  }
+  return {
+    whyLost,
+    async release() {
+      // Before the socket: after it the file may be that of the next process.
+      if ((await whyLost().catch(String)) === undefined)
+        await rm(path, { force: true }).catch(() => {})
+      server.close()
+    },
   }
 }
 
-async function lockByPipe(directory: string): Promise<() => Promise<void>> {
+async function lockByPipe(directory: string): Promise<FolderLock> {
   const pipe = `\\\\.\\pipe\\quotegate-${hash('sha256', resolve(directory))}`
   const server = await listen(pipe, '').catch((error) => {
     throw isTaken(error) ? inUse(directory) : error
   })
-  return async () => void server.close()
+  return { whyLost: async () => undefined, release: async () => void server.close() }
 }
 
 function inUse(directory: string): StateError {

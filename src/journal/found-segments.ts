@@ -95,6 +95,18 @@ export async function findFolder(options: FolderOptions): Promise<Folder> {
   }
 }
 
+/** Another folder was put in the place of ours while a process was using it: what is in it is not this process's. */
+export async function setAsideSegments(
+  options: FolderOptions,
+  folder: Folder,
+): Promise<void> {
+  const names = await readdir(options.directory)
+  const foreign = names.filter((name) => segmentName.test(name) || partName.test(name))
+  if (foreign.length === 0) return
+  await setAside(options, new Map(foreign.map((name) => [name, 'of another folder'])))
+  folder.setAside += 1
+}
+
 async function look(directory: string, name: string, number: number): Promise<Found> {
   const path = join(directory, name)
   const segment: Segment = { number, path, bytes: 0, records: 0, lastEnd: undefined }

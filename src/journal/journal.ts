@@ -61,6 +61,12 @@ export interface JournalReader {
   missing(generation: number, own: boolean): Iterable<JournalRecord>
 }
 
+/** The memory from which a folder is written again, if its files are lost. */
+export interface RewritingReader extends JournalReader {
+  /** All that is remembered, in the order of noting. */
+  live(): Iterable<JournalRecord>
+}
+
 /** For metrics and the console. */
 export interface JournalFacts {
   /** Since the start. */

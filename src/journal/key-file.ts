@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Clock, inTime, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
+import { fileAt } from './folder-lock.ts'
 
 /** The keys of orders, as their owner has them. */
 interface Keys {
@@ -15,7 +16,11 @@ interface KeyFileOptions {
   directory: string
   clock: Clock
   log: Logger
-  trouble: DiskTrouble
+  folder: {
+    readonly trouble: DiskTrouble
+    /** Throws if it is another process's, or another folder. */
+    mustBeOurs(): Promise<void>
+  }
 }
 
 /** An order with a key waits so long for its line to be written. On a disk that hangs or fails it goes on. */
@@ -37,6 +42,8 @@ export class KeyFile {
   readonly #timers: Timers
   #keys: Keys | undefined
   #handle: FileHandle | undefined
+  /** Which file that is (`fileAt`). */
+  #id: string | undefined
   #length = 0
   /** When it was last written from memory. */
   #liveLength = 0
@@ -58,15 +65,15 @@ export class KeyFile {
     this.#path = join(options.directory, 'keys.ndjson')
   }
 
-  /** Reads what earlier processes wrote, before anything is claimed. */
-  async read(keys: Keys): Promise<void> {
+  /** Reads what earlier processes wrote, before anything is claimed. `known`: keys that stay as they are. */
+  async read(keys: Keys, known: ReadonlySet<string> = new Set()): Promise<void> {
     this.#keys = keys
     const { clock, log } = this.#options
     let skipped = 0
     try {
       const file = await open(this.#path, 'r')
       for await (const line of file.readLines())
-        if (!readLine(line, keys, clock.nowMs())) skipped += 1
+        if (!readLine(line, { keys, known, nowMs: clock.nowMs() })) skipped += 1
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return
       log.error(
@@ -80,6 +87,27 @@ export class KeyFile {
         { file: this.#path, lines: skipped },
         'some keys of earlier orders could not be read',
       )
+  }
+
+  /** Whether its path still leads to it. */
+  async isThere(): Promise<boolean> {
+    const isOpenFile = async () =>
+      this.#id === undefined || (await fileAt(this.#path)) === this.#id
+    if (this.#isClosed || (await isOpenFile())) return true
+    // It may have been written again just now.
+    await this.#writing
+    return isOpenFile()
+  }
+
+  /** In the folder that is there now. What others left in that is read first. Settles once it is tried. */
+  async writeAgain(): Promise<void> {
+    const keys = this.#keys
+    if (keys === undefined || this.#isClosed) return
+    if ((await fileAt(this.#path)) !== this.#id)
+      await this.read(keys, new Set(Array.from(keys.live(), ({ id }) => id)))
+    this.#mustRewrite = true
+    this.#next ??= this.#writeNext({ isRetry: true })
+    await this.#next
   }
 
   /** What could not be read is not written over. */
@@ -144,7 +172,7 @@ export class KeyFile {
     this.#waiting = ''
     const isLong = this.#length > Math.max(minRewrittenLength, 2 * this.#liveLength)
     const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
-    this.#hasFailed = !(await this.#options.trouble.watch('keys', step))
+    this.#hasFailed = !(await this.#options.folder.trouble.watch('keys', step))
     this.#isSlow = false
     if (this.#hasFailed) this.#mustRewrite = true
     // Perhaps a line came while all was written from memory, behind its place.
@@ -163,8 +191,11 @@ export class KeyFile {
 
   async #rewrite(): Promise<void> {
     this.#mustRewrite = false
+    const { clock, folder } = this.#options
     const path = `${this.#path}.new`
-    const nowMs = this.#options.clock.nowMs()
+    const nowMs = clock.nowMs()
+    // Another process may be writing its own file under these names by now.
+    await folder.mustBeOurs()
     const fresh = await open(path, 'w', 0o600)
     try {
       let lines = ''
@@ -180,7 +211,9 @@ export class KeyFile {
       await fresh.datasync()
       // Another gateway may have the folder by now.
       if (this.#isClosed) throw new Error('closed')
+      await folder.mustBeOurs()
       await rename(path, this.#path)
+      this.#id = await fileAt(this.#path)
       this.#length = length + lines.length
       this.#liveLength = this.#length
     } catch (error) {
@@ -198,10 +231,14 @@ function lineOf(id: string, text: string, atMs: number): string {
 }
 
 /** Returns whether the line could be read. */
-function readLine(line: string, keys: Keys, nowMs: number): boolean {
+function readLine(
+  line: string,
+  { keys, known, nowMs }: { keys: Keys; known: ReadonlySet<string>; nowMs: number },
+): boolean {
   try {
     const { key, at, is } = JSON.parse(line)
     if (typeof key !== 'string' || typeof at !== 'number') return false
+    if (known.has(key)) return true
     if (is === null) keys.release(key)
     else keys.restore(key, JSON.stringify(is), Math.max(0, nowMs - at))
     return true

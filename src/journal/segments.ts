@@ -1,6 +1,7 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, type Ending, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { fileAt } from './folder-lock.ts'
 import type { JournalRecord } from './journal.ts'
 
 /** The folder of STATE_DIRECTORY, as far as it is the journal's: */
@@ -14,7 +15,7 @@ export interface Folder {
   /** False: records are missing that were once written, or that a process was about to write when it was killed. */
   readonly isWhole: boolean
   /** How often something was found in it that nothing reads: `set-aside-<date>`. */
-  readonly setAside: number
+  setAside: number
 }
 
 export interface Segment {
@@ -56,11 +57,18 @@ export class OpenSegment {
   readonly file: DiskFile
   readonly #options: SegmentsOptions
   readonly #sinceSteadyMs: number
+  /** Which file it is (`fileAt`). */
+  readonly #id: string | undefined
   #hasName = false
 
-  private constructor(segment: Segment, file: DiskFile, options: SegmentsOptions) {
+  private constructor(
+    segment: Segment,
+    { file, id }: { file: DiskFile; id: string | undefined },
+    options: SegmentsOptions,
+  ) {
     this.segment = segment
     this.file = file
+    this.#id = id
     this.#options = options
     this.#sinceSteadyMs = options.clock.steadyMs()
   }
@@ -83,7 +91,12 @@ export class OpenSegment {
     folder.nextNumber += 1
     const segment = { number, path, bytes: head.length, records: 0, lastEnd: undefined }
     folder.segments.push(segment)
-    return new OpenSegment(segment, file, options)
+    return new OpenSegment(segment, { file, id: await fileAt(path) }, options)
+  }
+
+  /** Whether its path still leads to it. */
+  async isThere(): Promise<boolean> {
+    return (await fileAt(this.segment.path)) === this.#id
   }
 
   isFullFor(bytes: number, records: number): boolean {

@@ -285,7 +285,7 @@ export const health = z.object({
       syncedAtMs: z.number(),
       restored: number('Records that were read at the start.'),
       setAside: number('Files that were set aside and that nothing reads.'),
-      failures: z.object(each(count, 'open', 'write', 'sync', 'keys')),
+      failures: z.object(each(count, 'folder', 'open', 'write', 'sync', 'keys')),
     }).nullable(),
     stream: object('What the replicas share; null without VALKEY_URL.', {
       ...journal,

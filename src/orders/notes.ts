@@ -4,9 +4,9 @@ import type { Events } from '../events.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import type {
   Journal,
-  JournalReader,
   JournalRecord,
   NotedQuote,
+  RewritingReader,
   UsedQuote,
 } from '../journal/journal.ts'
 import { briefText, flatText } from '../process/text.ts'
@@ -36,7 +36,7 @@ interface NotesParts {
 type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
-export class Notes implements QuoteNotes, JournalReader {
+export class Notes implements QuoteNotes, RewritingReader {
   readonly #parts: NotesParts
   /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
   readonly #used = new LRUCache<
@@ -51,17 +51,17 @@ export class Notes implements QuoteNotes, JournalReader {
   }
 
   note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
-    const { ledger, sharedQuotes } = this.#parts
+    const { ledger } = this.#parts
     const quote = this.#toNoted(given, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote, 'own', at)
-    // The key says who asked for what, unless it is a digest for the shared store.
-    const isShared = sharedQuotes !== undefined
-    return this.#append({
-      kind: 'noted',
-      quote: isShared ? quote : { ...quote, cacheKey: '' },
-    })
+    return this.#append({ kind: 'noted', quote: this.#written(quote) })
+  }
+
+  /** The cache key says who asked for what, unless it is a digest for the shared store. */
+  #written(quote: NotedQuote): NotedQuote {
+    return this.#parts.sharedQuotes === undefined ? withoutCacheKey(quote) : quote
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
@@ -209,6 +209,18 @@ export class Notes implements QuoteNotes, JournalReader {
     }
   }
 
+  *live(): Iterable<JournalRecord> {
+    const { ledger, clock } = this.#parts
+    for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
+      yield { kind: 'used', quote: { id, expiresAtMs } }
+    const now = lookAt(clock)
+    for (const quote of ledger.entries()) {
+      const leftMs = orderLeftMs(quote, now)
+      if (leftMs > (quote.isUnreadable ? 0 : -ledger.rememberedMs))
+        yield { kind: 'noted', quote: this.#written(quote) }
+    }
+  }
+
   get longestLifeMs(): number {
     return this.#parts.ledger.longestLifeMs
   }
@@ -219,6 +231,24 @@ export class Notes implements QuoteNotes, JournalReader {
 
   doubtRestored(): void {
     this.#parts.ledger.doubtRestored()
+  }
+}
+
+/** Of an entry of the ledger too, which has much of it elsewhere. */
+function withoutCacheKey(quote: NotedQuote): NotedQuote {
+  return {
+    id: quote.id,
+    pairId: quote.pairId,
+    application: quote.application,
+    partition: quote.partition,
+    fromValue: quote.fromValue,
+    requestedAmount: quote.requestedAmount,
+    toValue: quote.toValue,
+    expiresAtMs: quote.expiresAtMs,
+    refusedFromMs: quote.refusedFromMs,
+    wallAheadMs: quote.wallAheadMs,
+    notedAtMs: quote.notedAtMs,
+    cacheKey: '',
   }
 }
 

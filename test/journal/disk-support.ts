@@ -5,9 +5,9 @@ import { systemTimers, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
 import type {
-  JournalReader,
   JournalRecord,
   NotedQuote,
+  RewritingReader,
 } from '../../src/journal/journal.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
@@ -76,7 +76,7 @@ export const idsOf = (records: readonly JournalRecord[]) =>
   records.map((record) => record.quote.id)
 
 /** The memory that a journal is read into. */
-class Memory implements JournalReader {
+class Memory implements RewritingReader {
   readonly restored: JournalRecord[] = []
   doubts = 0
   doubtsRestored = false
@@ -95,6 +95,10 @@ class Memory implements JournalReader {
 
   missing(): readonly JournalRecord[] {
     return []
+  }
+
+  live(): readonly JournalRecord[] {
+    return this.restored
   }
 }
 

@@ -102,7 +102,8 @@ describe('the file of the keys', () => {
     const log = await keptLog()
     const clock = { ...systemClock, timers }
     const trouble = new DiskTrouble(systemClock, new Events())
-    const file = new KeyFile({ directory, clock, log: log.logger, trouble })
+    const folder = { trouble, mustBeOurs: async () => {} }
+    const file = new KeyFile({ directory, clock, log: log.logger, folder })
     await file.read({
       restore: (id, text) => kept.set(id, text),
       release: (id) => kept.delete(id),

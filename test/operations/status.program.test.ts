@@ -29,7 +29,13 @@ describe('/status', () => {
     const said = await statusOf(gateway)
     // What is not declared is left out of what is read.
     expect(declaredStatus.parse(said)).toEqual(said)
-    expect(said.journal.disk.failures).toEqual({ open: 0, write: 0, sync: 0, keys: 0 })
+    expect(said.journal.disk.failures).toEqual({
+      folder: 0,
+      open: 0,
+      write: 0,
+      sync: 0,
+      keys: 0,
+    })
   })
 
   test('has the version, the state of the upstreams, the cache and the settings', async () => {

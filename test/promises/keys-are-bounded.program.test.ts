@@ -183,7 +183,7 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
       directory,
       clock: systemClock,
       log: silentLogger(),
-      trouble,
+      folder: { trouble, mustBeOurs: async () => {} },
     })
     const keys = keysWith([file])
     await keys.start()
