@@ -1,5 +1,6 @@
 /** Writes what is made of other places into the text of grafana/alerts.yml and of its tests. */
 import { parse } from 'yaml'
+import { failingCalls } from '../src/operations/thresholds.ts'
 import { dashboardPage, runbookOf } from './links.ts'
 
 interface Rule {
@@ -29,6 +30,25 @@ export function withLinks(rules: string): string {
       return /^ *description: /.test(line)
         ? [line, ...linksOf(alert, indentOf(line))]
         : [line]
+    })
+    .join('\n')
+}
+
+const ofFailingCalls = new Set(['QuotegateNoQuotes', 'QuotegateRouteFails'])
+
+/** The numbers of the rules that say in Prometheus what the page says of the last minute. */
+export function withNumbers(rules: string): string {
+  const { severe, minFailures, usableReasons } = failingCalls
+  let alert = ''
+  return rules
+    .split('\n')
+    .map((line) => {
+      alert = /^ *- alert: (\w+)/.exec(line)?.[1] ?? alert
+      if (!ofFailingCalls.has(alert)) return line
+      return line
+        .replace(/(?<=reason!~")[^"]*/, usableReasons.join('|'))
+        .replace(/(?<=^ +\/ sum by .* > )[\d.]+/, String(severe))
+        .replace(/(?<=^ +and sum by .* > )[\d.]+/, String(minFailures))
     })
     .join('\n')
 }

@@ -1,6 +1,9 @@
-/** Writes what comes from other files: pages under docs/, the types of the settings, the dashboard, links of the alerts. */
+/**
+ * Writes what comes from the code: pages under docs/, the types of the settings, the dashboard, and the links and shared
+ * numbers of the alerts, with their copy for Kubernetes.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { prometheusRule, withExpectedLinks, withLinks } from './alerts.ts'
+import { prometheusRule, withExpectedLinks, withLinks, withNumbers } from './alerts.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
 import { settingTypes } from './setting-types.ts'
@@ -15,7 +18,7 @@ writeFileSync(
 )
 
 const alerts = new URL('../grafana/alerts.yml', import.meta.url)
-const rules = withLinks(readFileSync(alerts, 'utf8'))
+const rules = withNumbers(withLinks(readFileSync(alerts, 'utf8')))
 writeFileSync(alerts, rules)
 writeFileSync(
   new URL('../deploy/kubernetes/prometheus-rule.yaml', import.meta.url),

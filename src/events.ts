@@ -111,8 +111,8 @@ export class Events {
    * A quote is in memory. `moved`: its price, from that of the quote that it replaces, as a share; undefined: of none.
    */
   quoteKept: (leftMs: number, pair: string, moved: number | undefined) => void = unheard
-  /** The answer to a quote call is relayed alone. */
-  quoteNotKept: (reason: NotKeptReason) => void = unheard
+  /** The answer to a quote call, with this status, is relayed alone. */
+  quoteNotKept: (reason: NotKeptReason, status: number) => void = unheard
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
     unheard

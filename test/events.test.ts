@@ -54,7 +54,10 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
   [(events) => events.quoteServed('A_B', 1), 'quotes_served_total{pair="other"}'],
   [(events) => events.quoteCalled('A_B'), 'quote_calls_total{pair="other"}'],
   [(events) => events.quoteKept(1, 'A_B', undefined), 'quote_lifetime_seconds_count'],
-  [(events) => events.quoteNotKept('vary'), 'quotes_uncacheable_total{reason="vary"}'],
+  [
+    (events) => events.quoteNotKept('vary', 200),
+    'quotes_uncacheable_total{reason="vary"}',
+  ],
   [
     (events) => events.quotesDropped('elsewhere', 1),
     'cache_evictions_total{reason="elsewhere"}',

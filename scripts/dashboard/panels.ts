@@ -1,3 +1,4 @@
+import { failingCalls } from '../../src/operations/thresholds.ts'
 import { thresholds } from './thresholds.ts'
 
 export interface Query {
@@ -267,7 +268,7 @@ const quotes: readonly Panel[] = [
         expr: shareOf(
           rate(
             'quotegate_quotes_uncacheable_total',
-            'reason!~"content-coding|vary|too-large|used"',
+            `reason!~"${failingCalls.usableReasons.join('|')}"`,
           ),
           rate(calls),
         ),

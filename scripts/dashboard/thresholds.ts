@@ -1,3 +1,5 @@
+import { failingCalls } from '../../src/operations/thresholds.ts'
+
 /** The numbers at which the rules of grafana/alerts.yml fire; a test compares the two. */
 export const thresholds = {
   /** Of all requests: what objectives of 99.9 % allow, times the paces of the three pairs of windows. */
@@ -11,13 +13,13 @@ export const thresholds = {
   /** Of all requests. */
   brokenOffShare: 0.1,
   /** Of the requests of one route. */
-  routeFailedShare: 0.5,
+  routeFailedShare: failingCalls.severe,
   /** Within five minutes, of one instance. */
   turnedAway: 5,
   /** Of the hit ratio of the last day. */
   hitRatioOfTheDay: 0.5,
   /** Of the calls for a quote. */
-  noQuoteShare: 0.5,
+  noQuoteShare: failingCalls.severe,
   /** Of the float orders. */
   refusedShare: 0.2,
   /** Times the p95 of the last day, if it is half a second more as well. */

@@ -204,7 +204,7 @@ function makeBasics(
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
   const recent = new Recent(clock)
-  const outages = new Outages(clock, recent)
+  const outages = new Outages(clock, recent, log)
   const allShareQuotes = config.quotes.partition.mode === 'none'
   const addressNotes = new AddressNotes({
     log,

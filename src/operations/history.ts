@@ -1,10 +1,12 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Clock } from '../clock.ts'
-import type { Events, Listener } from '../events.ts'
+import type { Events, Listener, NotKeptReason } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { roundedMs } from '../process/text.ts'
+import type { Traffic } from '../upstream/breakers.ts'
 import { failureText } from './outages.ts'
 import type { Health, Hello, Slots } from './schemas.ts'
+import { failingCalls } from './thresholds.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Calls = Health['upstreams'][number]['traffic'][number]
@@ -43,6 +45,30 @@ const minutesOfDay = 1_440
 const minCallsOfTenMinutes = 20
 /** A streamed body may take longer. A histogram does not count what is above its highest value. */
 const longestUs = 200_000_000
+
+/** Calls that failed for one reason. `refusal`: what the provider says to one client, such as that its place is restricted. */
+export interface Failures {
+  count: number
+  /** Such as `503` or `its expiry is in seconds`. */
+  readonly reason: string
+  readonly kind: 'failure' | 'refusal' | 'usable'
+  readonly firstMs: number
+}
+
+/** What the answer to a quote call lacks. */
+const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> = {
+  'not-json': 'it is not JSON',
+  'not-a-quote': 'it is not a quote',
+  'other-amount': 'it is for another amount',
+  'no-expiry': 'it has no expiry',
+  'expiry-in-seconds': 'its expiry is in seconds',
+  'expiry-too-far': 'its expiry is over a day away',
+  expired: 'it has expired already',
+  'content-coding': 'it has a content coding',
+  vary: 'its Vary is *',
+  'too-large': 'it is too large',
+  used: 'an order has used it',
+}
 
 type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & {
   readonly endedAtMs: number
@@ -105,12 +131,40 @@ export class History implements Listener {
     if (outcome === 'breaker_open' || outcome === 'connection_limit_reached')
       now.notSent += 1
     else now.add(durationMs)
-    // Not of the upstream: it did not fail, its client left, or a breaker refused the call.
-    if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open')
-      return
+    // Nothing was called: the sentence of the breaker says so.
+    if (outcome === 'breaker_open') return
+    now.calls += 1
+    const { status, traffic } = call
+    const hasAnswer = outcome === 'answered' || outcome === 'failed-status'
+    // `quoteNotKept` says of each quote whether it can be kept.
+    if (hasAnswer && traffic !== 'quotes' && status >= 400 && !isRefusal(status))
+      this.#countFailure(now, String(status))
+    // Not of the upstream: it did not fail, or its client left.
+    if (outcome === 'answered' || outcome === 'given-up') return
     if (outcome !== 'connection_limit_reached') now.failed += 1
-    const failure = outcome === 'failed-status' ? call.status : outcome
+    if (!hasAnswer) this.#countFailure(now, failureText(outcome))
+    const failure = outcome === 'failed-status' ? status : outcome
     recent.lastError = { what: failureText(failure, durationMs), at: this.#clock.nowMs() }
+  }
+
+  quoteNotKept(...[reason, status]: Seen<'quoteNotKept'>): void {
+    const now = this.#calls.swap.get('quotes')?.during(this.#last)
+    if (now === undefined) return
+    if (reason === 'status')
+      this.#countFailure(now, String(status), isRefusal(status) ? 'refusal' : 'failure')
+    else {
+      const isUsable = (failingCalls.usableReasons as readonly string[]).includes(reason)
+      this.#countFailure(now, notKeptWords[reason], isUsable ? 'usable' : 'failure')
+    }
+  }
+
+  #countFailure(tally: Tally, reason: string, kind: Failures['kind'] = 'failure'): void {
+    const known = tally.failures.get(reason)
+    if (known !== undefined) known.count += 1
+    else {
+      const firstMs = this.#clock.steadyMs()
+      tally.failures.set(reason, { count: 1, reason, kind, firstMs })
+    }
   }
 
   /** Called once a second, with the counters as they stand. */
@@ -226,10 +280,30 @@ export class History implements Listener {
         callsPerSecond: Number((count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
         failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
+        notKept: traffic === 'quotes' ? this.#notKept : null,
         p50Ms: calls.quantile(0.5),
         p95Ms: calls.quantile(0.95),
       }
     })
+  }
+
+  /** Of the answers to quote calls in the last minute; null: all were kept. */
+  get #notKept(): Calls['notKept'] {
+    const failures = this.failuresOf('swap', 'quotes')?.failures ?? []
+    const [most] = failures
+    const answers = failures.reduce((sum, { count }) => sum + count, 0)
+    return most === undefined ? null : { answers, reason: most.reason }
+  }
+
+  /** The number of the slice that is running. */
+  get slice(): number {
+    return this.#last
+  }
+
+  /** The calls of the last minute, and those of them that failed, the most frequent reason first. */
+  failuresOf(upstream: UpstreamName, traffic: Traffic, afterSlice = -1) {
+    const first = Math.max(this.#last - slicesOfMinute, afterSlice)
+    return this.#calls[upstream].get(traffic)?.failuresAfter(first)
   }
 
   /** How far the last slices reach back, of which the newest may not be over; at least a second. */
@@ -265,8 +339,18 @@ export class History implements Listener {
   }
 }
 
+const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])
+
+/** Whether an answer refuses one client, for its place or its amount. Others may well get another answer. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && !refusesAll.has(status)
+}
+
 class Tally {
   readonly slice: number
+  /** Those that no breaker refused. */
+  calls = 0
+  readonly failures = new Map<string, Failures>()
   failed = 0
   notSent = 0
   slowest: SlowRequest | undefined
@@ -319,6 +403,20 @@ class RecentCalls {
     const tally = new Tally(slice)
     this.#tallies = [tally, ...this.#tallies.slice(0, slicesOfTenMinutes - 1)]
     return tally
+  }
+
+  failuresAfter(slice: number) {
+    const all = new Map<string, Failures>()
+    let calls = 0
+    for (const tally of this.#tallies) {
+      if (tally.slice <= slice) continue
+      calls += tally.calls
+      // An older slice comes later, so its first failure is the first of all.
+      for (const [reason, one] of tally.failures)
+        all.set(reason, { ...one, count: one.count + (all.get(reason)?.count ?? 0) })
+    }
+    const failures = [...all.values()].sort((left, right) => right.count - left.count)
+    return { calls, failures }
   }
 
   /** Those of the last so many slices. */

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
+import type { Logger } from '../process/logger.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
 
@@ -10,15 +11,41 @@ type Failure =
   | number
 
 type Kind = Outage['what'] | 'clock-unknown'
-type Derived = 'id' | 'name' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'
+type Derived =
+  | 'id'
+  | 'name'
+  | 'text'
+  | 'since'
+  | 'until'
+  | 'requests'
+  | 'concerned'
+  | 'runbook'
 
-/** `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was first seen. */
-export type Trouble = Omit<Outage, Derived> & { sinceMs?: number | undefined }
+export interface Trouble extends Omit<Outage, Derived> {
+  /** When its first failure ended, by `performance.now()`; undefined: since it was first seen. */
+  sinceMs?: number | undefined
+  /** In place of the subject's. */
+  name?: string
+  /** The whole sentence, where it is not made of name and `says`. */
+  text?: string
+  /** Once this changes, the event that says how the trouble is now is replaced. */
+  gist?: string
+  /** What the log says: one warning for each while it lasts. No other part writes a line of it. */
+  logged?: readonly Logged[]
+}
+
+export interface Logged {
+  readonly what: string
+  readonly reason: string
+  readonly text: string
+}
 
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
 const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> =
   {
     upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
+    failing: { concerned: 'none', section: 'quotegateroutefails' },
+    'no-quotes': { concerned: 'none', section: 'quotegatenoquotes' },
     pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
     slow: { concerned: 'none', section: 'quotegateproviderslow' },
     store: { concerned: 'forwarded', section: 'quotegatestoredown' },
@@ -37,10 +64,10 @@ const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: st
   }
 export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
-/** A part that may be in trouble. */
+/** A part that may be in trouble. `covered`: the sentence of another subject says it. */
 export interface Subject {
   readonly name: string
-  trouble(): Trouble | undefined
+  trouble(): Trouble | 'covered' | undefined
   /** How many requests it has concerned since the start; absent: it concerns none. */
   count?(): number
 }
@@ -50,8 +77,9 @@ interface Watched extends Subject {
   /** Since when, by `performance.now()`. */
   sinceMs: number
   countBefore: number
-  /** The event that says how many pairs have stopped by now, if they were not as many at first. */
-  numberEvent?: number | undefined
+  gist?: string | undefined
+  /** The event that says how the trouble is now, if it was another one at first. */
+  newestEvent?: number | undefined
 }
 
 const maxPast = 100
@@ -67,12 +95,16 @@ export class Outages implements Listener {
   #wallAheadMs: number
   /** Requests that were answered with an error because a breaker was open. */
   readonly #refusals = new Map<string, number>()
+  readonly #log: Logger
+  /** What the log has a warning of, and since when. */
+  readonly #logged = new Map<string, Logged & { sinceMs: number }>()
   /** Those that are over, the newest last. */
   readonly past: Outage[] = []
 
-  constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>) {
+  constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>, log: Logger) {
     this.#clock = clock
     this.#recent = recent
+    this.#log = log
     this.#wallAheadMs = clock.nowMs() - performance.now()
   }
 
@@ -102,7 +134,7 @@ export class Outages implements Listener {
   look(): void {
     const aheadMs = this.#clock.nowMs() - performance.now()
     if (Math.abs(aheadMs - this.#wallAheadMs) > leastStepMs) this.#wallAheadMs = aheadMs
-    for (const one of this.#watched) this.#lookAt(one)
+    this.#logChanges(this.#watched.flatMap((one) => this.#lookAt(one)?.logged ?? []))
   }
 
   get current(): Outage[] {
@@ -110,60 +142,43 @@ export class Outages implements Listener {
     return this.#watched.flatMap(({ outage }) => outage ?? [])
   }
 
-  #lookAt(one: Watched): void {
-    const trouble = one.trouble()
+  #lookAt(one: Watched): Trouble | undefined {
+    const found = one.trouble()
     const count = one.count?.() ?? 0
-    // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
-    if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
-      this.#end(
-        one,
-        { ...one.outage, requests: count - one.countBefore },
-        trouble?.isSevere === true,
-      )
+    if (found === undefined || found === 'covered') {
+      if (one.outage !== undefined) {
+        const requests = count - one.countBefore
+        this.#end(one, { ...one.outage, requests }, found === undefined)
+      }
       one.countBefore = count
-    }
-    if (trouble === undefined) {
-      one.countBefore = count
-      return
+      return undefined
     }
     const known = one.outage
-    const { what, howMany, askedFor } = trouble
+    const { sinceMs, gist, logged: _isForTheLog, ...said } = found
+    const { name = one.name, text = `${name}: ${found.says}` } = said
+    const now = `${found.isSevere} ${gist}`
+    const say = (replaces?: number) =>
+      this.#recent.addEvent(found.isSevere ? 'bad' : 'warn', text, replaces)
     if (known === undefined) one.sinceMs = performance.now()
-    // One event has the number of now, so that many pairs which stop one after the other push no other events out.
-    else if (
-      what === 'pairs' &&
-      (howMany !== known.howMany || askedFor !== known.askedFor)
-    )
-      one.numberEvent = this.#say(one, trouble, one.numberEvent)
-    const { sinceMs = one.sinceMs, ...said } = trouble
-    one.sinceMs = Math.min(one.sinceMs, sinceMs)
+    // So that many pairs which stop one after the other push no other events out.
+    else if (now !== one.gist) one.newestEvent = say(one.newestEvent)
+    one.gist = now
+    one.sinceMs = Math.min(one.sinceMs, sinceMs ?? one.sinceMs)
     one.outage = {
       ...said,
-      id: known?.id ?? this.#say(one, trouble),
-      name: one.name,
+      id: known?.id ?? say(),
+      name,
+      text,
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
-      concerned: kinds[what].concerned,
-      runbook: runbookOf(trouble),
+      concerned: kinds[found.what].concerned,
+      runbook: runbookOf(found),
     }
+    return found
   }
 
-  #say(
-    { name }: Watched,
-    { isSevere, says, lastFailure }: Trouble,
-    replaces?: number,
-  ): number {
-    const failure =
-      lastFailure === undefined ? '' : `, the last failure was ${lastFailure}`
-    return this.#recent.addEvent(
-      isSevere ? 'bad' : 'warn',
-      `${name}: ${says}${failure}`,
-      replaces,
-    )
-  }
-
-  #end(one: Watched, outage: Outage, isWorse: boolean): void {
+  #end(one: Watched, outage: Outage, isOver: boolean): void {
     const nowMs = performance.now()
     const { names: _areDetailsOfRequests, ...kept } = outage
     this.past.push({
@@ -173,13 +188,31 @@ export class Outages implements Listener {
     })
     if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
-    one.numberEvent = undefined
-    if (isWorse) return
-    const { requests, concerned } = outage
+    one.newestEvent = undefined
+    if (!isOver) return
+    const { name, requests, concerned } = outage
     const suffered =
       requests > 0 && concerned !== 'none' ? `, ${requests} ${concerned}` : ''
-    const text = `${one.name}: over after ${durationText(nowMs - one.sinceMs)}${suffered}`
+    const text = `${name}: over after ${durationText(nowMs - one.sinceMs)}${suffered}`
     this.#recent.addEvent('good', text)
+  }
+
+  #logChanges(current: readonly Logged[]): void {
+    const nowMs = performance.now()
+    const keyOf = ({ what, reason }: Logged) => `${what} ${reason}`
+    const keys = new Set(current.map(keyOf))
+    for (const [key, { what, reason, sinceMs }] of this.#logged) {
+      if (keys.has(key)) continue
+      this.#logged.delete(key)
+      const forMs = Math.round(nowMs - sinceMs)
+      const text = `${what}: over after ${durationText(forMs)} (${reason})`
+      this.#log.info({ outage: what, reason, forMs }, text)
+    }
+    for (const one of current) {
+      if (this.#logged.has(keyOf(one))) continue
+      this.#logged.set(keyOf(one), { ...one, sinceMs: nowMs })
+      this.#log.warn({ outage: one.what, reason: one.reason }, one.text)
+    }
   }
 
   #wallTime(steadyMs: number): number {
@@ -202,12 +235,14 @@ const failureWords: Readonly<Record<string, string>> = {
 }
 
 /** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
-export function failureText(failure: Failure, afterMs: number): string {
+export function failureText(failure: Failure, afterMs?: number): string {
   const plain = String(failure).replaceAll('_', ' ')
   const words =
     failureWords[failure] ??
     plain.replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
-  return words.endsWith('timeout') ? `${words} after ${durationText(afterMs)}` : words
+  return words.endsWith('timeout') && afterMs !== undefined
+    ? `${words} after ${durationText(afterMs)}`
+    : words
 }
 
 /** The runbook on the internet, below the homepage of package.json, or in the repository itself without one. */

@@ -43,12 +43,20 @@ const shownCalls = z.object({
   lastError: z
     .object({ what: string('Such as `503` or `timeout after 10 s`.'), at })
     .nullable(),
+  notKept: object('Answers to quote calls that were not cached.', {
+    answers: count,
+    reason: string('The most frequent one, such as `429` or `its expiry is in seconds`.'),
+  })
+    .nullable()
+    .describe('null: all were cached, or this is other traffic.'),
 })
 
 export const outage = z.object({
   id: z.number(),
   what: z.enum([
     'upstream',
+    'failing',
+    'no-quotes',
     'pairs',
     'slow',
     'store',
@@ -60,6 +68,7 @@ export const outage = z.object({
   ] as const),
   name: string('Such as `swap quotes`.'),
   says: string('What is wrong with it, in words.'),
+  text: string('The sentence of the page and of the events, which has both.'),
   isSevere: z.boolean(),
   since: number(
     'Milliseconds since the epoch: when its first failure ended, or it was first seen.',
@@ -73,12 +82,10 @@ export const outage = z.object({
     'The section of the runbook that says what to do, relative to /status.',
   ),
   upstream: z.enum(upstreamNames).optional(),
-  traffic: oneOf('What has stopped.', [
-    'connections',
-    'orders',
-    'rest',
-    'quotes',
-  ]).optional(),
+  failing: list(
+    'The kinds of requests to the upstream that fail.',
+    z.enum(['quotes', 'orders', 'rest']),
+  ).optional(),
   lastFailure: string(
     'Such as `connection refused`, `503` or `timeout after 10 s`.',
   ).optional(),
@@ -97,7 +104,9 @@ export const outage = z.object({
     'Pairs asked for since the first failure, if no quote has succeeded.',
   ).optional(),
   offsetMs: number('The provider’s clock less this one; absent: unknown.').optional(),
-  share: number('Of the float orders of 30 min: those forwarded as unknown.').optional(),
+  share: number(
+    'Of the calls of the last minute: those that failed; or of the float orders of 30 min: those forwarded as unknown.',
+  ).optional(),
   usualShare: number('The same over a day.').optional(),
   p95Ms: number(
     'Of a slow upstream: the p95 of its calls of the last ten minutes.',
@@ -144,7 +153,7 @@ const seenEvent = z.object({
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
   replaces: number(
-    'The id of an earlier event that said the same of a moment before.',
+    'This event stands for the one of this id and for each later one that replaced it.',
   ).optional(),
 })
 

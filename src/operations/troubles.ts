@@ -1,6 +1,7 @@
-import type { Breaker, BreakerName } from '../upstream/breakers.ts'
+import { lookAt } from '../clock.ts'
+import type { Breaker, Traffic } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { pairsText } from '../upstream/upstream.ts'
+import { createFailing, type Failing, sentenceOf } from './failing.ts'
 import type { History } from './history.ts'
 import { durationText, failureText, type Subject, type Trouble } from './outages.ts'
 import type { OperationsParts } from './parts.ts'
@@ -15,7 +16,8 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
-  const { config, clockDifference, metrics, addressNotes, outages, history } = parts
+  const { cache, clock, config, clockDifference, metrics } = parts
+  const { addressNotes, outages, history } = parts
   const {
     'untrusted-header': untrusted,
     'other-header': others,
@@ -25,73 +27,95 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     (upstream) => upstream !== undefined,
   )
 
-  /** Only what has succeeded since the first failure, and is not stopped. */
-  function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
+  /** Only what has succeeded since the first failure, and is not failing. */
+  function stillServed(
+    sinceMs: number,
+    failing: readonly Failing[],
+    quotes = 'quotes',
+  ): string[] {
+    const fails = (traffic: Traffic) => failing.some((one) => one.traffic === traffic)
     return upstreams.flatMap(({ name, breakers }) => {
       const succeeded = breakers.servedSince(sinceMs)
       if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
-      const cached =
-        history.hitAfterMs >= sinceMs ? ['cached quotes until they expire'] : []
+      const works = (traffic: Traffic) => succeeded.includes(traffic) && !fails(traffic)
+      const isCached =
+        history.hitAfterMs >= sinceMs && cache.mostHit(1, lookAt(clock)).length > 0
       return [
-        ...(succeeded.includes('quotes') ? [quotes] : cached),
-        ...(succeeded.includes('orders') ? ['orders'] : []),
-        ...(succeeded.includes('rest') ? ['the rest of the swap API'] : []),
+        ...(works('quotes') ? [quotes] : isCached ? ['cached quotes'] : []),
+        ...(works('orders') ? ['orders'] : []),
+        ...(works('rest') ? ['other swap requests'] : []),
       ]
     })
   }
 
-  const ofBreaker = (
-    upstream: Upstream,
-    name: BreakerName,
-    breaker: Breaker,
-  ): Subject => ({
-    name: `${upstream.name} ${name}`,
-    count: () => outages.refusals(upstream.name, name),
-    trouble() {
-      const { state, failingSinceMs } = breaker
-      if (state === 'closed') return undefined
-      return {
-        what: 'upstream',
-        says: 'stopped',
-        isSevere: true,
-        upstream: upstream.name,
-        traffic: name,
-        sinceMs: failingSinceMs,
-        lastFailure: lastFailureOf(upstream, name),
-        retryInMs: retryInMsOf(breaker),
-        stillServed: stillServed(failingSinceMs ?? performance.now()),
-      }
-    },
-  })
+  /** All kinds of requests to one upstream that fail equally badly are one outage. */
+  function ofUpstream(upstream: Upstream): Subject[] {
+    const { name, breakers } = upstream
+    const { connections, orders, rest } = breakers.states
+    const failingNow = createFailing(upstream, parts)
+    const subjectOf = (isSevere: boolean): Subject => ({
+      name: isSevere ? name : `${name}, in part`,
+      count: () => {
+        const stopped = ['connections', 'orders', 'rest', 'pair'] as const
+        return stopped.reduce((sum, one) => sum + outages.refusals(name, one), 0)
+      },
+      trouble() {
+        const all = failingNow()
+        const failing = all.filter((one) => one.isSevere === isSevere)
+        const [only] = failing
+        if (only === undefined) return all.length > 0 ? 'covered' : undefined
+        const stopped = failing.filter(({ share }) => share === undefined)
+        const isStopped = (traffic: Traffic) =>
+          stopped.some((one) => one.traffic === traffic)
+        const pairs = isStopped('quotes') ? pairsOf(upstream) : undefined
+        const trials = [connections, orders, rest].flatMap(
+          (breaker) => (breaker && retryInMsOf(breaker)) ?? [],
+        )
+        const sinces = failing.flatMap(({ sinceMs }) => sinceMs ?? [])
+        const sinceMs = sinces.length === 0 ? undefined : Math.min(...sinces)
+        const areQuotes = failing.length === 1 && only.traffic === 'quotes'
+        return {
+          ...sentenceOf(upstream, failing),
+          what: stopped.length > 0 ? 'upstream' : areQuotes ? 'no-quotes' : 'failing',
+          isSevere,
+          upstream: name,
+          failing: failing.map(({ traffic }) => traffic),
+          sinceMs,
+          lastFailure: only.reason,
+          retryInMs: leastOf([...trials, pairs?.retryInMs]),
+          stillServed: stillServed(sinceMs ?? performance.now(), all),
+          ...(areQuotes ? pairs : {}),
+          gist: failing.map(({ traffic, reason }) => `${traffic} ${reason}`).join(),
+          logged: failing.flatMap(({ logged }) => logged ?? []),
+        }
+      },
+    })
+    if (orders === undefined) return [subjectOf(true), subjectOf(false)]
+    return [subjectOf(true), subjectOf(false), ofPairs(upstream)]
+  }
 
+  /** Single pairs: that all quotes fail is said of the upstream. */
   const ofPairs = (upstream: Upstream): Subject => ({
     name: `${upstream.name} quotes`,
     count: () => outages.refusals(upstream.name, 'pair'),
     trouble() {
-      const outage = upstream.breakers.quotesOutage()
+      const { name, breakers } = upstream
+      const outage = breakers.quotesOutage()
       if (outage === undefined) return undefined
-      const { stopped, sinceMs, askedFor } = outage
-      const trials = upstream.breakers.pairs.flatMap(
-        ([, breaker]) => retryInMsOf(breaker) ?? [],
-      )
-      const names = stopped.map(({ pair }) => pair).sort()
-      const howMany = stopped.length
-      const says = askedFor
-        ? `all that were asked for fail (${pairsText(howMany, askedFor)})`
-        : `${many(howMany, 'pair')} stopped`
+      if (outage.askedFor !== undefined) return 'covered'
+      const { sinceMs } = outage
+      const lastFailure = lastFailureOf(upstream, 'quotes')
+      const pairs = pairsOf(upstream)
       return {
+        ...pairs,
         what: 'pairs',
-        says,
-        isSevere: askedFor !== undefined,
-        upstream: upstream.name,
-        traffic: 'quotes',
+        says: `${many(pairs.howMany, 'pair')} stopped (${lastFailure})`,
+        isSevere: false,
+        upstream: name,
         sinceMs,
-        lastFailure: lastFailureOf(upstream, 'quotes'),
-        retryInMs: trials.length === 0 ? undefined : Math.min(...trials),
-        stillServed: stillServed(sinceMs, 'quotes of other pairs'),
-        names: names.slice(0, maxNames),
-        howMany,
-        askedFor,
+        lastFailure,
+        stillServed: stillServed(sinceMs, [], 'quotes of other pairs'),
+        gist: String(pairs.howMany),
       }
     },
   })
@@ -118,12 +142,13 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         )
           return undefined
         const { sinceMs, reason: lastFailure } = outage ?? {}
-        const stillServed = ['everything, out of the memory of this replica alone']
         const how = outage
-          ? 'down and tried again every second'
+          ? `down (${lastFailure}) and tried again every second`
           : 'up, but its journal is not used (the log says why)'
-        const says = `${how}, orders that it may know as expired are forwarded`
-        return { what: 'store', says, isSevere: true, sinceMs, lastFailure, stillServed }
+        const says =
+          `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
+          'know as expired are forwarded'
+        return { what: 'store', says, isSevere: true, sinceMs, lastFailure }
       },
     },
     {
@@ -180,20 +205,29 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     },
   ]
 
-  const ofUpstreams = upstreams.flatMap((upstream) => {
-    const breakers = Object.entries(upstream.breakers.states) as [BreakerName, Breaker][]
-    return [
-      ...breakers.map(([name, breaker]) => ofBreaker(upstream, name, breaker)),
-      ofPairs(upstream),
-    ]
-  })
-  return [...ofUpstreams, ...upstreams.map(ofSlowness), ...general]
+  return [...upstreams.flatMap(ofUpstream), ...upstreams.map(ofSlowness), ...general]
 }
 
-function lastFailureOf(
-  { lastFailures }: Upstream,
-  what: BreakerName | 'quotes',
-): string | undefined {
+/** The pairs that have stopped. */
+function pairsOf({ breakers }: Upstream) {
+  const { stopped = [], askedFor } = breakers.quotesOutage() ?? {}
+  const trials = breakers.pairs.map(([, breaker]) => retryInMsOf(breaker))
+  const names = stopped.map(({ pair }) => pair).sort()
+  return {
+    names: names.slice(0, maxNames),
+    howMany: stopped.length,
+    askedFor,
+    retryInMs: leastOf(trials),
+  }
+}
+
+/** Undefined: there is none. */
+function leastOf(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+function lastFailureOf({ lastFailures }: Upstream, what: 'quotes'): string | undefined {
   const last = lastFailures[what]
   return last && failureText(last.failure, last.afterMs)
 }

@@ -241,7 +241,7 @@ export class QuoteRoute {
           answer.notKept = 'too-large'
       }
       if (found === undefined && answer.notKept !== undefined)
-        events.quoteNotKept(answer.notKept)
+        events.quoteNotKept(answer.notKept, answer.received.status)
       return answer
     } finally {
       held?.release()

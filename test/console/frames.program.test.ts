@@ -60,6 +60,7 @@ const outage = (rest: Frame): Frame => ({
   id: 1,
   name: 'a part',
   says: 'in trouble',
+  text: 'a part: in trouble',
   isSevere: true,
   until: null,
   requests: 0,
@@ -102,7 +103,7 @@ describeInBrowser('what the console says', () => {
         outage({
           what: 'upstream',
           upstream: 'payments',
-          traffic: 'connections',
+          failing: ['rest'],
           since: now,
         }),
       ],
@@ -159,7 +160,9 @@ describeInBrowser('what the console says', () => {
     expect(await page.locator('[data-outage="store"]').textContent()).toContain(
       dateOf(before),
     )
-    expect(await page.locator('[data-outage="clock"]').textContent()).toContain('(0.0 s)')
+    expect(await page.locator('[data-outage="clock"]').textContent()).toMatch(
+      /since [\d:]{8}\./,
+    )
   })
 
   test('which it cannot understand, it reports, and it asks less and less often', async () => {
@@ -277,8 +280,7 @@ describeInBrowser('what the console says', () => {
     const pairs = {
       ...refused,
       what: 'pairs',
-      name: 'swap quotes',
-      says: '7 pairs stopped',
+      text: 'swap quotes: 7 pairs stopped',
       ...many,
     }
     const peer = {
@@ -287,43 +289,35 @@ describeInBrowser('what the console says', () => {
       names: ['127.0.0.1'],
       howMany: 1,
     }
-    const store = {
-      what: 'store',
-      concerned: 'forwarded',
-      lastFailure: 'refused',
-      requests: 2,
-    }
+    const upstream = { ...refused, what: 'upstream' }
+    const store = { what: 'store', concerned: 'forwarded', requests: 2 }
     const sentences: [Frame, RegExp][] = [
       [
         { ...pairs, isSevere: false, retryInMs: 0 },
-        /, since .+ \(0\.0 s\); the last failure was 503; 0 requests refused meanwhile, the next request tries again\. What/,
+        / since [\d:]{8}\. 0 requests refused meanwhile, the next request tries again\. What/,
       ],
       [
         {
-          ...refused,
-          what: 'upstream',
+          ...upstream,
           retryInMs: 90_000,
           requests: 4,
-          stillServed: ['orders', 'payments'],
+          stillServed: ['cached quotes', 'orders', 'payments'],
         },
-        /^a part: in trouble, since .+; 4 requests refused meanwhile, the next try is in 90 s\. Still served: orders and payments\. What to do$/,
+        /^a part: in trouble since [\d:]{8}\. Orders and payments work\. Still served: cached quotes\. 4 requests refused meanwhile, the next try is in 90 s\. What to do$/,
       ],
       [
-        { ...refused, what: 'upstream', requests: 1 },
-        /; 1 request refused meanwhile, a request is trying now\./,
+        { ...upstream, requests: 1, stillServed: ['payments'] },
+        / since [\d:]{8}\. Payments work\. 1 request refused meanwhile, a request is trying now\. What/,
       ],
-      [
-        { what: 'clock' },
-        /^a part: in trouble, since \d\d:\d\d:\d\d \(0\.0 s\)\. What to do$/,
-      ],
-      [store, /; the last failure was refused; 2 orders forwarded meanwhile\. What/],
+      [{ what: 'clock' }, /^a part: in trouble since [\d:]{8}\. What to do$/],
+      [store, / since [\d:]{8}\. 2 orders forwarded meanwhile\. What/],
       [
         { ...peer, requests: 1 },
-        /^a part: in trouble \(127\.0\.0\.1\), since .+; 1 request so far\. What/,
+        /^a part: in trouble \(127\.0\.0\.1\) since [\d:]{8}\. 1 request so far\. What/,
       ],
-      [{ ...peer, ...many }, /^a part: in trouble \(.+, and more\), since/],
+      [{ ...peer, ...many }, /^a part: in trouble \(.+, and more\) since/],
       // Without full rights.
-      [{ ...peer, names: [] }, /^a part: in trouble, since/],
+      [{ ...peer, names: [] }, /^a part: in trouble since/],
     ]
     const all = sentences.map(([rest], id) => outage({ since, id, ...rest }))
     restart({ ...hello, outages: all })
@@ -333,20 +327,35 @@ describeInBrowser('what the console says', () => {
       .poll(said)
       .toEqual(sentences.map(([, pattern]) => expect.stringMatching(pattern)))
     expect((await said())[0]).toContain(
-      `swap quotes: 7 pairs stopped (${five.join(', ')}, and more), since`,
+      `swap quotes: 7 pairs stopped (${five.join(', ')}, and more) since`,
     )
+  })
 
-    const noConnection = {
-      what: 'upstream',
-      upstream: 'swap',
-      traffic: 'connections',
-      id: 99,
-    }
+  test('is why nothing is cached, if it is known', async () => {
+    const { url, hello, restart } = await stageFrames()
+    const { page } = await openPage(url)
+    const empty = page.locator('#quotes [data-role="empty"]')
+    const nothing = 'Nothing is cached. '
+    await empty.filter({ hasText: `${nothing}A quote appears here as soon as` }).waitFor()
+    const [swap, ...others] = hello.health.upstreams
+    const [quotes, ...rest] = swap.traffic
+    const notKept = { answers: 57, reason: 'its Vary is *' }
+    const upstreams = [{ ...swap, traffic: [{ ...quotes, notKept }, ...rest] }, ...others]
+    const health = { ...hello.health, upstreams }
+    restart({ ...hello, health })
+    const whyOfAll = `${nothing}The provider's last 57 answers could not be kept (its Vary is *).`
+    await empty.filter({ hasText: whyOfAll }).waitFor()
+    const failing = { what: 'no-quotes', upstream: 'swap', failing: ['quotes'] }
+    const text = 'swap quotes: 94 % of the calls of the last minute brought none (429)'
     restart({
       ...hello,
-      outages: [outage({ since, ...noConnection }), outage({ since, ...pairs })],
+      health,
+      outages: [outage({ ...failing, text, since: hello.health.now })],
     })
-    await expect.poll(said).toEqual([expect.stringMatching(/^a part: in trouble, since/)])
+    await empty.filter({ hasText: `${nothing}${text}.` }).waitFor()
+    const chip = page.locator('[data-item="upstream-swap"]')
+    expect(await chip.textContent()).toContain(text)
+    expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
   })
 
   test('is at the top what an upstream does not get, or that the store is away', async () => {
@@ -359,7 +368,7 @@ describeInBrowser('what the console says', () => {
     const stopped = {
       what: 'pairs',
       upstream: 'swap',
-      says: '1 pair stopped',
+      text: 'swap quotes: 1 pair stopped',
       isSevere: false,
     }
     const pair = outage({ ...stopped, since: health.now })
@@ -378,7 +387,7 @@ describeInBrowser('what the console says', () => {
         of: 'upstream-swap',
         outages: [pair],
         tone: 'warn',
-        text: 'quotes: 1 pair stopped',
+        text: 'swap quotes: 1 pair stopped',
       },
       {
         of: 'upstream-swap',
@@ -391,7 +400,7 @@ describeInBrowser('what the console says', () => {
         health: withBreakers(open),
         outages: [pair],
         tone: 'bad',
-        text: 'rest stopped, next try in 3.0 s; quotes: 1 pair stopped',
+        text: 'rest stopped, next try in 3.0 s; swap quotes: 1 pair stopped',
       },
       {
         of: 'upstream-swap',
@@ -431,9 +440,7 @@ describeInBrowser('what the console says', () => {
       outage({
         what: 'pairs',
         upstream: 'swap',
-        traffic: 'quotes',
-        name: 'swap quotes',
-        says,
+        text: `swap quotes: ${says}`,
         since: at,
         retryInMs: 0,
         concerned: 'refused',
@@ -452,7 +459,7 @@ describeInBrowser('what the console says', () => {
     const { page } = await openPage(url)
     const sentence = page.locator('[data-outage="pairs"]')
     const chip = page.locator('[data-item="upstream-swap"]')
-    await sentence.filter({ hasText: /^swap quotes: 2 of 3 fail, since / }).waitFor()
+    await sentence.filter({ hasText: /^swap quotes: 2 of 3 fail since / }).waitFor()
     expect(await chip.textContent()).toContain('quotes: 2 of 3 fail')
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
     expect(await sentence.getByRole('link').getAttribute('href')).toBe(
@@ -460,7 +467,7 @@ describeInBrowser('what the console says', () => {
     )
     const next = { ...event, id: 3, text: '4 of 4 fail', replaces: 2 }
     send('tick', { ...tick, outages: [failing('4 of 4 fail')], events: [next] })
-    await sentence.filter({ hasText: ': 4 of 4 fail, since' }).waitFor()
+    await sentence.filter({ hasText: ': 4 of 4 fail since' }).waitFor()
     expect(await chip.textContent()).toContain('quotes: 4 of 4 fail')
     const texts = await page.locator('#events li span:last-child').allTextContents()
     expect(texts).toEqual(['4 of 4 fail', 'began'])

@@ -58,20 +58,17 @@ describeInBrowser('the console in an outage', () => {
   test('says in a sentence what is wrong, until it is over: then the history and the events have it', async () => {
     const { gateway, recover } = await gatewayInAnOutage()
     const { page } = await openPage(gateway.operationsUrl)
-    const banner = page.locator('[data-outage="pairs"]')
+    const banner = page.locator('[data-outage="upstream"]')
     await expect
       .poll(() => banner.textContent())
       .toMatch(
-        /^swap quotes: all that were asked for fail \(4 of 4 pairs\) \(.+\), since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. What to do$/,
+        /^The swap API fails \(503\) for quotes \(.+\) since \d\d:\d\d:\d\d\. 4 requests refused meanwhile, the next try is in \d+ min\. What to do$/,
       )
     expect(await banner.getAttribute('class')).toBe('outage bad')
     const chip = page.locator('[data-item="upstream-swap"]')
-    expect(await chip.textContent()).toContain(
-      'quotes: all that were asked for fail (4 of 4 pairs)',
-    )
+    const event = 'The swap API fails (503) for quotes'
+    expect(await chip.textContent()).toContain(event)
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
-    const event =
-      'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
     await page.locator('#events li', { hasText: event }).waitFor()
     await page.locator('[data-traffic="quotes"]', { hasText: /503, \d+ s ago/ }).waitFor()
     for (let refused = 1; refused <= 8; refused += 1)
@@ -82,7 +79,7 @@ describeInBrowser('the console in an outage', () => {
     await recover()
     await page.locator('#outages').waitFor({ state: 'hidden' })
     await page
-      .locator('#events li', { hasText: 'swap quotes: over after' })
+      .locator('#events li', { hasText: 'The swap API: over after' })
       .first()
       .waitFor()
     await page.reload()

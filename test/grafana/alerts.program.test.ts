@@ -3,9 +3,10 @@ import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
+import { withExpectedLinks, withLinks, withNumbers } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
 import { runbookPageOf } from '../../src/operations/outages.ts'
+import { failingCalls } from '../../src/operations/thresholds.ts'
 import { newFolder } from '../support/machine/new-folder.ts'
 import {
   alertRules,
@@ -61,6 +62,21 @@ test('the links of the alerts are those that npm run docs writes, to a runbook t
   const page = 'https://example.org/quotegate/blob/main/docs/runbook.md'
   expect(runbookPageOf('https://example.org/quotegate/#readme')).toBe(page)
   expect(runbookPageOf(undefined)).toBe('docs/runbook.md')
+})
+
+test('the numbers of the alerts about failing calls are those of the page, which npm run docs writes', () => {
+  const rules = readGrafana('alerts.yml')
+  expect(withNumbers(rules)).toBe(rules)
+  const { severe, minFailures, usableReasons } = failingCalls
+  for (const alert of ['QuotegateNoQuotes', 'QuotegateRouteFails']) {
+    const { expr = '' } = alertRules.find((rule) => rule.alert === alert) ?? {}
+    const numbers = [...expr.matchAll(/ > ([\d.]+)/g)].map(([, number]) => Number(number))
+    expect(numbers).toEqual([severe, minFailures])
+    expect(
+      withNumbers(rules.replaceAll(expr, expr.replaceAll(/ > [\d.]+/g, ' > 7'))),
+    ).toBe(rules)
+  }
+  expect(rules).toContain(`reason!~"${usableReasons.join('|')}"`)
 })
 
 test('the command of docs/operations.md that sets another address changes every link, in the tests too', () => {

@@ -6,6 +6,7 @@ import { completeClock } from '../../src/clock.ts'
 import { Outages, runbookOf, runbookSections } from '../../src/operations/outages.ts'
 import { Recent } from '../../src/operations/recent.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
+import { silentLogger } from '../../src/process/logger.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
@@ -89,7 +90,7 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   let isDown = true
   const clock = completeClock({ nowMs: () => Date.now() + aheadMs })
   const recent = new Recent(clock)
-  const outages = new Outages(clock, recent)
+  const outages = new Outages(clock, recent, silentLogger())
   const down = (sinceMs?: number) => ({
     name: 'a part',
     trouble: () =>
@@ -139,7 +140,8 @@ describe('an outage of an upstream', () => {
     expect(outage).toMatchObject({
       what: 'upstream',
       upstream: 'swap',
-      traffic: 'connections',
+      failing: ['quotes', 'orders', 'rest'],
+      text: 'The swap API fails (connection refused) for quotes, orders and everything else',
       isSevere: true,
       until: null,
       lastFailure: 'connection refused',
@@ -157,10 +159,10 @@ describe('an outage of an upstream', () => {
     expect(await get(gateway, '/v3/pairs')).toBe(200)
     expect(await outagesOf(gateway)).toEqual([])
     const { outages, events } = await historyOf(gateway)
-    expect(outages).toMatchObject([{ traffic: 'connections', since: outage?.since }])
+    expect(outages).toMatchObject([{ what: 'upstream', since: outage?.since }])
     expect(outages[0]?.until).toBeGreaterThan(outage?.since ?? 0)
     expect(events.map(({ tone }) => tone)).toEqual(['note', 'bad', 'good'])
-    expect(events.at(-1)?.text).toMatch(/^swap connections: over after .+ s/)
+    expect(events.at(-1)?.text).toMatch(/^The swap API: over after .+ s/)
   })
 
   test('counts each refused request from zero, and says when the upstream is tried again and what is still sent', async () => {
@@ -178,7 +180,8 @@ describe('an outage of an upstream', () => {
       expect(others).toEqual([])
       expect(outage).toMatchObject({
         upstream: 'swap',
-        traffic: 'rest',
+        failing: ['rest'],
+        text: `The swap API fails (${status}) for other requests`,
         lastFailure: String(status),
         requests: refused,
         concerned: 'refused',
@@ -236,11 +239,10 @@ describe('an outage of an upstream', () => {
     fail(503)
     await stop(...all)
     await Promise.all(all.map((target) => get(gateway, target)))
-    const swap = { upstream: 'swap', isSevere: true, lastFailure: '503' }
-    const allFail = { ...swap, what: 'pairs', howMany: 4, askedFor: 4, requests: 4 }
+    const text = 'The swap API fails (503) for quotes and other requests'
+    const allFail = { upstream: 'swap', isSevere: true, lastFailure: '503', text }
     expect(await outagesOf(gateway)).toMatchObject([
-      { ...swap, what: 'upstream', traffic: 'rest', stillServed: [] },
-      { ...allFail, stillServed: [] },
+      { ...allFail, what: 'upstream', requests: 5, stillServed: [] },
     ])
     expect((await statusOf(gateway)).upstreams[0].openPairs).toBe(4)
     expect(await detailOf(gateway, quoteOf('A_B'))).toMatch(
@@ -249,36 +251,73 @@ describe('an outage of an upstream', () => {
     expect(await detailOf(gateway, '/v3/pairs')).toMatch(
       /^Requests other than quotes and orders keep failing .+\. Nothing was sent: /,
     )
-    const swapQuotes =
-      'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
-    expect(await textsOf(gateway)).toContain(swapQuotes)
+    expect((await textsOf(gateway)).at(-1)).toBe(text)
 
     await get(gateway, '/checkouts?limit=1')
-    const stillServed = async () => (await outagesOf(gateway))[1]?.stillServed
+    const stillServed = async () => (await outagesOf(gateway))[0]?.stillServed
     expect(await stillServed()).toEqual(['payments'])
     const servedAfterAHit = async () => {
       await get(gateway, quoteOf('I_J'))
       return stillServed()
     }
-    await expect
-      .poll(servedAfterAHit)
-      .toEqual(['cached quotes until they expire', 'payments'])
+    await expect.poll(servedAfterAHit).toEqual(['cached quotes', 'payments'])
+    await act(gateway, 'drop-all')
+    expect(await stillServed()).toEqual(['payments'])
 
     fail('nothing')
     await get(gateway, quoteOf('K_L'))
-    expect((await outagesOf(gateway))[1]).toMatchObject({
-      what: 'pairs',
-      isSevere: false,
-      howMany: 4,
-      requests: 0,
-      stillServed: ['quotes of other pairs', 'payments'],
-    })
+    expect(await outagesOf(gateway)).toMatchObject([
+      { what: 'upstream', failing: ['rest'] },
+      {
+        what: 'pairs',
+        isSevere: false,
+        howMany: 4,
+        requests: 0,
+        stillServed: ['quotes of other pairs', 'payments'],
+      },
+    ])
     expect(await detailOf(gateway, quoteOf('A_B'))).toMatch(
       /^Quotes of this pair keep failing .+\. Still served: quotes of other pairs\. Nothing was sent: /,
     )
     expect((await textsOf(gateway)).slice(-2)).toEqual([
-      expect.stringMatching(/^swap quotes: over after .+, 5 refused$/),
-      'swap quotes: 4 pairs stopped, the last failure was 503',
+      'The swap API fails (503) for other requests',
+      'swap quotes: 4 pairs stopped (503)',
+    ])
+  })
+
+  test('of all that is asked of the swap API is one sentence, from its beginning to its end', async () => {
+    const { gateway, fail, stop } = await failingStage(2, {
+      PAYMENTS_BASE_URL: 'sandbox',
+    })
+    const order = () => floatOrder(gateway)
+    fail(503)
+    for (const failed of [1, 2]) {
+      if (failed === 2) gateway.pass(aSecond)
+      await Promise.all([order(), order()])
+    }
+    const ofOrders = 'The swap API fails (503) for orders'
+    expect(await outagesOf(gateway)).toMatchObject([{ text: ofOrders }])
+    await stop(quoteOf('A_B'), '/v3/pairs')
+    await get(gateway, '/checkouts?limit=1')
+    const ofAll = 'The swap API fails (503) for quotes, orders and everything else'
+    expect(await outagesOf(gateway)).toMatchObject([
+      { text: ofAll, stillServed: ['payments'] },
+    ])
+    fail('nothing')
+    gateway.pass(600_000)
+    for (const target of [quoteOf('A_B'), '/v3/pairs']) await get(gateway, target)
+    expect(await outagesOf(gateway)).toMatchObject([
+      { text: ofOrders, stillServed: ['quotes', 'other swap requests', 'payments'] },
+    ])
+    await order()
+    expect(await outagesOf(gateway)).toEqual([])
+    const { outages, events } = await historyOf(gateway)
+    expect(outages).toHaveLength(1)
+    // The event of the beginning, the one of how it was last, and the one of the end.
+    expect(events.slice(1).map(({ text }) => text)).toEqual([
+      ofOrders,
+      ofOrders,
+      expect.stringMatching(/^The swap API: over after /),
     ])
   })
 
@@ -297,7 +336,7 @@ describe('an outage of an upstream', () => {
       requests: 0,
       lastFailure: '504',
       retryInMs: expect.any(Number),
-      stillServed: ['quotes of other pairs', 'the rest of the swap API'],
+      stillServed: ['quotes of other pairs', 'other swap requests'],
     })
     for (let refused = 1; refused <= 4; refused += 1)
       await get(gateway, quoteOf('BTC_USDC'))
@@ -308,8 +347,10 @@ describe('an outage of an upstream', () => {
     const [outage, ...others] = await outagesOf(gateway)
     expect(others).toEqual([])
     expect(outage).toMatchObject({
-      what: 'pairs',
+      what: 'upstream',
+      text: 'The swap API fails (503) for quotes',
       isSevere: true,
+      names: ['BTC_USDC', 'C_D', 'OLD_PAIR'],
       howMany: 3,
       askedFor: 3,
     })

@@ -65,7 +65,7 @@ test('without the token a viewer sees what is wrong and how much, and nothing of
       expect.objectContaining({ requestId: 'secret-request' }),
     ]),
   })
-  const pairs = { what: 'pairs', howMany: 1, names: ['SECRET_PAIR'] }
+  const pairs = { what: 'upstream', howMany: 1, names: ['SECRET_PAIR'] }
   expect(full.outages).toContainEqual(expect.objectContaining(pairs))
 
   const reading = await statusOf(gateway)

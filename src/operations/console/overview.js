@@ -60,15 +60,19 @@ function upstreamItem(
   { name, breakers, inFlight, sandbox, connectionsMost, queueMost },
   coolDowns,
 ) {
-  // Out of the same outage as the sentence below, so that both say the same number.
-  const pairs = page.latest.outages.find(
-    ({ what, upstream }) => what === 'pairs' && upstream === name,
-  )
-  const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
+  const stopped = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
+  const troubles = [...stopped]
   if (name === 'swap' && coolDowns.clients > 0) troubles.push(coolDownText(coolDowns))
-  if (pairs !== undefined) troubles.push(`quotes: ${pairs.says}`)
-  // Red if anything but single pairs is stopped.
-  const isStopped = breakers.some(({ state }) => state === 'open') || pairs?.isSevere
+  const outages = page.latest.outages.filter(
+    ({ what, upstream }) => upstream === name && what !== 'slow',
+  )
+  // In the words of the sentence below, so that both say the same number.
+  for (const { what, text } of outages)
+    if (what !== 'upstream' || stopped.length === 0) troubles.push(text)
+  // Red if anything but single pairs is stopped, or more than half of the calls fail.
+  const isStopped =
+    breakers.some(({ state }) => state === 'open') ||
+    outages.some(({ isSevere }) => isSevere)
   const usual = `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
   return html`<${Item} key=${name} id="upstream-${name}" name=${name} value=${troubles.join('; ') || usual}
     tone=${isStopped ? 'bad' : troubles.length > 0 ? 'warn' : 'good'}

@@ -1,6 +1,6 @@
 import { act } from './connection.js'
 import { countdown } from './controls.js'
-import { count, signedPercent } from './format.js'
+import { count, many, signedPercent } from './format.js'
 import { html, Panel, page, say, sayError, Table } from './page.js'
 
 const columns = [
@@ -40,9 +40,7 @@ export function view() {
       : `the ${live.length} most requested`
   const shownCount = shown.length === live.length ? all : `${shown.length} of ${all}`
   const heads = [...columns.map(heading), page.isFull && html`<td></td>`]
-  const empty =
-    live.length === 0 &&
-    'Nothing is cached. A quote appears here as soon as a client requests one.'
+  const empty = live.length === 0 && `Nothing is cached. ${whyNothing()}`
   const dropAll = html`<button type="button" class="quiet" data-role="drop-all"
     onClick=${() => drop('drop-all', {}).catch(sayError)}>Drop all</button>`
   const tools = html`
@@ -55,6 +53,17 @@ export function view() {
       <tbody>${shown.sort(compare).map(row)}</tbody>
     <//>
   <//>`
+}
+
+function whyNothing() {
+  const { health, outages } = page.shown
+  const outage = outages.find(({ failing = [] }) => failing.includes('quotes'))
+  if (outage !== undefined) return `${outage.text}.`
+  const swap = health.upstreams.find(({ name }) => name === 'swap')
+  const { notKept } = swap?.traffic.find(({ traffic }) => traffic === 'quotes') ?? {}
+  return notKept
+    ? `The provider's last ${many(notKept.answers, 'answer')} could not be kept (${notKept.reason}).`
+    : 'A quote appears here as soon as a client requests one.'
 }
 
 function withKeys(quotes) {

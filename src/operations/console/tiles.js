@@ -5,7 +5,7 @@ import { html, page } from './page.js'
 const fewestPoints = 60
 const maxOutages = 1_000
 /** Other troubles may last for days, and would mark all. */
-const marked = new Set(['upstream', 'pairs', 'store'])
+const marked = new Set(['upstream', 'failing', 'no-quotes', 'pairs', 'store'])
 const ranges = { seconds: '15 min', minutes: '24 h' }
 const width = 120
 const height = 32

@@ -1,0 +1,169 @@
+import type { Clock } from '../clock.ts'
+import { upstreamTable } from '../http/upstreams.ts'
+import type { Breaker, BreakerName, Traffic } from '../upstream/breakers.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Failures, History } from './history.ts'
+import { failureText, type Logged } from './outages.ts'
+import { failingCalls } from './thresholds.ts'
+
+/** A breaker opens within 2.5 s of failures, and then its sentence is the one that is right. */
+const minFailingMs = 5_000
+/** What is said stays until its share is so much below the bound, so that it does not come and go at the bound. */
+const stays = 0.8
+
+/** How one kind of requests to an upstream fails. */
+export interface Failing {
+  readonly traffic: Traffic
+  readonly isSevere: boolean
+  /** Of the calls of the last minute; undefined: it is stopped. */
+  readonly share: number | undefined
+  readonly reason: string
+  readonly sinceMs: number | undefined
+  readonly logged: Logged | undefined
+}
+
+type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged'>
+
+/** Says again and again which kinds of requests to an upstream fail: stopped by a breaker, or by their share. */
+export function createFailing(
+  upstream: Upstream,
+  { clock, history }: { clock: Clock; history: History },
+): () => Failing[] {
+  const kinds: readonly Traffic[] =
+    upstreamTable[upstream.name].requests === 'by-kind'
+      ? ['quotes', 'orders', 'rest']
+      : ['rest']
+  const told = new Map<Traffic, Told>()
+  /** The sentence of a breaker was about what had failed until then. */
+  const stoppedUntil = new Map<Traffic, number>()
+
+  return () => kinds.flatMap((traffic) => stopped(traffic) ?? byShare(traffic) ?? [])
+
+  function stopped(traffic: Traffic): Failing | undefined {
+    const outage = outageOf(upstream, traffic)
+    if (outage === undefined) return undefined
+    stoppedUntil.set(traffic, history.slice)
+    const { sinceMs, lastFailure = 'no answer' } = outage
+    const { logged } = told.get(traffic) ?? {}
+    return {
+      traffic,
+      isSevere: true,
+      share: undefined,
+      reason: lastFailure,
+      sinceMs,
+      logged,
+    }
+  }
+
+  function byShare(traffic: Traffic): Failing | undefined {
+    const before = told.get(traffic)
+    const { calls = 0, failures = [] } =
+      history.failuresOf(upstream.name, traffic, stoppedUntil.get(traffic)) ?? {}
+    const found = judge(calls, failures, before)
+    const isNew = before === undefined
+    if (
+      found === undefined ||
+      (isNew && clock.steadyMs() - found.sinceMs < minFailingMs) ||
+      // The pairs that stopped have a sentence, and their failures are a share of all.
+      (!found.isSevere && traffic === 'quotes' && upstream.breakers.quotesOutage())
+    ) {
+      told.delete(traffic)
+      return undefined
+    }
+    const what = nameOf(upstream, traffic)
+    const { reason } = found
+    const text = `${what}: ${shareText(traffic, found.share, reason)}`
+    const failing = { ...found, traffic, logged: { what, reason, text } }
+    told.set(traffic, failing)
+    return failing
+  }
+}
+
+/** Undefined: it is not stopped. */
+function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
+  const { connections } = breakers.states
+  const lastOf = (what: BreakerName | Traffic) => {
+    const last = lastFailures[what]
+    return last && failureText(last.failure, last.afterMs)
+  }
+  const isOpen = (breaker: Breaker | undefined) =>
+    breaker !== undefined && breaker.state !== 'closed'
+  if (isOpen(connections))
+    return { sinceMs: connections.failingSinceMs, lastFailure: lastOf('connections') }
+  if (traffic === 'quotes') {
+    const { askedFor, sinceMs } = breakers.quotesOutage() ?? {}
+    return askedFor === undefined ? undefined : { sinceMs, lastFailure: lastOf('quotes') }
+  }
+  const breaker = breakers.states[traffic]
+  return isOpen(breaker)
+    ? { sinceMs: breaker?.failingSinceMs, lastFailure: lastOf(traffic) }
+    : undefined
+}
+
+/**
+ * Red above a half, as the alerts are, whatever the reason. Amber above a tenth, and there what the provider refused to
+ * single clients does not count: at night a few users in a restricted place are a tenth of all calls.
+ */
+function judge(calls: number, failures: readonly Failures[], before: Told | undefined) {
+  const { notable, severe, minFailures } = failingCalls
+  const unusable = failures.filter(({ kind }) => kind !== 'usable')
+  const own = unusable.filter(({ kind }) => kind === 'failure')
+  for (const [isSevere, bound, counted] of [
+    [true, severe, unusable],
+    [false, notable, own],
+  ] as const) {
+    const count = counted.reduce((sum, one) => sum + one.count, 0)
+    const share = Math.min(1, count / calls)
+    const wasSaid = before !== undefined && (before.isSevere || !isSevere)
+    const [most] = counted
+    if (most === undefined || count <= minFailures) continue
+    if (share <= bound * (wasSaid ? stays : 1)) continue
+    // Two reasons that are about as frequent would take turns.
+    const known = counted.find(({ reason }) => reason === before?.reason)
+    const { reason } = known !== undefined && known.count * 2 >= most.count ? known : most
+    const sinceMs = Math.min(...counted.map(({ firstMs }) => firstMs))
+    return { isSevere, share, reason, sinceMs }
+  }
+  return undefined
+}
+
+function nameOf({ name }: Upstream, traffic: Traffic): string {
+  if (upstreamTable[name].requests === 'alike') return name
+  return traffic === 'rest' ? 'the rest of /v3' : `${name} ${traffic}`
+}
+
+function shareText(traffic: Traffic, share: number, reason: string): string {
+  const failed = traffic === 'quotes' ? 'brought no quote that can be kept' : 'failed'
+  return `${percent(share)} of the calls of the last minute ${failed} (${reason})`
+}
+
+const percent = (share: number) => `${Math.round(share * 100)} %`
+
+/** One sentence for all kinds of requests to an upstream that fail. */
+export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
+  const [only, ...others] = failing
+  if (only?.share !== undefined && others.length === 0) {
+    const { traffic, share, reason } = only
+    const name = nameOf(upstream, traffic)
+    return { name, share, says: shareText(traffic, share, reason) }
+  }
+  const name = `The ${upstream.name} API`
+  const reasons = new Set(failing.map(({ reason }) => reason))
+  const common = reasons.size === 1 ? ` (${only?.reason})` : ''
+  const rest = failing.length === 3 ? 'everything else' : 'other requests'
+  const parts = failing.map(({ traffic, share, reason }) => {
+    const what = traffic === 'rest' ? rest : traffic
+    const some =
+      share === undefined || share > 0.995 ? what : `${percent(share)} of ${what}`
+    return common === '' ? `${some} (${reason})` : some
+  })
+  const isAll = upstreamTable[upstream.name].requests === 'alike'
+  const says = `fails${common}${isAll ? '' : ` for ${listed(parts)}`}`
+  return { name, says, text: `${name} ${says}` }
+}
+
+function listed(parts: readonly string[]): string {
+  return parts.length < 2
+    ? parts.join('')
+    : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+}
