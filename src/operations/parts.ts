@@ -31,7 +31,7 @@ export interface OperationsParts {
       readonly allowedHosts: readonly string[]
     }
     readonly client: { readonly ipHeader: string; readonly trustProxy: readonly string[] }
-    readonly upstream: Counted<'connections' | 'queue'>
+    readonly upstream: Counted<'connections' | 'queue' | 'totalTimeoutMs'>
     readonly upstreams: Readonly<
       Record<UpstreamName, { readonly baseUrl: string | undefined }>
     >

@@ -60,6 +60,7 @@ export const outage = z.object({
     'pairs',
     'slow',
     'store',
+    'disk',
     'clock',
     'trust-proxy',
     'client-ip-header',
@@ -111,7 +112,9 @@ export const outage = z.object({
   p95Ms: number(
     'Of a slow upstream: the p95 of its calls of the last ten minutes.',
   ).optional(),
-  usualP95Ms: number('The median of that figure over the last day.').optional(),
+  usualP95Ms: number(
+    'The median of that figure over the last day; absent: not known before an hour has passed.',
+  ).optional(),
 })
 
 const savings = object('What the gateway has saved and stopped.', {

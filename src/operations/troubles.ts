@@ -123,9 +123,14 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   const ofSlowness = ({ name }: Upstream): Subject => ({
     name: `${name} slowness`,
     trouble() {
-      const found = slowness(history.p95s[name])
+      const found = slowness(history.p95s[name], config.upstream.totalTimeoutMs / 2)
       if (found === undefined) return undefined
-      const says = `p95 of 10 min is ${found.p95Ms} ms, usually ${found.usualP95Ms} ms`
+      const { p95Ms, usualP95Ms } = found
+      const usual =
+        usualP95Ms === undefined
+          ? 'at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour'
+          : `usually ${usualP95Ms} ms`
+      const says = `p95 of 10 min is ${p95Ms} ms, ${usual}`
       return { what: 'slow', says, isSevere: false, upstream: name, ...found }
     },
   })
@@ -149,6 +154,17 @@ export function troublesOf(parts: OperationsParts): Subject[] {
           `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
           'know as expired are forwarded'
         return { what: 'store', says, isSevere: true, sinceMs, lastFailure }
+      },
+    },
+    {
+      name: 'STATE_DIRECTORY',
+      trouble() {
+        if (parts.journals.disk?.facts.awaySinceMs === undefined) return undefined
+        const why = outages.diskFailure
+        const says =
+          `cannot be written to (${why}), so a restart now forgets the newest quotes, and the newest keys of orders ` +
+          'of this replica'
+        return { what: 'disk', says, isSevere: true, lastFailure: why }
       },
     },
     {
@@ -267,12 +283,15 @@ function unknownOrders(history: History): Trouble | undefined {
 /**
  * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day.
  * What is usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
- * a twentieth of the day's.
+ * a twentieth of the day's. Until there is an hour of them, `maxMs` is too long.
  */
-export function slowness(p95s: readonly (number | null)[]) {
+export function slowness(p95s: readonly (number | null)[], maxMs: number) {
   const p95Ms = p95s.at(-1) ?? 0
   const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
-  if (p95Ms < slow.moreMs || !isOldEnough) return undefined
+  if (!isOldEnough)
+    return p95Ms >= maxMs
+      ? { p95Ms: Math.round(p95Ms), usualP95Ms: undefined }
+      : undefined
   const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
   const usualP95Ms = known[Math.floor(known.length / 2)] ?? 0
   const isSlow =

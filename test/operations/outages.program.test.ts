@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
@@ -10,8 +11,10 @@ import { silentLogger } from '../../src/process/logger.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { startListening } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { listening } from '../support/machine/listening.ts'
+import { newFolder } from '../support/machine/new-folder.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey } from '../support/stores/valkey.ts'
 import {
@@ -24,7 +27,10 @@ import {
   statusOf,
 } from './support.ts'
 
-async function historyOf({ operationsUrl }: RunningGateway) {
+/** Of this process, or a program. */
+type Gateway = Pick<RunningGateway, 'url' | 'operationsUrl'>
+
+async function historyOf({ operationsUrl }: Gateway) {
   const { body } = await ask(`${operationsUrl}/history`)
   return JSON.parse(body) as {
     outages: Outage[]
@@ -32,15 +38,15 @@ async function historyOf({ operationsUrl }: RunningGateway) {
   }
 }
 
-const outagesOf = async (gateway: RunningGateway) =>
+const outagesOf = async (gateway: Gateway) =>
   (await statusOf(gateway)).outages as Outage[]
-const textsOf = async (gateway: RunningGateway) =>
+const textsOf = async (gateway: Gateway) =>
   (await historyOf(gateway)).events.map(({ text }) => text)
 
-const send = ({ url }: RunningGateway, target: string) =>
+const send = ({ url }: Gateway, target: string) =>
   fetch(url + target, { headers: { 'App-Name': 'demo', Authorization: 'Bearer key' } })
 
-async function get(gateway: RunningGateway, target: string): Promise<number> {
+async function get(gateway: Gateway, target: string): Promise<number> {
   const answer = await send(gateway, target)
   await answer.arrayBuffer()
   return answer.status
@@ -425,6 +431,37 @@ describe('other things that can be wrong', () => {
     await expect.poll(() => statusOf(gateway), { timeout: 20_000 }).toMatchObject(off)
     const { body } = await ask(`${gateway.operationsUrl}/readyz`)
     expect(JSON.parse(body)).toEqual({ status: 'ready', degraded: true })
+  })
+
+  test('a full disk: why, in a sentence and an event, until it is written to again', {
+    tags: ['prlimit'],
+  }, async () => {
+    const STATE_DIRECTORY = newFolder()
+    const gateway = await startListening({ STATE_DIRECTORY, NODE_ENV: 'development' })
+    /** As on a full disk, no file may become longer than this. */
+    const limitFiles = (bytes: number | 'unlimited') => {
+      const { status, stderr } = spawnSync('prlimit', [
+        `--pid=${gateway.child.pid}`,
+        `--fsize=${bytes}:unlimited`,
+      ])
+      expect([status, String(stderr)]).toEqual([0, ''])
+    }
+    await get(gateway, quoteOf('ETH_USDC'))
+    expect(await outagesOf(gateway)).toEqual([])
+    limitFiles(1)
+    await get(gateway, quoteOf('BTC_USDC'))
+    const says = expect.stringMatching(
+      /^cannot be written to \((?:write|open): EFBIG: file too large\), so a restart now forgets the newest quotes, /,
+    )
+    const runbook = expect.stringMatching(/#quotegatejournalnotwritten$/)
+    const disk = { what: 'disk', name: 'STATE_DIRECTORY', isSevere: true, says, runbook }
+    await expect.poll(() => outagesOf(gateway)).toMatchObject([disk])
+    expect((await textsOf(gateway)).at(-1)).toMatch(
+      /^STATE_DIRECTORY: cannot be written to /,
+    )
+    limitFiles('unlimited')
+    await expect.poll(() => outagesOf(gateway)).toEqual([])
+    expect((await textsOf(gateway)).at(-1)).toMatch(/^STATE_DIRECTORY: over after /)
   })
 
   test("the provider's clock, as soon as it is more than two seconds off", async () => {

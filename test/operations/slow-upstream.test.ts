@@ -5,6 +5,9 @@ import { slowness } from '../../src/operations/troubles.ts'
 import { gatewayWith, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, nothingCounted, statusOf } from './support.ts'
 
+/** Half of UPSTREAM_TOTAL_TIMEOUT_MS. */
+const maxMs = 7_500
+
 /** So many minutes, with so many calls in each. */
 const span = (durationMs: number, minutes: number, calls = 60) => ({
   durationMs,
@@ -25,11 +28,11 @@ function livedThrough(...spans: ReturnType<typeof span>[]) {
         history.callEnded(ended, 'answered', durationMs)
       atMs += 60_000
       history.tick(nothingCounted)
-      if (slowness(history.p95s.swap) !== undefined) minutesSlow += 1
+      if (slowness(history.p95s.swap, maxMs) !== undefined) minutesSlow += 1
     }
   }
   /** In how many minutes it was slow, and in the last of them how slow. */
-  return { minutesSlow, now: slowness(history.p95s.swap) }
+  return { minutesSlow, now: slowness(history.p95s.swap, maxMs) }
 }
 
 describe('an upstream', () => {
@@ -59,6 +62,14 @@ describe('an upstream', () => {
     expect(livedThrough(...spans).minutesSlow).toBe(0)
   })
 
+  test('that takes half of UPSTREAM_TOTAL_TIMEOUT_MS is slow from the start, and later by what is usual', () => {
+    const { minutesSlow, now } = livedThrough(later(8_000))
+    expect(minutesSlow).toBe(40)
+    expect(now?.p95Ms).toBeGreaterThan(7_500)
+    expect(now?.usualP95Ms).toBeUndefined()
+    expect(livedThrough(span(8_000, 120)).minutesSlow).toBe(60)
+  })
+
   test('that stays slow is slow for half a day, and then as usual', () => {
     const { minutesSlow, now } = livedThrough(
       span(100, 1_440, 30),
@@ -70,9 +81,8 @@ describe('an upstream', () => {
   })
 })
 
-test('a provider that has become slow is in /status, and an event', {
-  timeout: 60_000,
-}, async () => {
+/** A gateway before an upstream whose answers take as long as the test says, in a time that the test lets pass. */
+async function stage() {
   let aheadMs = 0
   let takesMs = 0
   const upstream = await recordingUpstream((_request, response) => {
@@ -100,9 +110,31 @@ test('a provider that has become slow is in /status, and an event', {
       .toBeGreaterThanOrEqual(last + minutes)
   }
 
+  const take = (ms: number) => {
+    takesMs = ms
+  }
+  return { gateway, history, callAndPass, take }
+}
+
+test('a provider that is slow from the start is in /status, and an event', async () => {
+  const { gateway, history, callAndPass, take } = await stage()
+  take(8_000)
+  await callAndPass(25, 2)
+  const says =
+    /^p95 of 10 min is \d+ ms, at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour$/
+  await expect
+    .poll(async () => (await statusOf(gateway)).outages)
+    .toMatchObject([{ what: 'slow', isSevere: false, says: expect.stringMatching(says) }])
+  expect((await history()).events.at(-1).text).toMatch(/^swap slowness: p95 of 10 min /)
+})
+
+test('a provider that has become slow is in /status, and an event', {
+  timeout: 60_000,
+}, async () => {
+  const { gateway, history, callAndPass, take } = await stage()
   await callAndPass(25, 70)
   expect((await statusOf(gateway)).outages).toEqual([])
-  takesMs = 2_600
+  take(2_600)
   await callAndPass(25, 1)
   await expect
     .poll(async () => (await statusOf(gateway)).outages, { timeout: 20_000 })
