@@ -111,14 +111,17 @@ export class Recent implements Listener {
     this.#repeatedEvent = this.addEvent('warn', text, this.#repeatedEvent)
   }
 
-  /** Returns its id. It has no request details; `replaces`: an event that says the same of an earlier moment. */
+  /**
+   * Returns the id by which a later event replaces this one: that of the first event that it stands for. A viewer gets
+   * the newest one of a second, and may have any of the others. The text has no request details.
+   */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
-    const replaced = this.#events.findIndex(({ id }) => id === replaces)
+    const replaced = this.#events.findIndex((event) => firstIdOf(event) === replaces)
     if (replaced !== -1) this.#events.splice(replaced, 1)
     const { number: id, at } = this.#numbered()
     this.#events.push({ id, at, tone, text: text.slice(0, maxEventLength), replaces })
     if (this.#events.length > maxEvents) this.#events.shift()
-    return id
+    return replaces ?? id
   }
 
   /** Those that came after this id, the oldest first. */
@@ -147,6 +150,8 @@ export class Recent implements Listener {
     }
   }
 }
+
+const firstIdOf = ({ id, replaces = id }: SeenEvent) => replaces
 
 function putFirst<One>(list: One[], one: One, max: number): void {
   list.unshift(one)

@@ -87,6 +87,28 @@ describeInBrowser('the console in an outage', () => {
   })
 })
 
+describeInBrowser('the events', () => {
+  test('have one that counts the orders for used quotes, however many there are in a second', async () => {
+    const upstream = await recordingUpstream((request, response) => {
+      if (request.method === 'POST') response.writeHead(201).end('{}')
+      else giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
+    })
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url })
+    const { page } = await openPage(gateway.operationsUrl)
+    const { id: quoteId } = await quote(gateway)
+    const repeated = page.locator('#events li', { hasText: 'sent for a quote that an' })
+    for (const sent of [0, 3, 6, 9]) {
+      if (sent > 0)
+        await repeated.filter({ hasText: `${sent - 1} orders were` }).waitFor()
+      for (let order = 1; order <= 3; order += 1)
+        await floatOrder(gateway, { terms: { quoteId } })
+    }
+    await repeated.filter({ hasText: '11 orders were' }).waitFor()
+    expect(await repeated.count()).toBe(1)
+    await page.locator('#events li', { hasText: 'start of version' }).waitFor()
+  })
+})
+
 describeInBrowser('the overview', () => {
   test('shows what was saved and refused before the page was opened, with the period of each tile', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })

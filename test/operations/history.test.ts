@@ -244,6 +244,15 @@ describe('events', () => {
       '3 pairs',
     ])
     expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
+    // A viewer that has the third one alone gets the fifth.
+    for (const pairs of [4, 5])
+      expect(recent.addEvent('warn', `${pairs} pairs`, second)).toBe(second)
+    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual([
+      '1 pair',
+      'other',
+      '5 pairs',
+    ])
+    expect(recent.eventsAfter(0).at(-1)).toMatchObject({ replaces: second })
   })
 })
 

@@ -64,11 +64,14 @@ export function hello({ history }) {
 
 export function tick({ events: added }) {
   for (const event of added)
-    happened = [event, ...happened.filter(({ id }) => id !== event.replaces)].slice(
+    happened = [event, ...happened.filter((one) => !isReplaced(one, event))].slice(
       0,
       maxEvents,
     )
 }
+
+/** All that replace one event stand for it, and the page may have any of them. */
+const isReplaced = ({ id, replaces = id }, event) => replaces === event.replaces
 
 /** What happened to the gateway, newest first; also while no page was open. */
 export function events() {
