@@ -88,6 +88,8 @@ async function storm(slower: number): Promise<string[]> {
   const limits = {
     connections: 40,
     queue: 100,
+    waitMs: 200 * slower,
+    floatOrderWaitMs: 200 * slower,
     headersTimeoutMs: 200 * slower,
     bodyTimeoutMs: 200 * slower,
     breakerFailures: 4,
