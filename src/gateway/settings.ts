@@ -277,24 +277,23 @@ export type GatewaySettings = {
   readonly VALKEY_TIMEOUT_MS?: SettingValue | undefined
   /**
    * Quotes and float orders: time from the last byte of the request to the last byte of
-   * the answer. All requests to the swap API wait for a free connection for at most half
-   * of it, and then get 503 unsent.
+   * the answer. At most half of it is spent waiting for a free connection.
    * @default 15000
    */
   readonly UPSTREAM_TOTAL_TIMEOUT_MS?: SettingValue | undefined
   /**
    * Time from the end of the request's body to the head of the upstream's answer. It may
    * take up to one second longer. Connecting may take 3 s, and a pause within the answer
-   * 30 s. Requests other than quotes and float orders also wait at most this long for a
-   * free connection, and then get 503 unsent.
+   * 30 s. At most this long, too, is waited for a free connection.
    * @default 10000
    */
   readonly UPSTREAM_HEADERS_TIMEOUT_MS?: SettingValue | undefined
   /**
    * Max connections per upstream. An eighth of those to the swap API (at least one, if
    * there are several) is reserved for float orders. Requests with a streamed body use at
-   * most a quarter, and at least one. Eight times as many requests may wait; a further
-   * one gets 503 with Retry-After at once.
+   * most a quarter, and at least one. Eight times as many requests may wait, for a second
+   * at most (float orders: two); then, and past them at once, it is 503 with Retry-After,
+   * unsent.
    * @default 128
    */
   readonly UPSTREAM_CONNECTIONS?: SettingValue | undefined
