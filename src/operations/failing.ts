@@ -151,11 +151,16 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   const reasons = new Set(failing.map(({ reason }) => reason))
   const common = reasons.size === 1 ? ` (${only?.reason})` : ''
   const rest = failing.length === 3 ? 'everything else' : 'other requests'
-  const parts = failing.map(({ traffic, share, reason }) => {
-    const what = traffic === 'rest' ? rest : traffic
-    const some =
-      share === undefined || share > 0.995 ? what : `${percent(share)} of ${what}`
-    return common === '' ? `${some} (${reason})` : some
+  const isWhole = ({ share = 1 }: Failing) => share > 0.995
+  // `12 % of quotes and orders` would be 12 % of both.
+  const wholeFirst = [
+    ...failing.filter(isWhole),
+    ...failing.filter((one) => !isWhole(one)),
+  ]
+  const parts = wholeFirst.map((one) => {
+    const what = one.traffic === 'rest' ? rest : one.traffic
+    const some = isWhole(one) ? what : `${percent(one.share ?? 1)} of ${what}`
+    return common === '' ? `${some} (${one.reason})` : some
   })
   const isAll = upstreamTable[upstream.name].requests === 'alike'
   const says = `fails${common}${isAll ? '' : ` for ${listed(parts)}`}`

@@ -48,7 +48,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     })
   }
 
-  /** All kinds of requests to one upstream that fail equally badly are one outage. */
+  /** All kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
   function ofUpstream(upstream: Upstream): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
@@ -61,7 +61,9 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       },
       trouble() {
         const all = failingNow()
-        const failing = all.filter((one) => one.isSevere === isSevere)
+        // What fails for the same reason is the same outage, a little above the bound or below it.
+        const reasons = all.flatMap((one) => (one.isSevere ? one.reason : []))
+        const failing = all.filter((one) => reasons.includes(one.reason) === isSevere)
         const [only] = failing
         if (only === undefined) return all.length > 0 ? 'covered' : undefined
         const stopped = failing.filter(({ share }) => share === undefined)

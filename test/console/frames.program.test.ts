@@ -289,7 +289,7 @@ describeInBrowser('what the console says', () => {
       names: ['127.0.0.1'],
       howMany: 1,
     }
-    const upstream = { ...refused, what: 'upstream' }
+    const upstream = { ...refused, what: 'upstream', failing: ['orders'] }
     const store = { what: 'store', concerned: 'forwarded', requests: 2 }
     const sentences: [Frame, RegExp][] = [
       [
@@ -345,7 +345,12 @@ describeInBrowser('what the console says', () => {
     restart({ ...hello, health })
     const whyOfAll = `${nothing}The provider's last 57 answers could not be kept (its Vary is *).`
     await empty.filter({ hasText: whyOfAll }).waitFor()
-    const failing = { what: 'no-quotes', upstream: 'swap', failing: ['quotes'] }
+    const failing = {
+      what: 'no-quotes',
+      upstream: 'swap',
+      failing: ['quotes'],
+      lastFailure: '429',
+    }
     const text = 'swap quotes: 94 % of the calls of the last minute brought none (429)'
     restart({
       ...hello,
@@ -354,7 +359,7 @@ describeInBrowser('what the console says', () => {
     })
     await empty.filter({ hasText: `${nothing}${text}.` }).waitFor()
     const chip = page.locator('[data-item="upstream-swap"]')
-    expect(await chip.textContent()).toContain(text)
+    expect(await chip.textContent()).toContain('quotes failing (429)')
     expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
   })
 

@@ -228,4 +228,14 @@ describe('calls of other kinds that fail', () => {
       },
     ])
   })
+  test('for the same reason and more than a half of one kind alone, are one sentence in red', async () => {
+    const { from, quotes, send, pass, outages } = await stage()
+    await send(24, '/v3/pairs')
+    from(status(401))
+    await quotes(6)
+    await send(6, '/v3/pairs')
+    await pass(10_000)
+    const text = 'The swap API fails (401) for quotes and 20 % of other requests'
+    await expect.poll(outages).toMatchObject([{ text, isSevere: true }])
+  })
 })

@@ -66,9 +66,12 @@ function upstreamItem(
   const outages = page.latest.outages.filter(
     ({ what, upstream }) => upstream === name && what !== 'slow',
   )
-  // In the words of the sentence below, so that both say the same number.
-  for (const { what, text } of outages)
-    if (what !== 'upstream' || stopped.length === 0) troubles.push(text)
+  for (const { what, text, failing, lastFailure } of outages) {
+    // In the words of the sentence below, so that both say the same number.
+    if (what === 'pairs') troubles.push(text)
+    else if (what !== 'upstream' || stopped.length === 0)
+      troubles.push(`${failing.join(', ')} failing (${lastFailure})`)
+  }
   // Red if anything but single pairs is stopped, or more than half of the calls fail.
   const isStopped =
     breakers.some(({ state }) => state === 'open') ||
