@@ -5,15 +5,13 @@ import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { headerLines, linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import type { Journal, NotedQuote } from '../journal/journal.ts'
-import { inSpan } from '../process/span.ts'
+import type { Journal } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
 import type { SwapHeaders } from '../server/swap-headers.ts'
 import { awaitsContinue, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
-import { fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
-import type { UpstreamRequest } from '../upstream/request.ts'
+import { type Fetch, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './guard.ts'
@@ -129,7 +127,7 @@ export class OrderRoutes {
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#sendFloat(order, exchange, toSend)
+    return this.#counted(() => this.#sendFloat(order, exchange, toSend))
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
@@ -185,85 +183,75 @@ export class OrderRoutes {
     throw verdict.state === 'expired' ? expiredProblem(terms, verdict) : unknownProblem()
   }
 
+  /**
+   * The answer is read to its end whether or not the client waits: a quote that was used must be forgotten, and a key has
+   * its answer.
+   */
   async #sendFloat(
     order: FloatOrder,
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
     const { events, notes } = this.#parts
-    let used: NotedQuote | undefined
+    const { partition } = order.asked
+    const sending = this.#send(exchange, toSend, 'float-order', () => {
+      const askAgainInMs = order.judgeAgain()
+      this.#refuseByVerdict(order, exchange)
+      return askAgainInMs
+    })
+    await sending.written()
+    const used = order.quote
+    const isRepeated = used !== undefined && notes.order(used, partition)
+    events.orderDecided(exchange, this.#decision(order), order)
+    if (isRepeated) events.orderRepeated(exchange, order)
     let status = 0
     try {
-      return await this.#send(exchange, toSend, {
-        kind: 'float-order',
-        decide: () => {
-          const askAgainInMs = order.judgeAgain()
-          this.#refuseByVerdict(order, exchange)
-          return askAgainInMs
-        },
-        sent: () => {
-          used = order.quote
-          const isRepeated =
-            used !== undefined && notes.order(used, order.asked.partition)
-          events.orderDecided(exchange, this.#decision(order), order)
-          if (isRepeated) events.orderRepeated(exchange, order)
-        },
-        // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
-        answerBegan: (head) => {
-          status = head.status
-          const quote = used
-          if (quote === undefined) return
-          // What the connection calls is in the span of the request that it was made for.
-          if (mayBeAccepted(status)) inSpan(exchange.span, () => notes.use(quote))
-          else notes.orderRefused(quote, order.asked.partition)
-        },
-      })
+      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+      status = (await sending.head()).status
+      if (used !== undefined && mayBeAccepted(status)) notes.use(used)
+      else if (used !== undefined) notes.orderRefused(used, partition)
+      return await sending.whole()
     } catch (error) {
-      if (!mayBeSent(error)) throw error
-      if (status === 0 && used !== undefined) notes.use(used)
+      if (status === 0 && used !== undefined && mayBeSent(error)) notes.use(used)
       throw orderFailure(error, order.terms, status)
     }
   }
 
   /**
-   * An order that was sent is read to the end of its answer, whether or not its client waits: a quote that was used must
-   * be forgotten, and a key has its answer. One whose client has left is not sent.
+   * An order whose client has left is not sent. `decide` is called while the order waits for a connection and just before
+   * its first byte is written: it throws why the order is not to be sent, or says in how many milliseconds to call again.
    */
-  async #send(
+  #send(
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
-    { kind, decide, ...sender }: Sender & Pick<UpstreamRequest, 'kind' | 'decide'>,
-  ): Promise<WholeAnswer> {
+    kind: 'order' | 'float-order',
+    decide?: () => number,
+  ): Fetch {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
     const times = new UpstreamTimes()
     exchange.times = times
-    const decideIfAwaited = () => {
-      if (response.destroyed)
-        throw new ClientGone('the client left before its order was sent', {
-          maybeSeen: false,
-        })
-      return decide?.() ?? Number.POSITIVE_INFINITY
-    }
+    const hasLeft = 'the client left before its order was sent'
+    if (response.destroyed) throw new ClientGone(hasLeft, { maybeSeen: false })
+    const sending = fetchWhole({
+      upstream,
+      clock,
+      times,
+      totalTimeoutMs: config.upstream.totalTimeoutMs,
+      beganAtMs: readAtMs,
+      request: { kind, method: 'POST', target, headers, body, cause: exchange, decide },
+    })
+    response.once('close', () => {
+      if (!sending.wasWritten) sending.leave(hasLeft)
+    })
+    return sending
+  }
+
+  /** Counts an order from its sending to the end of its answer. */
+  async #counted(send: () => Promise<WholeAnswer>): Promise<WholeAnswer> {
     this.underWay += 1
     try {
-      return await fetchWhole({
-        upstream,
-        clock,
-        times,
-        totalTimeoutMs: config.upstream.totalTimeoutMs,
-        beganAtMs: readAtMs,
-        request: {
-          kind,
-          method: 'POST',
-          target,
-          headers,
-          body,
-          cause: exchange,
-          decide: decideIfAwaited,
-        },
-        ...sender,
-      })
+      return await send()
     } finally {
       this.underWay -= 1
     }
@@ -305,7 +293,7 @@ export class OrderRoutes {
         async () => {
           await this.#refuseQuote(quoteIds)
           await rateLimit?.count(exchange)
-          return this.#send(exchange, toSend, { kind: 'order' })
+          return this.#counted(() => this.#send(exchange, toSend, 'order').whole())
         },
       )
       relayAnswer(exchange, answer, terms)

@@ -265,11 +265,10 @@ export class QuoteRoute {
     // themselves: a crowd that needs one call would use up the limits of many.
     if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
     flight.throwIfLeft()
-    const whole = await fetchWhole({
+    const call = fetchWhole({
       upstream,
       clock,
       times,
-      leaving: flight,
       totalTimeoutMs: config.upstream.totalTimeoutMs,
       request: {
         method: 'GET',
@@ -279,16 +278,14 @@ export class QuoteRoute {
         kind: { quoteOf: foldPair(ask.pair) },
         cause: exchange,
       },
-      // Counted here, so that neither an open breaker nor a second try counts.
-      sent() {
-        if (times.sentAtMs === undefined) events.quoteCalled(ask.pair)
-      },
-      // At its head, because the rest of the answer may take as long as a call may, or never come.
-      answerBegan({ status, rawHeaders, receivedAtMs }) {
-        if (status === 429)
-          providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
-      },
     })
+    flight.onLeft = () => call.leave('no client waits any more')
+    await call.written()
+    events.quoteCalled(ask.pair)
+    const { status, rawHeaders, receivedAtMs } = await call.head()
+    // At the head, because the rest of the answer may take as long as a call may, or never come.
+    if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
+    const whole = await call.whole()
     const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
 
     const { at, given, lookalike, stored } = answer

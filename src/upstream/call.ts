@@ -199,7 +199,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     return new UpstreamFailure(this.upstream, { fault, maybeSeen: this.maybeSeen, cause })
   }
 
-  /** Reads on after the receiver's `data` has returned false. */
+  /** Reads on after the receiver's `onData` has returned false. */
   resume(): void {
     this.#countHeldUp()
     this.#controller?.resume()
@@ -217,7 +217,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     try {
       if (this.#reason !== undefined) throw this.#reason
       this.request.decide?.()
-      this.#receiver.sent?.()
+      this.#receiver.onSent?.()
     } catch (error) {
       this.#traced?.unsent()
       throw error
@@ -249,7 +249,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (this.#isTold) return
     const { times } = this.request
     if (times !== undefined && status >= 200) times.beganAtMs = performance.now()
-    this.#receiver.head(status, rawHeaders, reasonBytes(reason))
+    this.#receiver.onHead(status, rawHeaders, reasonBytes(reason))
     if (status < 200 || !hasForeignCoding(headers)) return
     this.giveUp(
       this.failure(
@@ -261,7 +261,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
-    if (chunk.length === 0 || this.#isTold || this.#receiver.data(chunk)) return
+    if (chunk.length === 0 || this.#isTold || this.#receiver.onData(chunk)) return
     this.#heldUpSinceMs ??= this.#upstream.timers.steadyMs()
     controller.pause()
   }
@@ -386,7 +386,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#isTold = true
     this.#timer?.clear()
     const isFinished = error === undefined || isForClient(error)
-    this.#receiver.ended(isFinished ? error : this.failure(this.#faultOf(error), error))
+    this.#receiver.onEnd(isFinished ? error : this.failure(this.#faultOf(error), error))
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Clock, type Now, PatientTimer } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
+import type { Call } from './call.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -16,23 +17,16 @@ export interface WholeAnswer {
   receivedSteadyMs: number
 }
 
-/** On whose behalf a request is sent. */
-export interface Sender {
-  /** Called for each try, just before its first byte is written. */
-  sent?(): void
-  /** The head of the answer was received. Its body may still fail. */
-  answerBegan?(head: Omit<WholeAnswer, 'body'>): void
-}
+/** What is known of an answer once its head has come. Its body may still fail. */
+export type AnswerHead = Omit<WholeAnswer, 'body'>
 
-interface FetchOptions extends Sender {
+interface FetchOptions {
   upstream: Pick<Upstream, 'name' | 'call'>
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
   /** Since when that counts, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
-  /** Its `onLeft` is called when no client waits for the answer any more. */
-  leaving?: { onLeft: () => void }
   /** When the first try was sent, its answer began, and all was over, by `performance.now()`. */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined>
 }
@@ -40,61 +34,101 @@ interface FetchOptions extends Sender {
 /** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */
 const maxBodyBytes = 4_194_304
 const noBytes = Buffer.alloc(0)
+const nothing = (): void => {}
 
-/** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
-export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
-  const { clock, leaving, request, times, totalTimeoutMs, upstream } = options
-  const timers = clock.timers
-  const { beganAtMs = timers.steadyMs() } = options
-  const answer = new Answer(options, beganAtMs + totalTimeoutMs)
-  let deadline: PatientTimer | undefined
-  try {
-    const call = upstream.call({ ...request, times }, answer)
-    const leftMs = Math.max(0, answer.deadlineAtMs - timers.steadyMs())
-    deadline = new PatientTimer(leftMs, () => call.giveUp(answer.tooLate()), timers)
-    if (leaving !== undefined)
-      leaving.onLeft = () => call.leave('no client waits any more')
-    return await answer.whole
-  } finally {
-    deadline?.clear()
-    if (times !== undefined) times.settledAtMs = performance.now()
-  }
+/**
+ * Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline.
+ */
+export function fetchWhole(options: FetchOptions): Fetch {
+  const fetch = new Fetch(options)
+  fetch.start()
+  return fetch
 }
 
-class Answer implements Receiver {
-  readonly whole: Promise<WholeAnswer>
-  readonly deadlineAtMs: number
+/**
+ * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time, and may leave out
+ * the first two. Each of them throws why it will never come.
+ */
+export class Fetch implements Receiver {
   readonly #options: FetchOptions
-  #resolve!: (answer: WholeAnswer) => void
-  #reject!: (error: Error) => void
+  readonly #deadlineAtMs: number
+  #call: Call | undefined
+  #deadline: PatientTimer | undefined
   #sent: Now | undefined
   /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
   #bytes = 0
+  #hasEnded = false
+  #failure: Error | undefined
+  /** Lets the step that the caller awaits look again. */
+  #wake = nothing
 
-  constructor(options: FetchOptions, deadlineAtMs: number) {
+  constructor(options: FetchOptions) {
+    const { clock, totalTimeoutMs, beganAtMs = clock.timers.steadyMs() } = options
     this.#options = options
-    this.deadlineAtMs = deadlineAtMs
-    this.whole = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+    this.#deadlineAtMs = beganAtMs + totalTimeoutMs
+  }
+
+  start(): void {
+    const { clock, request, times, upstream } = this.#options
+    const { timers } = clock
+    try {
+      this.#call = upstream.call({ ...request, times }, this)
+    } catch (error) {
+      this.onEnd(error as Error)
+    }
+    if (this.#hasEnded) return
+    const leftMs = Math.max(0, this.#deadlineAtMs - timers.steadyMs())
+    const onTime = () => this.#call?.giveUp(this.#tooLate())
+    this.#deadline = new PatientTimer(leftMs, onTime, timers)
+  }
+
+  /** The first byte is being written. From now on the provider may have seen the request. */
+  async written(): Promise<void> {
+    while (this.#sent === undefined) await this.#next()
+  }
+
+  async head(): Promise<AnswerHead> {
+    while (this.#head === undefined) await this.#next()
+    return this.#head
+  }
+
+  async whole(): Promise<WholeAnswer> {
+    while (this.#head === undefined || !this.#hasEnded) await this.#next()
+    if (this.#failure !== undefined) throw this.#failure
+    return this.#head
+  }
+
+  #next(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure
+    return new Promise((resolve) => {
+      this.#wake = resolve
     })
   }
 
-  sent(): void {
-    // After a pause of this process the connection may be there before the deadline's timer runs.
-    const { clock } = this.#options
-    if (clock.timers.steadyMs() >= this.deadlineAtMs) throw this.tooLate()
-    this.#options.sent?.()
-    this.#sent = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
+  /** Ends the call, because no client waits for its answer any more. */
+  leave(message: string): void {
+    this.#call?.leave(message)
   }
 
-  head(status: number, rawHeaders: string[], reason: string): void {
+  get wasWritten(): boolean {
+    return this.#sent !== undefined
+  }
+
+  onSent(): void {
+    // After a pause of this process the connection may be there before the deadline's timer runs.
+    const { clock } = this.#options
+    if (clock.timers.steadyMs() >= this.#deadlineAtMs) throw this.#tooLate()
+    this.#sent = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
+    this.#wake()
+  }
+
+  onHead(status: number, rawHeaders: string[], reason: string): void {
     if (status < 200) return
     const { clock } = this.#options
     const { nowMs: sentAtMs = 0, steadyMs: sentSteadyMs = 0 } = this.#sent ?? {}
-    const head: WholeAnswer = {
+    this.#head = {
       status,
       reason,
       rawHeaders,
@@ -104,38 +138,41 @@ class Answer implements Receiver {
       receivedAtMs: clock.nowMs(),
       receivedSteadyMs: clock.steadyMs(),
     }
-    this.#options.answerBegan?.(head)
-    this.#head = head
+    this.#wake()
   }
 
-  data(chunk: Buffer): boolean {
+  onData(chunk: Buffer): boolean {
     this.#bytes += chunk.length
     if (this.#bytes > maxBodyBytes)
-      throw this.#failure('http_response_body_size', `more than ${maxBodyBytes} bytes`)
+      throw this.#failureOf('http_response_body_size', `more than ${maxBodyBytes} bytes`)
     this.#chunks.push(chunk)
     return true
   }
 
-  ended(error?: Error): void {
-    if (error !== undefined || this.#head === undefined) {
-      this.#reject(
-        error ?? this.#failure('http_protocol_error', 'an answer without a head'),
-      )
-      return
+  onEnd(error?: Error): void {
+    const { times } = this.#options
+    this.#deadline?.clear()
+    if (times !== undefined) times.settledAtMs = performance.now()
+    if (this.#head === undefined)
+      this.#failure =
+        error ?? this.#failureOf('http_protocol_error', 'an answer without a head')
+    else {
+      this.#failure = error
+      const [first = noBytes] = this.#chunks
+      this.#head.body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
     }
-    const [first = noBytes] = this.#chunks
-    this.#head.body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
-    this.#resolve(this.#head)
+    this.#hasEnded = true
+    this.#wake()
   }
 
   /** Its time is over. */
-  tooLate(): UpstreamFailure {
+  #tooLate(): UpstreamFailure {
     const fault =
       this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'
-    return this.#failure(fault, `no whole answer in ${this.#options.totalTimeoutMs} ms`)
+    return this.#failureOf(fault, `no whole answer in ${this.#options.totalTimeoutMs} ms`)
   }
 
-  #failure(fault: UpstreamFault, what: string): UpstreamFailure {
+  #failureOf(fault: UpstreamFault, what: string): UpstreamFailure {
     const maybeSeen = this.#sent !== undefined
     return new UpstreamFailure(this.#options.upstream.name, {
       fault,

@@ -42,7 +42,7 @@ export function relay(options: RelayOptions): Promise<void> {
   try {
     answer.call = upstream.call(options, answer)
   } catch (error) {
-    answer.ended(error as Error)
+    answer.onEnd(error as Error)
   }
   return answer.isWhole
 }
@@ -76,7 +76,7 @@ class Answer implements Receiver {
     })
   }
 
-  head(status: number, rawHeaders: string[], reason: string): void {
+  onHead(status: number, rawHeaders: string[], reason: string): void {
     const { kind, ownHeaders } = this.#options
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
@@ -133,7 +133,7 @@ class Answer implements Receiver {
       writeReceivedHead(response, this.#head)
   }
 
-  data(chunk: Buffer): boolean {
+  onData(chunk: Buffer): boolean {
     if (
       !this.#bodyBegan &&
       chunk.length === this.#statedLength &&
@@ -152,7 +152,7 @@ class Answer implements Receiver {
     return taken
   }
 
-  ended(error?: Error): void {
+  onEnd(error?: Error): void {
     if (this.isAnswered) return
     if (error !== undefined) {
       this.#fail(error)

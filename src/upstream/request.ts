@@ -14,7 +14,7 @@ export interface UpstreamRequest {
    * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
    * sent any more; else says in how many milliseconds to ask again while it waits.
    */
-  decide?(): number
+  decide?: (() => number) | undefined
   /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
   /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
@@ -24,13 +24,13 @@ export interface UpstreamRequest {
 /** Receives the answer to a call: header bytes as received, no copies, no promises. */
 export interface Receiver {
   /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
-  sent?(): void
+  onSent?(): void
   /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
-  head(status: number, rawHeaders: string[], reason: string): void
+  onHead(status: number, rawHeaders: string[], reason: string): void
   /** False: nothing more is read until the call resumes. */
-  data(chunk: Buffer): boolean
+  onData(chunk: Buffer): boolean
   /** Called once, last. `error`: why the answer is not whole, or there is none. */
-  ended(error?: Error): void
+  onEnd(error?: Error): void
 }
 
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */

@@ -104,7 +104,7 @@ test('a request whose own time is up before it has a connection is counted as a 
     request,
     clock: systemClock,
     totalTimeoutMs: 0,
-  })
+  }).whole()
   await expect(answer).rejects.toMatchObject({
     fault: 'connection_timeout',
     maybeSeen: false,

@@ -171,7 +171,12 @@ async function slowlyConnected() {
       headers: [],
       body: null,
     }
-    return fetchWhole({ upstream: edge.upstream, request, clock, totalTimeoutMs: 9_000 })
+    return fetchWhole({
+      upstream: edge.upstream,
+      request,
+      clock,
+      totalTimeoutMs: 9_000,
+    }).whole()
   }
   const first = fetched('/first')
   await until(() => connect.length === 1, 'the first one to connect')

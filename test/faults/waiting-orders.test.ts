@@ -170,12 +170,12 @@ describe('a request that decides not to be sent', () => {
     }
     const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
     if (isReplaced) {
-      await fetchWhole({ ...how, request: { ...order, decide: () => 600_000 } })
+      await fetchWhole({ ...how, request: { ...order, decide: () => 600_000 } }).whole()
       await until(() => edge.upstream.connections.idle === 1, 'its connection to be free')
       isHeld = true
     }
     for (const list of [edge.outcomes, upstream.requests]) list.length = 0
-    const answer = fetchWhole({ ...how, request: order })
+    const answer = fetchWhole({ ...how, request: order }).whole()
     for (const connection of upstream.connections) connection.destroy()
     const expectUnsent = async () => {
       await until(() => edge.upstream.inFlight === 0, 'its connection')

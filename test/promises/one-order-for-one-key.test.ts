@@ -237,6 +237,30 @@ describe.each([floatPath, plainPath])(
       expect(arrived()).toHaveLength(2)
     })
 
+    it('is free at once where its client leaves while the order waits for a connection', async () => {
+      const { arrived, atProvider, begin, gateway, held, hold } = await keyStage(path, {
+        UPSTREAM_CONNECTIONS: 1,
+      })
+      hold()
+      const busy = begin('busy')
+      await atProvider(1)
+      const unsent = begin()
+      await expect.poll(() => counted(gateway, series('claimed'))).toBe(2)
+      unsent.socket.destroy()
+      await expect
+        .poll(() => counted(gateway, 'quotegate_http_requests_in_flight'))
+        .toBe(1)
+      // The connection is still held: only the client's end can have freed the key.
+      const again = begin()
+      await expect.poll(() => counted(gateway, series('claimed'))).toBe(3)
+      for (const number of [0, 1]) {
+        await atProvider(number + 1)
+        held[number]?.writeHead(201).end()
+      }
+      for (const one of [busy, again]) expect((await one.answer()).status).toBe(201)
+      expect(arrived()).toHaveLength(2)
+    })
+
     it('keeps the answer of an order whose client left meanwhile', async () => {
       const { arrived, atProvider, begin, held, hold, send } = await keyStage(path)
       hold()

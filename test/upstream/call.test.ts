@@ -64,9 +64,9 @@ function call(options: Trial = {}) {
       body: options.body ? Buffer.from(options.body) : null,
     },
     {
-      head() {},
-      data: () => true,
-      ended: (error) => told.push(error === undefined ? 'complete' : 'error'),
+      onHead() {},
+      onData: () => true,
+      onEnd: (error) => told.push(error === undefined ? 'complete' : 'error'),
     },
     {
       lane: 'other',

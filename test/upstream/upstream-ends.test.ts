@@ -28,15 +28,15 @@ async function pausedAnswer(
     const call = edge.upstream.call(
       { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       {
-        head() {},
-        data(chunk) {
+        onHead() {},
+        onData(chunk) {
           const isFirst = received === 0
           received += chunk.length
           if (isFirst) whenPaused(socket as Socket)
           setTimeout(() => call.resume(), 150)
           return false
         },
-        ended: (error) =>
+        onEnd: (error) =>
           resolve({ end: error === undefined ? 'complete' : 'error', received }),
       },
     )

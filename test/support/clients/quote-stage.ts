@@ -25,7 +25,7 @@ export class StagedCall {
     this.by = headers[headers.indexOf('X-Request-Id') + 1] ?? ''
     this.target = target
     this.#receiver = receiver
-    receiver.sent?.()
+    receiver.onSent?.()
   }
 
   /** `meanwhile`: what happens between its head and its body. */
@@ -33,14 +33,14 @@ export class StagedCall {
     body: string | Buffer,
     { status = 200, headers = [] as string[], meanwhile = (): void => {} } = {},
   ): void {
-    this.#receiver.head(status, headers, 'OK')
+    this.#receiver.onHead(status, headers, 'OK')
     meanwhile()
-    this.#receiver.data(Buffer.from(body))
-    this.#receiver.ended()
+    this.#receiver.onData(Buffer.from(body))
+    this.#receiver.onEnd()
   }
 
   fail(error: Error): void {
-    this.#receiver.ended(error)
+    this.#receiver.onEnd(error)
   }
 
   /** Of the route: no client waits any more. */
