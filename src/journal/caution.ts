@@ -2,21 +2,30 @@ import { PatientTimer, type Timers } from '../clock.ts'
 
 const lateMs = 250
 const afterLateMs = 100
-const afterTroubleMs = 2_000
+const afterStartMs = 2_000
 
 /**
- * Until when something may be missing here that another replica noted: it may not have found the store again either. At a
- * start everything may be missing.
+ * Until when something may be missing here that another replica noted. At a start everything may be missing. After
+ * trouble another replica may find the store again later than this one.
  */
 export class Caution {
   readonly #timeoutMs: number
+  readonly #afterTroubleMs: number
   readonly #timers: Timers
   #isTroubled = true
+  #lastsMs = afterStartMs
   #untilMs = 0
 
-  /** After `timeoutMs` clients were given their quotes, whether the store had answered or not. */
-  constructor(timeoutMs: number, timers: Timers) {
+  /**
+   * `timeoutMs`: clients get their quotes after this time even without the store. `backWithinMs`: once the store is back,
+   * every replica has found it within this time, and a read that is slow but no trouble comes on top.
+   */
+  constructor(
+    { timeoutMs, backWithinMs }: { timeoutMs: number; backWithinMs: number },
+    timers: Timers,
+  ) {
     this.#timeoutMs = timeoutMs
+    this.#afterTroubleMs = backWithinMs + lateMs
     this.#timers = timers
   }
 
@@ -24,9 +33,10 @@ export class Caution {
     return !this.#isTroubled && this.#timers.steadyMs() >= this.#untilMs
   }
 
-  /** From now until two seconds after all is well. */
+  /** From now until every replica can have found the store again. */
   trouble(): void {
     this.#isTroubled = true
+    this.#lastsMs = this.#afterTroubleMs
   }
 
   /**
@@ -58,7 +68,7 @@ export class Caution {
 
   /** All that the store has is here, and nothing of ours waits. */
   calm(): void {
-    if (this.#isTroubled) this.forMs(afterTroubleMs)
+    if (this.#isTroubled) this.forMs(this.#lastsMs)
     this.#isTroubled = false
   }
 

@@ -7,6 +7,8 @@ export interface StreamStore {
   readonly up: boolean
   /** How many connections have ended. */
   readonly connectionsEnded: number
+  /** Once the store is back, every replica has connected and been greeted within this time. */
+  readonly backWithinMs: number
   describeServer(): Promise<ServerFacts>
   /** Resolves with the entry's id. */
   appendEntry(key: string, entry: { text: string; maxEntries: number }): Promise<string>

@@ -74,7 +74,11 @@ export class StreamJournal implements Journal {
   constructor(options: StreamJournalOptions) {
     this.#options = options
     this.#timers = options.clock.timers
-    this.#caution = new Caution(options.timeoutMs, this.#timers)
+    const { backWithinMs } = options.store
+    this.#caution = new Caution(
+      { timeoutMs: options.timeoutMs, backWithinMs },
+      this.#timers,
+    )
     this.#writer = new StreamWriter(options, this.#caution, (id, record) => {
       if (isAfter(id, this.#lastId)) this.#unseen.set(id, record)
     })
@@ -288,8 +292,7 @@ export class StreamJournal implements Journal {
       this.#writer.hasDropped = false
       void inSpan(undefined, () => this.#appendMissing(this.#generation, true))
     }
-    if (provesNothing) this.#caution.trouble()
-    else if (this.#writer.queued === 0 && !isFirst) this.#caution.calm()
+    if (!provesNothing && !isFirst && this.#writer.queued === 0) this.#caution.calm()
     // Of an empty list it could not be seen that it was lost.
     if (this.#lastId === firstId && this.#writer.waiting === 0)
       this.#writer.appendAgain(firstRecord)

@@ -22,7 +22,7 @@ export interface Unanswered {
 const lookEveryMs = 50
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
-const lastGreetAgainMs = 1_000
+export const lastGreetAgainMs = 1_000
 /** An outage is over when the store has been up for this long. A shorter return is not logged. */
 const steadyAfterMs = 5_000
 /** A store that words each refusal differently must not fill the log. */

@@ -21,7 +21,7 @@ interface StoreNode {
   readonly port: number
 }
 
-const connectTimeoutMs = 2_000
+export const connectTimeoutMs = 2_000
 
 /** Options of every connection. It sends no client info, queues no commands and resends none. */
 function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
@@ -76,7 +76,7 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
 }
 
 /** Short enough to be back within a second, long enough not to burden a server that starts or refuses. */
-const retryAfterMs = 500
+export const retryAfterMs = 500
 
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {

@@ -11,8 +11,14 @@ import {
 } from '../journal/stream-store.ts'
 import type { Logger } from '../process/logger.ts'
 import { currentSpan } from '../process/span.ts'
-import { Availability, type Unanswered } from './availability.ts'
-import { createClient, type StoreAddress, type ValkeyClient } from './client.ts'
+import { Availability, lastGreetAgainMs, type Unanswered } from './availability.ts'
+import {
+  connectTimeoutMs,
+  createClient,
+  retryAfterMs,
+  type StoreAddress,
+  type ValkeyClient,
+} from './client.ts'
 import { isRefusal } from './failure.ts'
 import { createScript, StrayReply } from './script.ts'
 import type { SharedStore, StoreCommands } from './store.ts'
@@ -29,6 +35,8 @@ export interface ValkeyOptions {
 
 /** A Redis or Valkey: single, with Sentinels, or a Cluster. */
 export class Valkey implements SharedStore {
+  /** A connection attempt that just began fails, the next one waits, and its first greeting is refused. */
+  readonly backWithinMs = connectTimeoutMs + retryAfterMs + lastGreetAgainMs
   readonly #options: ValkeyOptions
   readonly #timers: Timers
   readonly #client: ValkeyClient

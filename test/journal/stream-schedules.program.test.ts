@@ -333,8 +333,8 @@ it('loses nothing, judges no order without what its client has, and comes to res
 }, 3_600_000)
 
 /**
- * Orders at one replica until it is said to have everything, two seconds after the store is back, and what it lacks then of
- * what clients were given before.
+ * Orders at one replica until it is said to have everything, as soon as every replica can have found the store again, and
+ * what it lacks then of what clients were given before.
  */
 async function lackingAt(
   stage: Stage,
@@ -342,7 +342,7 @@ async function lackingAt(
   ids: readonly string[],
 ): Promise<string[]> {
   const { journal, reader } = stage.at(index)
-  for (let passed = 0; passed < 2_500; passed += 20) {
+  for (let passed = 0; passed < 4_500; passed += 20) {
     const caughtUp = journal.caughtUp()
     await advance(20)
     if (await caughtUp) return ids.filter((id) => !reader.quotes.has(id))

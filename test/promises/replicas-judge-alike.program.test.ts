@@ -17,15 +17,24 @@ import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts
 import { pause, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { eventually, replicaStage, stored } from '../support/gateways/replicas.ts'
+import type { StoreLine } from '../support/stores/store-line.ts'
+import { lineTo } from '../support/stores/watched-store.ts'
 
 const lifeMs = 30_000
 const decided = (decision: string, reason: string) =>
   `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`
 
-/** Two replicas whose clock stands still until it is set, unless it is `real`, on a real store and before one provider. */
+/**
+ * Two replicas whose clock stands still until it is set, unless it is `real`, on a real store and before one provider. The
+ * second one reaches the store over the `line`, if there is one.
+ */
 async function orderReplicas(
   settings: Record<string, SettingValue | undefined> = {},
-  { real = false, lives = lifeMs } = {},
+  {
+    real = false,
+    lives = lifeMs,
+    line,
+  }: { real?: boolean; lives?: number; line?: StoreLine } = {},
 ) {
   const clock = { ...createTestClock(), ...(real ? systemClock : {}) }
   const all = { TRUST_PROXY: 'loopback', ...settings }
@@ -34,7 +43,16 @@ async function orderReplicas(
     upstream,
     here: a,
     there: b,
-  } = await replicaStage(2, all, () => ({ clock }))
+  } = await replicaStage(
+    2,
+    all,
+    () => ({ clock }),
+    (index, { url }) => {
+      if (line === undefined || index === 0) return {}
+      line.moveTo(Number(new URL(url).port))
+      return { VALKEY_URL: line.url }
+    },
+  )
   /** What the provider answers besides quotes waits for this; and what happens before it answers with one. */
   const hold = { until: Promise.resolve(), onQuote() {} }
   upstream.answer(async ({ method, target }, response) => {
@@ -254,6 +272,35 @@ describe('while the store is down', { tags: ['redis-server'] }, () => {
 })
 
 describe('after the store has come back, empty', { tags: ['redis-server'] }, () => {
+  it('no live order is refused as long as another replica may still be looking for it', async () => {
+    const line = await lineTo(0)
+    const { store, a, b, clock, quote, order, untilUp } = await orderReplicas(
+      {},
+      { line },
+    )
+    const older = await quote(a)
+    clock.advance(lifeMs + 1_000)
+    await store.kill()
+    await untilUp(0)
+    // Only this replica knows the quote. It cannot say so until it has found the store again.
+    const later = await quote(b)
+    line.set('cut')
+    await store.restartEmpty()
+    await eventually('one', async () => (await counted(a, 'quotegate_store_up')) === 1)
+    const upSinceMs = performance.now()
+    while (performance.now() - upSinceMs < 3_300) {
+      expect((await order(a, termsOf(later))).status).toBe(201)
+      await pause(50)
+    }
+    line.set('open')
+    await untilUp(1)
+    clock.advance(lifeMs)
+    await eventually(
+      'the guard',
+      async () => (await order(a, termsOf(older))).status === 409,
+    )
+  })
+
   it('no live order is refused, and within seconds expired ones are again', async () => {
     const settings = { ORDER_UNKNOWN_QUOTE: 'refuse' }
     const { a, b, clock, store, quote, order, untilUp } = await orderReplicas(settings)

@@ -12,6 +12,7 @@ const rules: Rules = {
   provesNothing: 'nothing-read',
   refills: 'all',
   secondPassMs: 1_500,
+  // Replicas of this model find the store again at once; src/replicas/valkey.ts has how long real ones take.
   returnCautionMs: 2_000,
   trimCautionMs: 60_000,
   lateCautionMs: 100,

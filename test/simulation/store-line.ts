@@ -25,6 +25,7 @@ export class StoreLine implements SharedStore {
   readonly keyPrefix = 'q:'
   readonly salt = 'salt'
   readonly outage = undefined
+  readonly backWithinMs = 3_500
   readonly #store: StoreInMemory
   readonly #timers: ReplicaTimers
   /** When each was sent, the oldest first. */

@@ -40,13 +40,19 @@ export async function replicaStage(
   count: number,
   settings: Record<string, SettingValue | undefined> = {},
   overrides: (index: number) => GatewayOverrides = () => ({}),
+  /** Settings of each alone. */
+  own: (index: number, store: ValkeyServer) => Record<string, SettingValue> = () => ({}),
 ): Promise<ReplicaStage> {
   const store = await valkey()
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
   const replicas: RunningGateway[] = []
   for (let index = 0; index < count; index += 1) {
-    const all = { ...replicaSettings(store, upstream), ...settings }
+    const all = {
+      ...replicaSettings(store, upstream),
+      ...settings,
+      ...own(index, store),
+    }
     const gateway = await gatewayWith(all, overrides(index))
     replicas.push(gateway)
   }

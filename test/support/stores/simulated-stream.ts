@@ -137,6 +137,7 @@ export class SimulatedLink implements StreamStore {
   #connection: Connection | undefined
   readonly #ended = new Set<Connection>()
   #isGone = false
+  readonly backWithinMs = 3_500
   isCut = false
   slowByMs = 0
 
