@@ -50,6 +50,27 @@ function writeOut(digits: string, pointIndex: number): string | undefined {
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
 }
 
+/** As many digits are always the shortest spelling of their nearest double. */
+const maxExactDigits = 15
+
+/** The shortest decimal that has the same nearest double: what becomes of a canonical decimal in a JSON number. */
+export function shortestDecimal(canonical: string): string {
+  if (canonical.length <= maxExactDigits) return canonical
+  return parseDecimal(String(Number(canonical))) ?? canonical
+}
+
+/** Of canonical decimals: negative, zero or positive, as for `sort`. */
+export function compareDecimals(left: string, right: string): number {
+  const [leftWhole = '', leftRest = ''] = left.split('.')
+  const [rightWhole = '', rightRest = ''] = right.split('.')
+  if (leftWhole.length !== rightWhole.length) return leftWhole.length - rightWhole.length
+  return compareTexts(leftWhole, rightWhole) || compareTexts(leftRest, rightRest)
+}
+
+function compareTexts(left: string, right: string): number {
+  return Number(left > right) - Number(left < right)
+}
+
 /** Whether a text is a decimal that differs from a canonical one by more than a hundredth of that one. */
 export function differsByOverAHundredth(text: string, from: string): boolean {
   const canonical = parseDecimal(text)
@@ -66,7 +87,7 @@ export function decimalsOf(canonical: string): number {
 }
 
 /** A canonical decimal, in units of its last of `scale` decimals. */
-export function scaled(canonical: string, scale: number): bigint {
+function scaled(canonical: string, scale: number): bigint {
   return BigInt(canonical.replace('.', '') + '0'.repeat(scale - decimalsOf(canonical)))
 }
 

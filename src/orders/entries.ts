@@ -28,14 +28,14 @@ export function isUnreadable({ toValue }: Pick<NotedQuote, 'toValue'>): boolean 
   return toValue === ''
 }
 
-/**
- * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. What its terms
- * have is kept there, because there are many.
- */
+/** What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. */
 export class Entry implements NotedQuote, Price {
-  readonly terms: Terms
   readonly id: string
+  readonly pairId: string
+  readonly application: string
   readonly partition: string | undefined
+  readonly fromValue: string
+  readonly requestedAmount: string
   readonly toValue: string
   readonly double: number
   readonly expiresAtMs: number
@@ -47,10 +47,14 @@ export class Entry implements NotedQuote, Price {
   /** The last generation of the journal that has it (`journal/journal.ts`). */
   generation = 0
 
-  constructor(terms: Terms, quote: NotedQuote) {
-    this.terms = terms
+  /** `alike`: most quotes repeat the pair, application and amount of another one, whose texts they then share. */
+  constructor(quote: NotedQuote, alike: NotedQuote = quote) {
     this.id = quote.id
+    this.pairId = shared(quote.pairId, alike.pairId)
+    this.application = shared(quote.application, alike.application)
     this.partition = quote.partition
+    this.fromValue = shared(quote.fromValue, alike.fromValue)
+    this.requestedAmount = shared(quote.requestedAmount, this.fromValue)
     this.toValue = quote.toValue
     this.double = Number(quote.toValue)
     this.expiresAtMs = quote.expiresAtMs
@@ -58,22 +62,6 @@ export class Entry implements NotedQuote, Price {
     this.refusedFromMs = quote.refusedFromMs
     this.notedAtMs = quote.notedAtMs
     this.cacheKey = quote.cacheKey
-  }
-
-  get pairId(): string {
-    return this.terms.pairId
-  }
-
-  get application(): string {
-    return this.terms.application
-  }
-
-  get fromValue(): string {
-    return this.terms.fromValue
-  }
-
-  get requestedAmount(): string {
-    return this.terms.requestedAmount
   }
 
   get isUnreadable(): boolean {
@@ -104,9 +92,16 @@ export class Entry implements NotedQuote, Price {
       (this.cacheKey === quote.cacheKey ||
         this.cacheKey === '' ||
         quote.cacheKey === '') &&
-      this.terms.are(quote, fold(quote.pairId))
+      this.requestedAmount === quote.requestedAmount &&
+      this.fromValue === quote.fromValue &&
+      this.application === quote.application &&
+      fold(this.pairId) === fold(quote.pairId)
     )
   }
+}
+
+function shared(text: string, known: string): string {
+  return text === known ? known : text
 }
 
 /** Pairs are compared without regard to case. */
@@ -114,86 +109,27 @@ export function fold(pair: string): string {
   return pair.toUpperCase()
 }
 
-/** FNV-1a over UTF-16 units. Different parts may have one hash, because what is found by it is compared. */
-export function hash(seed: number, text: string): number {
-  let state = seed ^ 0x811c9dc5
-  for (let index = 0; index < text.length; index += 1)
-    state = mix(state, text.charCodeAt(index))
-  return state
-}
+/** The entries of each key, oldest first. A single one, as nearly always, is kept without a list around it. */
+export class EntriesByKey {
+  readonly #map = new Map<string, Entry | readonly Entry[]>()
 
-export function mix(left: number, right: number): number {
-  return Math.imul(left ^ right, 0x01000193)
-}
-
-const maxPrices = 1_000
-
-/**
- * What quotes have in common that an order may mean: a pair, an application, and the two from amounts. Shows their last
- * 1,000 prices, and of each the quote that ends last.
- */
-export class Terms {
-  readonly pairId: string
-  readonly application: string
-  readonly fromValue: string
-  readonly requestedAmount: string
-  readonly hash: number
-  quotes = 0
-  /** What was shown last comes last. A list that is not changed: most have one quote, and room for no more. */
-  shown: readonly Entry[] = []
-
-  constructor(
-    { pairId, application, fromValue, requestedAmount }: NotedQuote,
-    hash: number,
-  ) {
-    this.pairId = pairId
-    this.application = application
-    this.fromValue = fromValue
-    this.requestedAmount = requestedAmount
-    this.hash = hash
+  of(key: string): readonly Entry[] {
+    const found = this.#map.get(key) ?? []
+    return found instanceof Entry ? [found] : found
   }
 
-  /** Of several, which have one nearest double, no more prices than one may have: each is looked at for an order. */
-  static upToMost(all: readonly Terms[]): Terms[] {
-    let seen = 0
-    return all.filter(({ shown }) => {
-      seen += shown.length
-      return seen - shown.length < maxPrices
-    })
+  set(key: string, entries: readonly Entry[]): void {
+    const [first] = entries
+    if (first === undefined) this.#map.delete(key)
+    else this.#map.set(key, entries.length === 1 ? first : entries)
   }
 
-  are(quote: NotedQuote, foldedPair: string): boolean {
-    return (
-      this.requestedAmount === quote.requestedAmount &&
-      this.fromValue === quote.fromValue &&
-      this.application === quote.application &&
-      fold(this.pairId) === foldedPair
-    )
-  }
-
-  /**
-   * In place of one of the same price that ends before it. Returns the one that is not shown because of it, unless that
-   * one would never decide: it is of the same client, ends before the other one and is forgotten before it.
-   */
-  show(quote: Entry, now: Now): Entry | undefined {
-    // Numbers first: a price is looked for among a thousand.
-    const isOfPrice = ({ double, toValue }: Entry) =>
-      double === quote.double && toValue === quote.toValue
-    const known = this.shown.findLast(isOfPrice)
-    if (known === undefined) {
-      const [first] = this.shown
-      const isFull = this.shown.length === maxPrices
-      this.shown = isFull ? [...this.shown.slice(1), quote] : [...this.shown, quote]
-      return isFull ? first : undefined
-    }
-    const last = later(quote, known, now)
-    this.remove(known)
-    this.shown = [...this.shown, last]
-    const other = last === quote ? known : quote
-    return last === quote && known.partition === quote.partition ? undefined : other
-  }
-
-  remove(quote: Entry): void {
-    this.shown = this.shown.filter((one) => one !== quote)
+  remove(key: string, entry: Entry): void {
+    const entries = this.of(key)
+    if (entries.includes(entry))
+      this.set(
+        key,
+        entries.filter((other) => other !== entry),
+      )
   }
 }

@@ -1,21 +1,21 @@
 import { type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
-import { type Entry, lastToEnd, later } from './entries.ts'
+import { type StatedAmount, statedAmountOf } from './amounts.ts'
+import { type Entry, lastToEnd } from './entries.ts'
 import type { Ledger } from './ledger.ts'
+import { recentMs } from './offers.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
-import type { Candidates } from './terms.ts'
 
 /**
- * What decided about an order, in words: the six rules first (docs/orders.md). With the last three it would have been
- * refused, but a quote that is not known here may be meant.
+ * What decided about an order, in words: the five rules first, of which the fourth has two (docs/orders.md). With the
+ * last three it would have been refused, but a quote that is not known here may be meant.
  */
 const how = {
   id: 'The order names a quote.',
   exact: 'The order states the toAmount of a quote.',
   pays: 'A live quote gives at least what the order states.',
   fallen:
-    'No live quote gives what the order states, and one that is over gave just that.',
+    'No live quote gives what the order states, and one of the same client that is over gave just that.',
   any: 'The order has the pair and fromAmount of a live quote.',
   none: 'No live quote has the pair and fromAmount of the order.',
   unreadable:
@@ -48,13 +48,11 @@ export type FloatOrderDecision =
   | 'refused-expired'
   | 'refused-unknown'
 
-/** How long a quote that is over refuses an order by its amount alone. */
-const recentMs = 900_000
-/**
- * So many digits are not equal by chance: in a day of all clients' prices, in a quarter of an hour of one's own, rounded.
- */
+/** No two prices of a day are equal by chance in eight digits. */
 const digitsOfOneQuote = 8
+/** No two prices that one client is given in 15 minutes are equal by chance in six digits. */
 const digitsOfOwnQuote = 6
+/** A price that was rounded to five digits is hardly that of another quote. */
 const digitsToRound = 5
 /** An order that does not wait for a connection goes out within this time, and mostly within a tenth of it. */
 const judgedOnceMs = 20
@@ -89,21 +87,16 @@ export class FloatOrder {
   }
 
   #verdictAt(now: Now): Verdict {
-    const verdict = judge(
-      this.terms,
-      this.#stated,
-      new Sight(this.#ledger, this.asked, now, true),
-    )
+    const sight = { ledger: this.#ledger, order: this.terms, stated: this.#stated, now }
+    const verdict = new Judgement({ ...sight, asked: this.asked, trustsAll: true })
+      .verdict
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
     if (!this.asked.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#ledger.doubtsRestored) return verdict
-    const certain = judge(
-      this.terms,
-      this.#stated,
-      new Sight(this.#ledger, this.asked, now, false),
-    )
+    const certain = new Judgement({ ...sight, asked: this.asked, trustsAll: false })
+      .verdict
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
@@ -157,92 +150,19 @@ export class FloatOrder {
     readonly isOwn: boolean
   }[] {
     const now = this.#ledger.now()
-    const named = this.terms.quoteIds.flatMap(({ id }) =>
-      this.#ledger.named(id, this.asked, now),
-    )
-    const found = this.#ledger.byTerms.find(this.terms, this.asked, this.#stated, now)
-    const matching = [
-      found.exact,
-      found.ownExact,
-      found.own,
-      ...found.terms.flatMap(({ shown }) => shown),
-    ]
-    const quotes = new Set(
-      named.length > 0 || namesAnothers(this.terms) ? named : matching,
-    )
-    return [...quotes]
-      .filter((quote) => quote !== undefined)
-      .map((quote) => ({
-        quote,
-        leftMs: orderLeftMs(quote, now),
-        isOwn: isOwn(quote, this.asked),
-      }))
+    const named = this.#ledger.named(this.terms)
+    const isNamed = named.length > 0 || namesAnothers(this.terms)
+    const meant = isNamed
+      ? named
+      : this.#ledger
+          .offersFor(this.terms)
+          .flatMap((offers) => offers.meantBy(this.asked, this.#stated))
+    return [...new Set(meant)].map((quote) => ({
+      quote,
+      leftMs: orderLeftMs(quote, now),
+      isOwn: isOwn(quote, this.asked),
+    }))
   }
-}
-
-function judge(
-  order: OrderTerms,
-  stated: StatedAmount | undefined,
-  sight: Sight,
-): Verdict {
-  const { ledger, asked, now } = sight
-  // 1. It names a quote.
-  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked, now))
-  const known = named.filter((quote) => sight.counts(quote, 'certain'))
-  if (known.length > 0) return sight.verdict('id', known)
-  if (namesAnothers(order))
-    return {
-      state: 'unknown',
-      rule: sight.isOpen(ledger.byTerms.findUnreadable(order, asked))
-        ? 'unreadable'
-        : 'id',
-    }
-
-  const found = ledger.byTerms.find(order, asked, stated, now)
-  const { own, terms, unreadable } = found
-  // 2. Quotes with exactly its amount.
-  const exactOnes = sight.exactOnes(stated, found)
-  if (sight.isOpen(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
-    return { state: 'unknown', rule: 'unreadable' }
-  if (exactOnes.length > 0) return sight.verdict('exact', exactOnes)
-
-  // 3. A live quote pays it. An own one that ends last is named before all others, and then nothing more is looked at.
-  const pays = (quote: Entry) =>
-    stated === undefined || stated.isPaidBy(quote) || isRounded(quote, stated)
-  const hasOwnLive = sight.isLive(own)
-  const counts = (quote: Entry) => sight.counts(quote, 'doubtful')
-  if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
-  // One look at all prices: the live ones that pay, the past ones that are stated, and of both kinds the last to end.
-  const paying: Entry[] = []
-  const stating: Entry[] = []
-  let live: Entry | undefined
-  let past: Entry | undefined
-  for (const { shown } of terms)
-    for (const quote of shown) {
-      if (sight.isLive(quote)) {
-        live = later(live, quote, now)
-        if (pays(quote)) paying.push(quote)
-      } else if (counts(quote)) {
-        past = later(past, quote, now)
-        if (stated && (stated.isExactly(quote) || isRounded(quote, stated)))
-          stating.push(quote)
-      }
-    }
-  if (paying.length > 0)
-    return sight.verdict('pays', hasOwnLive ? sight.withOwn(paying, () => true) : paying)
-  // 4. The price has fallen since.
-  const fallen = stating.filter((quote) => sight.isRecent(quote))
-  if (fallen.length > 0) {
-    const isCandidate = (quote: Entry) => sight.isRecent(quote) && counts(quote)
-    return sight.verdict('fallen', sight.withOwn(fallen, isCandidate))
-  }
-  // 5. Any quote lives.
-  if (own !== undefined && hasOwnLive) return sight.verdict('any', [own])
-  if (live !== undefined) return sight.verdict('any', [live])
-  // 6. None does.
-  if (own !== undefined && counts(own)) return sight.verdict('none', [own])
-  if (stated === undefined && past !== undefined) return sight.verdict('none', [past])
-  return sight.verdict('none', sight.withOwn(stating, counts))
 }
 
 /** Of an order that names no quote known here: another source's quote, unless it may be a number of the client's own. */
@@ -254,84 +174,182 @@ function isOwn({ partition }: NotedQuote, orderer: Orderer): boolean {
   return partition !== undefined && partition === orderer.partition
 }
 
-function isRounded(price: Price, stated: StatedAmount): boolean {
-  return stated.digits >= digitsToRound && stated.isRounded(price)
-}
-
-/** The quotes as one order sees them at one instant. */
-class Sight {
+interface Sight {
   readonly ledger: Ledger
+  readonly order: OrderTerms
+  readonly stated: StatedAmount | undefined
   readonly asked: Asked
   readonly now: Now
   /**
    * False after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones refuse
    * an order only where it names one, or states it to eight digits.
    */
-  readonly #trustsAll: boolean
+  readonly trustsAll: boolean
+}
 
-  constructor(ledger: Ledger, asked: Asked, now: Now, trustsAll: boolean) {
-    this.ledger = ledger
-    this.asked = asked
-    this.now = now
-    this.#trustsAll = trustsAll
+/** One order and the quotes that it may mean, at one instant. */
+class Judgement {
+  readonly #sight: Sight
+  readonly #digits: number
+  /** Quotes of the order's pair and amount, of any application. */
+  readonly #live: Entry[] = []
+  /** Those of its own application that are over and may refuse it. */
+  readonly #past: Entry[] = []
+  /** Whether more quotes live than are looked through. */
+  #hasMore = false
+
+  constructor(sight: Sight) {
+    this.#sight = sight
+    this.#digits = sight.stated?.digits ?? 0
   }
 
-  isLive(quote: Entry | undefined): boolean {
-    return quote !== undefined && orderLeftMs(quote, this.now) > this.asked.marginMs
+  /** The first rule that applies decides. */
+  get verdict(): Verdict {
+    const named = this.#named()
+    if (named !== undefined) return named
+    this.#find()
+    return this.#exact() ?? this.#pays() ?? this.#fallen() ?? this.#none()
   }
 
-  /** Of an answer that could not be read: no order is refused by it, so the margin does not shorten it. */
-  isOpen(unreadable: Entry | undefined): boolean {
-    return unreadable !== undefined && orderLeftMs(unreadable, this.now) > 0
+  /** 1. The order names a quote: that one decides. */
+  #named(): Verdict | undefined {
+    const { asked, ledger, order } = this.#sight
+    const known = ledger.named(order).filter((quote) => this.#isRemembered(quote))
+    if (known.length > 0) return this.#by('id', known)
+    if (!namesAnothers(order)) return undefined
+    const unreadable = ledger.unreadableOfPair(order, asked)
+    return { state: 'unknown', rule: this.#isOpen(unreadable) ? 'unreadable' : 'id' }
   }
 
-  isRecent(quote: Entry): boolean {
-    return orderLeftMs(quote, this.now) > -recentMs
-  }
-
-  /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */
-  counts(quote: Entry, evidence: 'certain' | 'doubtful'): boolean {
-    if (orderLeftMs(quote, this.now) <= -this.ledger.rememberedMs) return false
-    return this.#trustsAll || quote.origin !== 'restored' || evidence === 'certain'
-  }
-
-  /** Those with the stated amount that are the orderer's own, or of which there is one alone by all its digits. */
-  exactOnes(
-    stated: StatedAmount | undefined,
-    { exact, ownExact }: Pick<Candidates, 'exact' | 'ownExact'>,
-  ): Entry[] {
-    const digits = stated?.digits ?? 0
-    const found = digits >= digitsOfOneQuote ? [ownExact, exact] : [ownExact]
-    return found.filter((quote): quote is Entry => {
-      if (quote === undefined) return false
-      if (this.isLive(quote)) return true
-      if (digits >= digitsOfOneQuote) return this.counts(quote, 'certain')
-      const mayRefuse = digits >= digitsOfOwnQuote && this.asked.isAddress
-      return mayRefuse && this.isRecent(quote) && this.counts(quote, 'doubtful')
-    })
-  }
-
-  /** Of each price the quote that ends last, and the orderer's own, if that one is a candidate as well. */
-  withOwn(quotes: readonly Entry[], isCandidate: (own: Entry) => boolean): Entry[] {
-    return quotes.flatMap((quote) => {
-      const own = this.ledger.byTerms.ownOf(quote, this.asked)
-      return own !== undefined && isCandidate(own) ? [quote, own] : quote
-    })
-  }
-
-  /** It names a quote of the orderer's own before another's, and then the one that ends last. */
-  verdict(rule: GuardRule, deciders: readonly Entry[]): Verdict {
-    const live = deciders.filter((quote) => this.isLive(quote))
-    const alike = live.length > 0 ? live : deciders
-    const own = alike.filter((quote) => isOwn(quote, this.asked))
-    const quote = lastToEnd(own.length > 0 ? own : alike, this.now)
-    if (quote === undefined) return { state: 'unknown', rule }
-    if (live.length > 0) return { state: 'live', quote, rule }
-    return {
-      state: 'expired',
-      quote,
-      rule,
-      expiredForMs: Math.max(0, -orderLeftMs(quote, this.now)),
+  #find(): void {
+    const { asked, ledger, order, stated } = this.#sight
+    for (const offers of ledger.offersFor(order)) {
+      const { unlisted } = offers
+      for (const quote of offers.meantBy(asked, stated))
+        if (this.#isLive(quote)) this.#live.push(quote)
+        else if (this.#mayRefuse(quote)) this.#past.push(quote)
+      if (unlisted === undefined || !this.#isLive(unlisted)) continue
+      this.#live.push(unlisted)
+      this.#hasMore = true
     }
+  }
+
+  /**
+   * 2. A live quote of any client has the stated amount. Or one that was over within the last 15 minutes had it: the
+   * orderer's own, or any by so many digits that it is no other one.
+   */
+  #exact(): Verdict | undefined {
+    const { asked, ledger, order } = this.#sight
+    const live = this.#live.filter((quote) => this.#isExactly(quote))
+    if (live.length > 0) return this.#by('exact', live)
+    if (this.#isOpen(ledger.unreadableFor(order, asked)))
+      return { state: 'unknown', rule: 'unreadable' }
+
+    const refuses = (quote: Entry) =>
+      this.#digits >= digitsOfOneQuote ||
+      (this.#digits >= digitsOfOwnQuote && this.#isOfAddress(quote))
+    const past = this.#past.filter(
+      (quote) => this.#isExactly(quote) && this.#isRecent(quote) && refuses(quote),
+    )
+    return this.#by('exact', past)
+  }
+
+  /** 3. A live quote pays what the order states. */
+  #pays(): Verdict | undefined {
+    const { stated } = this.#sight
+    const paying = this.#live.filter(
+      (quote) => stated === undefined || stated.isPaidBy(quote) || this.#isRounded(quote),
+    )
+    return this.#by('pays', paying)
+  }
+
+  /** 4. The price that the orderer was given has fallen since. Or else the order may mean any live quote. */
+  #fallen(): Verdict | undefined {
+    const fallen = this.#past.filter(
+      (quote) =>
+        this.#isStated(quote) && this.#isRecent(quote) && this.#isOfAddress(quote),
+    )
+    if (fallen.length > 0 && !this.#hasMore) return this.#by('fallen', fallen)
+    return this.#by('any', this.#live)
+  }
+
+  /** 5. None lives. The orderer was given one, or one had the stated amount. */
+  #none(): Verdict {
+    const { asked, stated } = this.#sight
+    const refusing = this.#past.filter(
+      (quote) => stated === undefined || isOwn(quote, asked) || this.#isStated(quote),
+    )
+    return this.#by('none', refusing) ?? { state: 'unknown', rule: 'none' }
+  }
+
+  #isExactly(quote: Entry): boolean {
+    return this.#sight.stated?.isExactly(quote) === true
+  }
+
+  #isRounded(quote: Entry): boolean {
+    const { stated } = this.#sight
+    return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
+  }
+
+  /** Exactly or rounded, by so many digits that chance is little. */
+  #isStated(quote: Entry): boolean {
+    if (this.#digits < digitsToRound) return false
+    return this.#isExactly(quote) || this.#isRounded(quote)
+  }
+
+  #isLive(quote: Entry): boolean {
+    const { asked, now } = this.#sight
+    return orderLeftMs(quote, now) > asked.marginMs
+  }
+
+  /** Whether a quote that is over counts. */
+  #mayRefuse(quote: Entry): boolean {
+    if (quote.application !== this.#sight.asked.application) return false
+    return this.#isRemembered(quote) && this.#isTrusted(quote)
+  }
+
+  #isRemembered(quote: Entry): boolean {
+    const { ledger, now } = this.#sight
+    return orderLeftMs(quote, now) > -ledger.rememberedMs
+  }
+
+  #isRecent(quote: Entry): boolean {
+    return orderLeftMs(quote, this.#sight.now) > -recentMs
+  }
+
+  /** The margin does not shorten an answer that could not be read, because no order is refused by it. */
+  #isOpen(unreadable: Entry | undefined): boolean {
+    return unreadable !== undefined && orderLeftMs(unreadable, this.#sight.now) > 0
+  }
+
+  #isTrusted(quote: Entry): boolean {
+    if (this.#sight.trustsAll || quote.origin !== 'restored') return true
+    return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
+  }
+
+  /** Given to the orderer's own address, which no other client has. */
+  #isOfAddress(quote: Entry): boolean {
+    const { asked } = this.#sight
+    return asked.isAddress && isOwn(quote, asked)
+  }
+
+  /**
+   * A live one decides before those that are over. It names the orderer's own before one of the same application, and
+   * that before another's, and of these the last to end.
+   */
+  #by(rule: GuardRule, deciders: readonly Entry[]): Verdict | undefined {
+    const { asked, now } = this.#sight
+    const live = deciders.filter((quote) => this.#isLive(quote))
+    const alike = live.length > 0 ? live : deciders
+    const own = alike.filter((quote) => isOwn(quote, asked))
+    const ofApplication = alike.filter(
+      ({ application }) => application === asked.application,
+    )
+    const best = [own, ofApplication, alike].find(({ length }) => length > 0) ?? []
+    const quote = lastToEnd(best, now)
+    if (quote === undefined) return undefined
+    if (live.length > 0) return { state: 'live', quote, rule }
+    const expiredForMs = Math.max(0, -orderLeftMs(quote, now))
+    return { state: 'expired', quote, rule, expiredForMs }
   }
 }

@@ -1,9 +1,18 @@
 import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import type { Logger } from '../process/logger.ts'
-import { Entry, isUnreadable, lastToEnd, type Origin } from './entries.ts'
-import type { Orderer } from './order-terms.ts'
-import { AllTerms, Few } from './terms.ts'
+import { keysOfAmount, keysOfClaim } from './amounts.ts'
+import {
+  EntriesByKey,
+  Entry,
+  fold,
+  isUnreadable,
+  lastToEnd,
+  later,
+  type Origin,
+} from './entries.ts'
+import { Offers } from './offers.ts'
+import type { Orderer, OrderTerms } from './order-terms.ts'
 
 interface LedgerOptions {
   entries: number
@@ -30,8 +39,7 @@ const warnEveryMs = 600_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list
- * in the order of noting, of which a full ledger drops the first, and over it a map by id and the terms, which show their
- * prices.
+ * in the order of noting, of which a full ledger drops the first, and over it maps by id, and by pair and amount.
  */
 export class Ledger {
   readonly timers: Timers
@@ -42,8 +50,11 @@ export class Ledger {
   /** All before these places were dropped, and are over. */
   #first = 0
   #firstLive = 0
-  readonly #byId = new Few<string, Entry>()
-  readonly byTerms = new AllTerms()
+  readonly #byId = new EntriesByKey()
+  /** By the pair, and by both of a quote's from amounts: an order may state either. */
+  readonly #offers = new Map<string, Offers>()
+  /** The last to end of each client: for one amount and application, and for the pair. */
+  readonly #unreadable = new Map<string, Entry>()
   /** How long the quotes lived that were noted last. */
   readonly #livesMs: number[] = []
   #doubtedUntilSteadyMs = Number.NEGATIVE_INFINITY
@@ -90,29 +101,27 @@ export class Ledger {
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
   note(quote: NotedQuote, origin: Origin = 'own', now = this.now()): Entry {
-    const known = isUnreadable(quote)
-      ? this.byTerms.unreadableLike(quote)
-      : this.#find(quote)
+    const known = this.#find(quote)
     const entry = known ?? this.#add(quote, now)
-    if (known !== undefined) {
-      if (isUnreadable(quote)) this.byTerms.file(known.renewedAs(quote), now)
-      else if (
-        origin !== 'delivered' ||
-        known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
-      )
-        this.#shorten(known, quote, now)
-      if (known.origin === 'restored' || origin === 'own') known.origin = origin
-    } else entry.origin = origin
-    const lifeMs = quote.refusedFromMs - quote.notedAtMs
-    // A quote that was over when it came says nothing of how long quotes live.
-    if (
-      !isUnreadable(quote) &&
-      lifeMs > 0 &&
-      this.#livesMs.push(lifeMs) > livesRemembered
-    )
-      this.#livesMs.shift()
+    if (known === undefined) entry.origin = origin
+    else this.#noteAgain(known, quote, origin, now)
+    this.#rememberLife(quote)
     this.#tidy(now)
     return entry
+  }
+
+  #noteAgain(known: Entry, quote: NotedQuote, origin: Origin, now: Now): void {
+    const isSooner = known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
+    if (known.isUnreadable) this.#fileUnreadable(known.renewedAs(quote), now)
+    else if (origin !== 'delivered' || isSooner) this.#shorten(known, quote, now)
+    if (known.origin === 'restored' || origin === 'own') known.origin = origin
+  }
+
+  /** A quote that was over when it came says nothing of how long quotes live. */
+  #rememberLife(quote: NotedQuote): void {
+    const lifeMs = quote.refusedFromMs - quote.notedAtMs
+    if (isUnreadable(quote) || lifeMs <= 0) return
+    if (this.#livesMs.push(lifeMs) > livesRemembered) this.#livesMs.shift()
   }
 
   /** Whether `note` would change nothing. */
@@ -158,14 +167,31 @@ export class Ledger {
     return lastToEnd(this.#byId.of(id), this.now())
   }
 
-  /** With this id: of all and of the orderer's own the one that ends last. */
-  named(id: string, { partition }: Orderer, now: Now): readonly Entry[] {
-    const all = this.#byId.of(id)
-    const own =
-      partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
-    return [lastToEnd(all, now), lastToEnd(own, now)].filter(
-      (entry) => entry !== undefined,
-    )
+  named({ quoteIds }: Pick<OrderTerms, 'quoteIds'>): Entry[] {
+    return quoteIds.flatMap(({ id }) => this.#byId.of(id))
+  }
+
+  /** All quotes that may decide about an order that names none. */
+  offersFor({ foldedPair, fromAmount }: OrderTerms): Offers[] {
+    if (foldedPair === undefined || fromAmount === undefined) return []
+    return keysOfClaim(fromAmount)
+      .map((amount) => this.#offers.get(offersKey(amount, foldedPair)))
+      .filter((offers) => offers !== undefined)
+  }
+
+  /** An answer for the order's pair and amount that was given to the orderer and that could not be read. */
+  unreadableFor(order: OrderTerms, orderer: Orderer): Entry | undefined {
+    const { foldedPair, fromAmount } = order
+    if (foldedPair === undefined || fromAmount === undefined) return undefined
+    const found = keysOfClaim(fromAmount)
+      .map((amount) => this.#unreadable.get(unreadableKey(amount, foldedPair, orderer)))
+      .filter((entry) => entry !== undefined)
+    return lastToEnd(found, this.now())
+  }
+
+  /** The same for the order's pair, whatever the amount and the application. */
+  unreadableOfPair({ foldedPair }: OrderTerms, orderer: Orderer): Entry | undefined {
+    return this.#unreadable.get(unreadablePairKey(foldedPair ?? '', orderer))
   }
 
   /** In the order of noting. */
@@ -174,29 +200,68 @@ export class Ledger {
   }
 
   #find(quote: NotedQuote): Entry | undefined {
-    return this.#byId.of(quote.id).find((entry) => entry.is(quote))
+    if (!isUnreadable(quote))
+      return this.#byId.of(quote.id).findLast((entry) => entry.is(quote))
+    // The answer to the same request of the same client.
+    const { requestedAmount, pairId } = quote
+    return this.#unreadable.get(unreadableKey(requestedAmount, fold(pairId), quote))
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
-    const entry = new Entry(this.byTerms.of(quote), quote)
-    entry.terms.quotes += 1
+    const [key = ''] = offersKeys(quote)
+    const entry = new Entry(quote, this.#offers.get(key)?.sample)
     this.#list.push(entry)
-    if (entry.id !== '') this.#byId.add(entry.id, entry, maxOfOneId)
-    this.byTerms.file(entry, now)
+    if (entry.isUnreadable) this.#fileUnreadable(entry, now)
+    else this.#file(entry, now)
     return entry
   }
 
-  /** The earlier of its two ends counts. Another quote that is alike may end last now. */
+  #file(entry: Entry, now: Now): void {
+    this.#byId.set(entry.id, [...this.#byId.of(entry.id), entry].slice(-maxOfOneId))
+    for (const key of offersKeys(entry)) {
+      const offers = this.#offers.get(key) ?? new Offers()
+      this.#offers.set(key, offers)
+      offers.add(entry, now)
+    }
+  }
+
+  #unfile(entry: Entry): void {
+    this.#byId.remove(entry.id, entry)
+    for (const key of offersKeys(entry)) {
+      const offers = this.#offers.get(key)
+      offers?.remove(entry)
+      if (offers?.isEmpty) this.#offers.delete(key)
+    }
+  }
+
+  #fileUnreadable(entry: Entry, now: Now): void {
+    for (const key of unreadableKeys(entry))
+      this.#unreadable.set(key, later(entry, this.#unreadable.get(key) ?? entry, now))
+  }
+
+  #unfileUnreadable(entry: Entry): void {
+    for (const key of unreadableKeys(entry))
+      if (this.#unreadable.get(key) === entry) this.#unreadable.delete(key)
+  }
+
+  /**
+   * The earlier of its two ends counts. It has stood for older quotes of its price: those that end after it now are filed
+   * again.
+   */
   #shorten(entry: Entry, quote: NotedQuote, now: Now): void {
     const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return
-    this.byTerms.unfile(entry)
     entry.refusedFromMs = refusedFromMs
-    this.byTerms.file(entry, now)
-    const live = this.#list.slice(this.#firstLive).reverse()
-    for (const { isAlike } of this.byTerms.placesOf(entry)) {
-      const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
-      this.byTerms.file(lastToEnd(alike, now) ?? entry, now)
+    const leftMs = orderLeftMs(entry, now)
+    const older = this.#list.slice(this.#firstLive, this.#list.indexOf(entry))
+    const keys = new Set(offersKeys(entry))
+    const isNowLater = (other: Entry) =>
+      other.toValue === entry.toValue &&
+      orderLeftMs(other, now) > leftMs &&
+      offersKeys(other).some((key) => keys.has(key))
+    for (const one of [...older.filter(isNowLater), entry]) {
+      this.#unfile(one)
+      this.#file(one, now)
     }
   }
 
@@ -238,9 +303,41 @@ export class Ledger {
       this.#firstLive -= this.#first
       this.#first = 0
     }
-    this.byTerms.unfile(entry)
-    this.#byId.remove(entry.id, entry)
-    entry.terms.quotes -= 1
-    if (entry.terms.quotes === 0) this.byTerms.drop(entry.terms)
+    if (entry.isUnreadable) this.#unfileUnreadable(entry)
+    else this.#unfile(entry)
   }
+}
+
+type Terms = Pick<NotedQuote, 'pairId' | 'fromValue' | 'requestedAmount'>
+type Whose = Pick<NotedQuote, 'application' | 'partition'>
+
+/** An amount has no blank, and a digest of a client has none. */
+function offersKey(amount: string, foldedPair: string): string {
+  return `${amount} ${foldedPair}`
+}
+
+function offersKeys({ pairId, fromValue, requestedAmount }: Terms): string[] {
+  const amounts = new Set([fromValue, requestedAmount].flatMap(keysOfAmount))
+  return [...amounts].map((amount) => offersKey(amount, fold(pairId)))
+}
+
+function unreadableKey(
+  amount: string,
+  foldedPair: string,
+  { application, partition = '' }: Whose,
+): string {
+  return `${amount} ${partition} ${application}\n${foldedPair}`
+}
+
+function unreadablePairKey(foldedPair: string, { partition = '' }: Whose): string {
+  return `pair ${partition} ${foldedPair}`
+}
+
+function unreadableKeys(entry: Entry): string[] {
+  const folded = fold(entry.pairId)
+  const amounts = keysOfAmount(entry.requestedAmount)
+  return [
+    ...amounts.map((amount) => unreadableKey(amount, folded, entry)),
+    unreadablePairKey(folded, entry),
+  ]
 }

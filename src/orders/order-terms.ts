@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
-import { isZero, parseDecimal } from '../http/decimal.ts'
+import { isZero, parseDecimal, shortestDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
   text: string
+  /** A JSON number means its nearest double, of which this is the shortest decimal: 0.1 for 0.10000000000000001. */
   canonical: string
   isNumber: boolean
 }
@@ -135,7 +136,12 @@ function readAmount(json: object, name: string): AmountClaim | 'unreadable' | un
   const text = isNumber ? value.value : value
   if (typeof text !== 'string') return 'unreadable'
   const canonical = parseDecimal(text)
-  if (canonical !== undefined) return { text, canonical, isNumber }
+  if (canonical !== undefined)
+    return {
+      text,
+      canonical: isNumber ? shortestDecimal(canonical) : canonical,
+      isNumber,
+    }
   // An upstream may accept blanks, a plus or a hundred digits, and no odd spelling may bypass the guard.
   const double = String(Number(text))
   const lenient = parseDecimal(double)

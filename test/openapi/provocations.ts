@@ -53,10 +53,10 @@ const withAmount = (call: Call, amount: number): Call => ({
   target: call.target.replace(/(?<=[?&]amount=)[^&]*/, String(amount)),
 })
 
-/** Of another application, so that what is asked for here says nothing of the orders there. */
+/** For another amount, so that what is asked for here says nothing of the orders there. */
 const apart = (call: Call): Call => ({
-  ...call,
-  headers: ['App-Name: another', 'Authorization: Bearer any-key'],
+  ...withAmount(call, 7),
+  body: call.body && { ...call.body, fromAmount: 7, quoteId: undefined },
 })
 
 /** Both upstreams and a receiver of webhooks; the price makes the documented quote. */

@@ -91,15 +91,15 @@ describe('amounts with one nearest double', () => {
       return { id: `s${index}`, ...amount, expiresAtMs: expiry + index, ...given }
     })
 
-  it('are found up to the last 1,000', () => {
+  it('are each found by their own decimal, and the last of all by the number', () => {
     const ledger = ledgerOf(shared(1_100))
     expect(ledger.judge(open, expiry)).toBe('live by pays: s1099')
-    expect(ledger.judge(exactly(100), expiry)).toBe('live by pays: s100')
-    expect(ledger.judge(exactly(99), expiry)).toBe('unknown by none')
+    for (const index of [1, 99, 100])
+      expect(ledger.judge(exactly(index), expiry)).toBe(`live by pays: s${index}`)
   })
 
   // A live order was refused, and late ones were sent, once a provider had answered one amount with 65 others.
-  it('or that are answers to one amount are found by it while they are among the last 1,000 that were noted', () => {
+  it('or that are answers to one amount are found by it', () => {
     const from = (index: number) => ({
       fromValue: `0.100${index + 1_000}`,
       requestedAmount: '0.1',
@@ -115,7 +115,7 @@ describe('amounts with one nearest double', () => {
     const stating = (toAmount: string) =>
       `"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"${toAmount}"`
     expect(judge(stating('14.110055'), expiry)).toBe('expired by exact: f100')
-    expect(judge(stating('14.109955'), expiry)).toBe('unknown by none')
+    expect(judge(stating('14.109955'), expiry)).toBe('expired by exact: f99')
     note({ id: 'again', ...from(0), toValue: '15.123456', expiresAtMs: expiry + 60_000 })
     expect(judge(stating('15.123456'), expiry)).toBe('live by exact: again')
   })
@@ -283,7 +283,7 @@ describe('the bounds', () => {
   })
 })
 
-describe('of one terms', () => {
+describe('of one pair and amount', () => {
   const price = (index: number) => `${1_000 + index}.5678`
   const prices = many(1_600, (index) => ({
     id: `p${index}`,
@@ -292,15 +292,29 @@ describe('of one terms', () => {
   }))
   const first = `${open},"toAmount":${price(0)}`
 
-  it('the last 1,000 prices count, and all are found by their amount or id', () => {
-    const live = { ...prices[0], expiresAtMs: expiry + 60_000 }
-    const ledger = ledgerOf([live, ...prices.slice(1, 1_000)])
-    expect(ledger.judge(open, expiry)).toBe('live by pays: p0')
-    ledger.note(prices[1_000] ?? {}, expiry)
-    // The first, which is live, is not among the last 1,000 any more.
-    expect(ledger.judge(open, expiry)).toMatch('expired by none')
-    expect(ledger.judge('"quoteId":"p0"', expiry)).toBe('live by id: p0')
-    expect(ledger.judge(first, expiry)).toBe('live by exact: p0')
+  it('the last 1,000 prices are looked through, and all are found by their amount or id', () => {
+    const ledger = ledgerOf(prices)
+    const rounded = (index: number) => `${open},"toAmount":${price(index).slice(0, -1)}`
+    expect(ledger.judge(rounded(600), expiry)).toBe('expired by none: p600')
+    expect(ledger.judge(rounded(599), expiry)).toBe('unknown by none')
+    expect(ledger.judge(first, expiry)).toBe('expired by exact: p0')
+    expect(ledger.judge('"quoteId":"p0"', expiry)).toBe('expired by id: p0')
+  })
+
+  it('a live quote counts behind 1,000 other prices, and nobody knows what the live ones pay', () => {
+    const own = { id: 'own', toValue: '900.123' }
+    const ledger = ledgerOf([own, ...prices.slice(0, 1)])
+    const stated = `${open},"toAmount":900.12`
+    expect(ledger.judge(stated, expiry)).toBe('expired by fallen: own')
+    ledger.note({ ...prices[1], toValue: '890', expiresAtMs: expiry + 60_000 }, noted)
+    expect(ledger.judge(stated, expiry)).toBe('expired by fallen: own')
+    for (const given of prices.slice(2, 1_100))
+      ledger.note({ ...given, expiresAtMs: expiry + 1_000 }, noted)
+    expect(ledger.judge(`${open},"toAmount":9000`, expiry + 1_000)).toBe(
+      'live by any: p1',
+    )
+    expect(ledger.judge(stated, expiry + 1_000)).toBe('live by any: p1')
+    expect(ledger.judge(stated, expiry + 60_000)).toBe('expired by fallen: own')
   })
 
   it('what a full ledger drops refuses nothing, also a price that was not among the last 1,000', () => {
@@ -309,6 +323,75 @@ describe('of one terms', () => {
     for (const given of prices.slice(1_500)) ledger.note(given, expiry)
     expect(ledger.judge(first, expiry + 1)).toBe('unknown by none')
   })
+})
+
+describe('a flood of others’ quotes', () => {
+  const own = { id: 'own', toValue: '289.645' }
+  const floods: Record<string, (index: number) => Given> = {
+    prices: (index) => ({ toValue: `${300 + index}.5` }),
+    'their addresses': (index) => ({ partition: `c${index}` }),
+    applications: (index) => ({ application: `app ${index}` }),
+    'applications of its own address': (index) => ({
+      application: `app ${index}`,
+      partition: 'own',
+      toValue: `${300 + index}.5`,
+    }),
+    amounts: (index) => ({
+      fromValue: `0.1000000000000000${index}`,
+      requestedAmount: `0.1000000000000000${index}`,
+    }),
+    'answers to its amount': (index) => ({ fromValue: `0.100${index}` }),
+  }
+
+  it.each(Object.entries(floods))(
+    'by %s hides nothing of its own',
+    (_what, differing) => {
+      const flood = many(2_000, (index) => ({
+        id: `f${index}`,
+        partition: 'another',
+        toValue: '289.645',
+        expiresAtMs: expiry - 1_000,
+        ...differing(index),
+      }))
+      const { judge, note } = ledgerOf([own, ...flood])
+      expect(judge(priced, noted)).toBe('live by exact: own')
+      expect(judge(`${open},"toAmount":280`, expiry - 1)).toBe('live by pays: own')
+      expect(judge(priced, expiry)).toBe('expired by exact: own')
+      note({ id: 'low', toValue: '280', partition: 'b', expiresAtMs: expiry + 60_000 })
+      expect(judge(`${open},"toAmount":289.64`, expiry)).toBe('expired by fallen: own')
+      expect(judge(`${open},"toAmount":7000`, expiry + 60_000)).toBe(
+        'expired by none: own',
+      )
+    },
+  )
+
+  it('by prices of its own leaves it what it was given last', () => {
+    const flood = many(2_000, (index) => ({
+      id: `f${index}`,
+      toValue: `${300 + index}.25`,
+    }))
+    const { judge } = ledgerOf([own, ...flood])
+    expect(judge(`${open},"toAmount":2299.25`, expiry)).toBe('expired by exact: f1999')
+    expect(judge(`${open},"toAmount":7`, expiry)).toBe('expired by none: f1800')
+  })
+})
+
+it('a client’s own quote of another application is named before a stranger’s of the same', () => {
+  const { judge } = ledgerOf([
+    { id: 'own', application: 'shop' },
+    { id: 'other', partition: 'another', expiresAtMs: expiry + 1_000 },
+    {
+      id: 'shop',
+      partition: 'another',
+      application: 'shop',
+      expiresAtMs: expiry + 2_000,
+    },
+  ])
+  expect(judge(priced, noted)).toBe('live by exact: own')
+  expect(judge(open, noted)).toBe('live by pays: own')
+  expect(judge(priced, expiry)).toBe('live by exact: other')
+  expect(judge(open, expiry + 1_000)).toBe('live by pays: shop')
+  expect(judge(open, expiry + 2_000)).toBe('expired by none: other')
 })
 
 it('the ledger reaches back to the start, until it drops a quote before its time, and then to the end of that', async () => {

@@ -69,18 +69,18 @@ describe('the application', () => {
     ['one that only differs in case', 'wallet', ['App-Name: Wallet']],
     ['one that differs past thousands of bytes', long, [`App-Name: ${long}n`]],
   ])(
-    'of an order that names no quote must be the one that received it: %s',
+    'refuses nothing by a quote of another one, unless the order names it: %s',
     async (_what, name, headers) => {
       const { clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
       const given = await quote('0.1', { headers: ['App-Name', name] })
-      expectProblem(await order(termsOf(given), { headers }), 409, 'quote-unknown')
-      expect(
-        (await order(termsOf(given), { headers: [`App-Name: ${name}`] })).status,
-      ).toBe(201)
-      // Of one that names its quote it does not matter.
+      // While it lives, it may be the one that is meant.
+      expect((await order(termsOf(given), { headers })).status).toBe(201)
       expect((await order({ quoteId: given.id }, { headers })).status).toBe(201)
       clock.set(given.expiry)
+      expectProblem(await order(termsOf(given), { headers }), 409, 'quote-unknown')
       expectProblem(await order({ quoteId: given.id }, { headers }), 409, 'quote-expired')
+      const same = { headers: [`App-Name: ${name}`] }
+      expectProblem(await order(termsOf(given), same), 409, 'quote-expired')
     },
   )
 

@@ -1,6 +1,6 @@
 /**
- * The guard of float orders for the second time: a list of everything that clients were given, and the six rules of
- * docs/orders.md read over the whole list. It shares no code with `src`. That of one terms the last 1,000 prices count is in
+ * The guard of float orders for the second time: a list of everything that clients were given, and the five rules
+ * of docs/orders.md read over the whole list. It shares no code with `src`. That the last 1,000 prices count is in
  * test/orders/ledger.test.ts.
  */
 export interface Given {
@@ -117,6 +117,7 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
   const isRecent = (quote: Given) => !lives(quote) && nowMs - quote.endsAtMs < recentMs
   const isOwn = ({ partition }: Given) =>
     partition !== undefined && partition === order.partition
+  const isOfApplication = ({ application }: OfTerms) => application === order.application
   const unreadable = past.unreadable.filter(
     (answer) =>
       isOfPair(order, answer) &&
@@ -124,11 +125,12 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
       answer.partition === order.partition,
   )
 
-  /** Live before expired, the orderer's own before another client's, the one that ends last. */
+  /** Live before expired, the orderer's own before those of its application, the one that ends last. */
   function by(rule: Verdict['rule'], quotes: readonly Given[]): Verdict {
     const state = quotes.some(lives) ? 'live' : 'expired'
     const sameState = quotes.filter((quote) => lives(quote) === (state === 'live'))
-    const best = sameState.some(isOwn) ? sameState.filter(isOwn) : sameState
+    const groups = [sameState.filter(isOwn), sameState.filter(isOfApplication), sameState]
+    const best = groups.find((group) => group.length > 0) ?? []
     const endsLastMs = Math.max(...best.map(({ endsAtMs }) => endsAtMs))
     const named = best.filter(({ endsAtMs }) => endsAtMs === endsLastMs)
     return { state, rule, quoteIds: named.map(({ id }) => id) }
@@ -142,52 +144,59 @@ function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): 
     return unknown(unreadable.length > 0 ? 'unreadable' : 'id')
 
   const candidates = known.filter((quote) => isCandidate(order, quote))
+  const live = candidates.filter(lives)
+  const over = candidates.filter((quote) => !lives(quote) && isOfApplication(quote))
   const stated = order.to === 'odd' ? undefined : order.to
-  const digits = stated === undefined ? 0 : significantDigits(stated.text)
+  const digits = stated === undefined ? 0 : significantDigits(meant(stated))
   const hasExactly = ({ to }: Given) => stated !== undefined && isSame(stated, to)
   const roundsTo = ({ to }: Given) =>
-    stated !== undefined && digits >= 5 && isRounded(stated.text, to)
+    stated !== undefined && digits >= 5 && isRounded(meant(stated), to)
+  const isOfAddress = (quote: Given) => isOwn(quote) && order.isAddress
 
   // 2. Exact. An unreadable answer matches whatever is stated, live.
-  const exact = candidates.filter(
-    (quote) =>
-      hasExactly(quote) &&
-      ((isOwn(quote) && lives(quote)) ||
-        (isOwn(quote) && isRecent(quote) && digits >= 6 && order.isAddress) ||
-        digits >= 8),
-  )
-  if (exact.some(lives)) return by('exact', exact)
+  const exact = live.filter(hasExactly)
+  if (exact.length > 0) return by('exact', exact)
   if (
     unreadable.some((answer) =>
       isOfTerms(order, answer, [answer.requested, answer.stated]),
     )
   )
     return unknown('unreadable')
-  if (exact.length > 0) return by('exact', exact)
+  const wasExact = over.filter(
+    (quote) =>
+      hasExactly(quote) &&
+      isRecent(quote) &&
+      (digits >= 8 || (digits >= 6 && isOfAddress(quote))),
+  )
+  if (wasExact.length > 0) return by('exact', wasExact)
 
   // 3. It pays.
   const pays = (quote: Given) =>
     stated === undefined ||
-    compare(quote.to, stated.text) >= 0 ||
+    compare(quote.to, meant(stated)) >= 0 ||
     hasExactly(quote) ||
     roundsTo(quote)
-  const paying = candidates.filter((quote) => lives(quote) && pays(quote))
+  const paying = live.filter(pays)
   if (paying.length > 0) return by('pays', paying)
 
   // 4. It has fallen.
-  const fallen = candidates.filter(
-    (quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)),
+  const fallen = over.filter(
+    (quote) =>
+      isRecent(quote) &&
+      isOfAddress(quote) &&
+      digits >= 5 &&
+      (hasExactly(quote) || roundsTo(quote)),
   )
   if (fallen.length > 0) return by('fallen', fallen)
-
-  // 5. Any.
-  const live = candidates.filter(lives)
   if (live.length > 0) return by('any', live)
 
-  // 6. None.
-  const spoken = candidates.filter(
+  // 5. None.
+  const spoken = over.filter(
     (quote) =>
-      isOwn(quote) || hasExactly(quote) || roundsTo(quote) || stated === undefined,
+      isOwn(quote) ||
+      stated === undefined ||
+      roundsTo(quote) ||
+      (digits >= 5 && hasExactly(quote)),
   )
   return spoken.length > 0 ? by('none', spoken) : unknown('none')
 }
@@ -202,13 +211,21 @@ function isOfTerms(
   given: OfTerms,
   amounts: readonly (string | undefined)[],
 ): boolean {
-  if (!isOfPair(order, given) || given.application !== order.application) return false
+  return given.application === order.application && isOfAmount(order, given, amounts)
+}
+
+function isOfAmount(
+  order: Ordered,
+  given: OfTerms,
+  amounts: readonly (string | undefined)[],
+): boolean {
+  if (!isOfPair(order, given)) return false
   return amounts.some((amount) => amount !== undefined && isSame(order.from, amount))
 }
 
-/** Whether an order can mean a quote by its terms. */
+/** Whether an order can mean a quote by its pair and amount. */
 export function isCandidate(order: Ordered, quote: Given): boolean {
-  return isOfTerms(order, quote, [quote.from, quote.requested])
+  return isOfAmount(order, quote, [quote.from, quote.requested])
 }
 
 const unknown = (rule: Verdict['rule']): Verdict => ({
@@ -258,14 +275,14 @@ export function compare(left: string, right: string): number {
 const scaled = ({ units, decimals }: Decimal, to: number) =>
   units * 10n ** BigInt(to - decimals)
 
-/** A JSON number is also the decimal to which it is the nearest double, unless it has more digits than a double needs. */
+/** A JSON number means every decimal of which it is the nearest double. */
 export function isSame({ text, isNumber }: Spelled, amount: string): boolean {
-  if (compare(text, amount) === 0) return true
-  return (
-    isNumber &&
-    Number(text) === Number(amount) &&
-    compare(text, String(Number(text))) === 0
-  )
+  return compare(text, amount) === 0 || (isNumber && Number(text) === Number(amount))
+}
+
+/** What an amount says, in as few digits as do: its double has no more. */
+export function meant({ text, isNumber }: Spelled): string {
+  return isNumber ? String(Number(text)) : text
 }
 
 /** Zeros at the end are not counted. */

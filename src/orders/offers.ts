@@ -1,0 +1,126 @@
+import { type Now, orderLeftMs } from '../clock.ts'
+import { shortestDecimal } from '../http/decimal.ts'
+import type { StatedAmount } from './amounts.ts'
+import { EntriesByKey, type Entry, later } from './entries.ts'
+import type { Orderer } from './order-terms.ts'
+
+/** How long a quote that is over refuses an order by its amount alone. */
+export const recentMs = 900_000
+
+/** Most amounts are quoted seldom: so few quotes are found without maps. */
+const maxUnmapped = 64
+const maxPrices = 1_000
+/** One price has a quote of each application here, and more where a later quote ends before an older one. */
+const maxOfOnePrice = 8
+const maxOfOneClient = 200
+
+/**
+ * The quotes of one pair and fromAmount. A quote stands for the older ones of its price and application that end before
+ * it: an older one that ends after it stays, but a full ledger drops that one first.
+ */
+export class Offers {
+  /** The last prices of all applications, oldest first. */
+  #prices: Entry[] = []
+  /** The last to end of all that had to leave that list. */
+  #unlisted: Entry | undefined
+  /** Until there are these, the list has all quotes. */
+  #byPrice: EntriesByKey | undefined
+  #byClient: EntriesByKey | undefined
+  #count = 0
+
+  get isEmpty(): boolean {
+    return this.#count === 0
+  }
+
+  /** Most quotes repeat the texts of another one. */
+  get sample(): Entry | undefined {
+    return this.#prices[0]
+  }
+
+  /**
+   * A quote that is not among the last prices, and ends after all others that are not. While it lives, nobody knows what
+   * the live quotes pay.
+   */
+  get unlisted(): Entry | undefined {
+    return this.#unlisted
+  }
+
+  /**
+   * What decides about an order: what the orderer was given (the last to end of each price of the last 15 minutes, and the
+   * newest of all), what has just the stated amount, and the last prices.
+   */
+  meantBy(orderer: Orderer, stated: StatedAmount | undefined): Entry[] {
+    const own = clientKeys(orderer).flatMap((key) => this.#byClient?.of(key) ?? [])
+    const priced = stated === undefined ? [] : (this.#byPrice?.of(stated.key) ?? [])
+    return [...own, ...priced, ...this.#prices]
+  }
+
+  add(entry: Entry, now: Now): void {
+    this.#count += 1
+    const isMapped = this.#byPrice !== undefined
+    if (isMapped) this.#list(entry, now)
+    else if (this.#prices.length === 0) this.#prices = [entry]
+    else if (this.#prices.push(entry) > maxUnmapped) this.#map(now)
+  }
+
+  #map(now: Now): void {
+    this.#byPrice = new EntriesByKey()
+    this.#byClient = new EntriesByKey()
+    for (const entry of this.#prices.splice(0)) this.#list(entry, now)
+  }
+
+  #list(entry: Entry, now: Now): void {
+    const isReplaced = (other: Entry) =>
+      other.double === entry.double &&
+      other.toValue === entry.toValue &&
+      other.application === entry.application &&
+      other.notedAtMs <= entry.notedAtMs &&
+      orderLeftMs(other, now) <= orderLeftMs(entry, now)
+
+    const price = shortestDecimal(entry.toValue)
+    const ofPrice = this.#byPrice?.of(price) ?? []
+    const others = ofPrice.filter((other) => !isReplaced(other))
+    for (const other of ofPrice) if (isReplaced(other)) this.#unlist(other)
+    this.#byPrice?.set(price, [...others, entry].slice(-maxOfOnePrice))
+    this.#prices.push(entry)
+    this.#shorten(now)
+
+    for (const key of clientKeys(entry)) {
+      const ofClient = this.#byClient?.of(key) ?? []
+      const isWanted = (other: Entry) =>
+        !isReplaced(other) && orderLeftMs(other, now) > -recentMs
+      this.#byClient?.set(
+        key,
+        [...ofClient.filter(isWanted), entry].slice(-maxOfOneClient),
+      )
+    }
+  }
+
+  #shorten(now: Now): void {
+    const [oldest] = this.#prices
+    if (oldest === undefined || this.#prices.length <= maxPrices) return
+    this.#unlisted = later(this.#unlisted, oldest, now)
+    this.#prices.shift()
+  }
+
+  /** An entry that is `#unlisted` stays: what left the list with it may still live. */
+  remove(entry: Entry): void {
+    this.#count -= 1
+    this.#unlist(entry)
+    this.#byPrice?.remove(shortestDecimal(entry.toValue), entry)
+    for (const key of clientKeys(entry)) this.#byClient?.remove(key, entry)
+  }
+
+  #unlist(entry: Entry): void {
+    const at = this.#prices.lastIndexOf(entry)
+    if (at !== -1) this.#prices.splice(at, 1)
+  }
+}
+
+/** Its own of every application, and of this one alone, so that others do not displace these. A digest has no blank. */
+function clientKeys({
+  partition,
+  application,
+}: Pick<Entry, 'partition' | 'application'>): string[] {
+  return partition === undefined ? [] : [partition, `${partition} ${application}`]
+}
