@@ -236,7 +236,7 @@ class Judgement {
 
   /**
    * 2. A live quote of any client has the stated amount. Or one that was over within the last 15 minutes had it: the
-   * orderer's own, or any by so many digits that it is no other one.
+   * orderer's own by six digits, or that of any client by eight.
    */
   #exact(): Verdict | undefined {
     const { asked, ledger, order } = this.#sight

@@ -7,7 +7,7 @@ import type { Orderer } from './order-terms.ts'
 /** How long a quote that is over refuses an order by its amount alone. */
 export const recentMs = 900_000
 
-/** Most amounts are quoted seldom: so few quotes are found without maps. */
+/** Most amounts are quoted rarely: up to 64 quotes are found without maps. */
 const maxUnmapped = 64
 const maxPrices = 1_000
 /** One price has a quote of each application here, and more where a later quote ends before an older one. */
@@ -38,8 +38,8 @@ export class Offers {
   }
 
   /**
-   * A quote that is not among the last prices, and ends after all others that are not. While it lives, nobody knows what
-   * the live quotes pay.
+   * The last to end of all quotes that are not among the last prices. While it lives, it is not known what all live quotes
+   * pay.
    */
   get unlisted(): Entry | undefined {
     return this.#unlisted

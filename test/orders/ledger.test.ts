@@ -301,7 +301,7 @@ describe('of one pair and amount', () => {
     expect(ledger.judge('"quoteId":"p0"', expiry)).toBe('expired by id: p0')
   })
 
-  it('a live quote counts behind 1,000 other prices, and nobody knows what the live ones pay', () => {
+  it('a live quote counts behind 1,000 other prices, and then no price has fallen', () => {
     const own = { id: 'own', toValue: '900.123' }
     const ledger = ledgerOf([own, ...prices.slice(0, 1)])
     const stated = `${open},"toAmount":900.12`
@@ -376,7 +376,7 @@ describe('a flood of others’ quotes', () => {
   })
 })
 
-it('a client’s own quote of another application is named before a stranger’s of the same', () => {
+it('a client’s own quote of another application is named before another client’s of the same', () => {
   const { judge } = ledgerOf([
     { id: 'own', application: 'shop' },
     { id: 'other', partition: 'another', expiresAtMs: expiry + 1_000 },
