@@ -1,4 +1,4 @@
-import { type Ending, type Now, orderLeftMs } from '../clock.ts'
+import type { Ending, Now } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
@@ -31,23 +31,31 @@ interface DatedAnswer {
 const cutMs = 1_000
 const lagMs = 250
 
-/** Whether it is over by more than what a `Date` does not say. */
-export function isSurelyOver(end: End, now: Now): boolean {
-  return orderLeftMs(end, now) <= 0 || serveLeftMs(end, now) <= -cutMs - lagMs
-}
-
-/** No provider gives quotes that are over or that live longer: who says so is wrong about the time. */
+/** No provider gives quotes that live longer: a clock that says so is wrong. */
 const maxLifeMs = 86_400_000
 /** A slower answer cannot show that the two clocks agree. */
 const promptMs = 1_000
-/** How long an answer whose `Date` contradicts our clock is remembered, at least: this long, and so many answers. */
+/** An answer whose `Date` contradicts our clock is remembered for this long, and for this many answers. */
 const contradictedForMs = 60_000
 const contradictedForAnswers = 50
-/**
- * A witness that has said for so long that a quote is over is enough to refuse, or a frozen `Date` would end all
- * refusals.
- */
+/** After this time one witness alone may refuse, or a frozen `Date` would end all refusals. */
 const alonePastMs = 60_000
+
+/** When a quote ends by one clock: after `earliestMs`, and by `latestMs` at the latest, in our wall time. */
+interface Witness {
+  readonly earliestMs: number
+  readonly latestMs: number
+}
+
+/** What becomes of the quote in an answer. */
+export type Fate =
+  | { readonly becomes: 'kept'; readonly end: End }
+  /** The quote ended on its way to us, so it is asked for again. */
+  | { readonly becomes: 'ended'; readonly end: End }
+  /** The quote may live yet: the clients that wait get it, and later ones do not. */
+  | { readonly becomes: 'relayed'; readonly end: End }
+  /** No witness is left. `end`: what orders that name its id are judged by, if both clocks say that it is over. */
+  | { readonly becomes: 'unreadable'; readonly end: End | undefined }
 
 /**
  * Two witnesses say when a quote is over: our wall clock against its `expiry`, and the life that its answer states,
@@ -58,65 +66,100 @@ export class Ends {
   readonly #clockDifference: Pick<ClockDifference, 'note'>
   #contradictedSteadyMs = Number.NEGATIVE_INFINITY
   #answersSince = contradictedForAnswers
+  /** Our wall clock less our steady clock at the last prompt answer whose `Date` agreed with our clock. */
+  #rightAheadMs = Number.NaN
 
   constructor(clockDifference: Pick<ClockDifference, 'note'>) {
     this.#clockDifference = clockDifference
   }
 
-  /** Undefined: no witness is left. By each of them the quote was over when it came, or lives for more than a day. */
-  endOf(answer: DatedAnswer, expiryMs: number): End | undefined {
-    const { receivedAtMs, sentAtMs, sentSteadyMs } = answer
-    const wallAheadMs = receivedAtMs - answer.receivedSteadyMs
-    const dateMs = readDate(answer)
-    const isOursRight = this.#agrees(answer, dateMs)
-    const end = (servedUntilMs: number, refusedFromMs: number) => ({
-      servedUntilMs: Math.floor(servedUntilMs),
-      refusedFromMs: Math.ceil(refusedFromMs),
-      wallAheadMs,
-    })
-
-    const lifeMs = dateMs === undefined ? 0 : expiryMs - dateMs
-    const byWall = isLife(expiryMs - receivedAtMs)
-    const byDate = isLife(lifeMs)
-    if (!byWall && !byDate) return undefined
-    if (isOursRight || !byDate) return end(expiryMs, expiryMs)
+  fateOf(answer: DatedAnswer, expiryMs: number): Fate {
+    const { receivedAtMs, receivedSteadyMs, sentAtMs, sentSteadyMs } = answer
     // By the clock that saw more of the call: while the machine sleeps, its steady clock stands.
-    const dateServesMs =
-      Math.min(sentAtMs, sentSteadyMs + wallAheadMs) + lifeMs - cutMs - lagMs
-    const dateRefusesMs = receivedAtMs + lifeMs
-    if (!byWall) return end(dateServesMs, dateRefusesMs)
-    const firstMs = Math.min(expiryMs, dateRefusesMs)
-    const lastMs = Math.max(expiryMs, dateRefusesMs)
-    return end(Math.min(expiryMs, dateServesMs), Math.min(lastMs, firstMs + alonePastMs))
+    const tookMs = Math.max(receivedAtMs - sentAtMs, receivedSteadyMs - sentSteadyMs)
+    const call = { sentMs: receivedAtMs - tookMs, receivedMs: receivedAtMs }
+    const wallAheadMs = receivedAtMs - receivedSteadyMs
+    const dateMs = readDate(answer)
+    const ourClock = this.#judgeOurClock(call, dateMs, receivedSteadyMs)
+
+    const ours: Witness = { earliestMs: expiryMs, latestMs: expiryMs }
+    const both = dateMs === undefined ? [ours] : [ours, byDate(expiryMs - dateMs, call)]
+    const isFar = ({ latestMs }: Witness) => latestMs - call.receivedMs > maxLifeMs
+    // No provider gives quotes that were over before they were asked for: a clock that says so is wrong.
+    const witnesses = (ourClock === 'right' ? [ours] : both).filter(
+      (witness) => witness.latestMs > call.sentMs && !isFar(witness),
+    )
+    if (witnesses.length === 0) {
+      const bothSay = both.length === 2 && !both.some(isFar)
+      return {
+        becomes: 'unreadable',
+        end: bothSay ? endBy(both, wallAheadMs) : undefined,
+      }
+    }
+    const end = endBy(witnesses, wallAheadMs)
+    const leftMs = end.servedUntilMs - call.receivedMs
+    if (leftMs > 0) return { becomes: 'kept', end }
+    // One clock is enough: an expired quote must not be served because the other clock is behind.
+    if (witnesses.some(({ latestMs }) => latestMs <= call.receivedMs))
+      return { becomes: 'ended', end }
+    // By its Date it may have ended or not. It is relayed if only the rounding of the Date says that it has, or if our
+    // clock, which nothing contradicts, says that it lives.
+    const mayLive =
+      leftMs > -cutMs - lagMs || (ourClock === 'unknown' && witnesses.includes(ours))
+    return { becomes: mayLive ? 'relayed' : 'ended', end }
   }
 
-  /** Whether the `Date` agrees with our clock, and every one has for a while. */
-  #agrees(
-    { sentAtMs, receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
+  /** By the `Date` of this answer and those before it. A slow answer shows little, so it relies on the prompt ones. */
+  #judgeOurClock(
+    { sentMs, receivedMs }: Call,
     dateMs: number | undefined,
-  ): boolean {
-    const tookMs = Math.max(receivedAtMs - sentAtMs, receivedSteadyMs - sentSteadyMs)
-    // It was written at some moment between our sending and our receiving.
+    steadyMs: number,
+  ): 'right' | 'wrong' | 'unknown' {
+    // The Date was written at some moment between our sending and our receiving.
     const difference =
       dateMs === undefined
         ? undefined
-        : {
-            lowMs: dateMs - lagMs - receivedAtMs,
-            highMs: dateMs + cutMs + lagMs - (receivedAtMs - tookMs),
-          }
-    this.#clockDifference.note(difference, receivedSteadyMs)
-    const contradicts =
-      difference !== undefined && (difference.lowMs > 0 || difference.highMs < 0)
-    this.#answersSince = contradicts ? 0 : this.#answersSince + 1
-    if (contradicts) this.#contradictedSteadyMs = receivedSteadyMs
-    if (difference === undefined || tookMs > promptMs) return false
-    const isLongAgo = receivedSteadyMs - this.#contradictedSteadyMs > contradictedForMs
-    return isLongAgo && this.#answersSince > contradictedForAnswers
+        : { lowMs: dateMs - lagMs - receivedMs, highMs: dateMs + cutMs + lagMs - sentMs }
+    this.#clockDifference.note(difference, steadyMs)
+    const wallAheadMs = receivedMs - steadyMs
+    this.#answersSince += 1
+    if (difference !== undefined) {
+      const { lowMs, highMs } = difference
+      if (lowMs > 0 || highMs < 0) {
+        this.#answersSince = 0
+        this.#contradictedSteadyMs = steadyMs
+        this.#rightAheadMs = Number.NaN
+      } else if (receivedMs - sentMs <= promptMs) this.#rightAheadMs = wallAheadMs
+    }
+    const isLongAgo = steadyMs - this.#contradictedSteadyMs > contradictedForMs
+    if (!isLongAgo || this.#answersSince <= contradictedForAnswers) return 'wrong'
+    // Our clock may have been set since, or the machine have slept.
+    const isKnown = Math.abs(wallAheadMs - this.#rightAheadMs) <= lagMs
+    return isKnown ? 'right' : 'unknown'
   }
 }
 
-function isLife(ms: number): boolean {
-  return ms > 0 && ms <= maxLifeMs
+/** When a request was sent and the head of its answer received, in our wall time. */
+interface Call {
+  readonly sentMs: number
+  readonly receivedMs: number
+}
+
+/** The life that an answer states began at some moment of its call. */
+function byDate(lifeMs: number, { sentMs, receivedMs }: Call): Witness {
+  return { earliestMs: sentMs + lifeMs - cutMs - lagMs, latestMs: receivedMs + lifeMs }
+}
+
+/** A quote is served while all say that it lives, and refused once all say that it is over, or one for a minute. */
+function endBy(witnesses: readonly Witness[], wallAheadMs: number): End {
+  const latest = witnesses.map(({ latestMs }) => latestMs)
+  return {
+    servedUntilMs: Math.floor(Math.min(...witnesses.map(({ earliestMs }) => earliestMs))),
+    refusedFromMs: Math.ceil(
+      Math.min(Math.max(...latest), Math.min(...latest) + alonePastMs),
+    ),
+    wallAheadMs,
+  }
 }
 
 /** Undefined: the answer has no readable `Date`, or it is out of a cache, its `Date` with it (RFC 9111 5.1). */

@@ -15,13 +15,7 @@ import {
   repeatableHeaders,
 } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import {
-  type ClockDifference,
-  type End,
-  Ends,
-  isSurelyOver,
-  serveLeftMs,
-} from './ends.ts'
+import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -51,7 +45,10 @@ export class QuoteAnswer {
   readonly at: Now
   /** The quote in it and when that is over, even if it is over already: orders are judged by it. */
   given: GivenQuote | undefined = undefined
-  /** In its place, what a client may take for a quote and cannot be read. */
+  /**
+   * What a client may take for a quote and cannot be read. Beside a given quote: that was over before it was asked for,
+   * so it refuses only orders that name it.
+   */
   lookalike: QuoteLookalike | undefined = undefined
   /** When the live quote in the body is over, whether it is cached or not; undefined: there is none. */
   end: End | undefined = undefined
@@ -135,21 +132,21 @@ export class AnswerReader {
       return answer
     }
     const { quote, reason: unusable } = readQuote(body, asked)
-    const end = quote && this.#ends.endOf({ ...whole, date, age }, quote.expiryMs)
-    if (quote === undefined || end === undefined) {
-      answer.notKept =
-        unusable ?? (quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired')
+    if (quote === undefined) {
+      answer.notKept = unusable
       answer.lookalike = readLookalike(body)
       return answer
     }
-    answer.given = { quote, end }
-    const headAt = { nowMs: whole.receivedAtMs, steadyMs: whole.receivedSteadyMs }
-    const wasLive = serveLeftMs(end, headAt) > 0
-    // One that ended on its way is asked for again. One that was over when it was sent for is what the provider has, and
-    // one that may live yet is relayed.
-    if (wasLive || (end.servedUntilMs > whole.sentAtMs && isSurelyOver(end, headAt)))
-      answer.end = end
-    if (!wasLive || serveLeftMs(end, at) <= 0) {
+    const { becomes, end } = this.#ends.fateOf({ ...whole, date, age }, quote.expiryMs)
+    if (end !== undefined) answer.given = { quote, end }
+    if (becomes === 'unreadable') {
+      answer.notKept = quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired'
+      answer.lookalike = readLookalike(body)
+      return answer
+    }
+    // Without an end it is relayed, whatever the time.
+    if (becomes !== 'relayed') answer.end = end
+    if (becomes !== 'kept' || serveLeftMs(end, at) <= 0) {
       answer.notKept = 'expired'
       return answer
     }

@@ -289,14 +289,15 @@ export class QuoteRoute {
     const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
 
     const { at, given, lookalike, stored } = answer
-    const noted = given
-      ? notes.note(given, ask, at)
-      : lookalike && notes.noteUnreadable(lookalike, ask)
+    const noted = [
+      given && notes.note(given, ask, at),
+      lookalike && notes.noteUnreadable(lookalike, ask),
+    ]
     // In one write with the note. Clients need not wait for the store to have it.
     if (held !== undefined && stored !== undefined && !notes.wasUsed(stored))
       held.put(stored)
     // No client has it before every replica can judge an order for it.
-    await noted
+    await Promise.all(noted)
     return answer
   }
 }

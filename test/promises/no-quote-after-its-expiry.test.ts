@@ -21,21 +21,33 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
   /** How far the wall clock was set. */
   const wall = { setByMs: 0 }
   const startMs = clock.nowMs()
-  /** `tripMs`, `sleepMs`: how long the next answer is under way, and this machine sleeps meanwhile. */
-  const provider = { offsetMs: 0, orderOffsetMs: 0, lifeMs, tripMs: 0, sleepMs: 0 }
+  /**
+   * `workMs`: how long the provider works after it made the price of the next answer. `tripMs`, `sleepMs`: how long that
+   * is under way, and this machine sleeps meanwhile.
+   */
+  const provider = {
+    offsetMs: 0,
+    orderOffsetMs: 0,
+    lifeMs,
+    workMs: 0,
+    tripMs: 0,
+    sleepMs: 0,
+  }
   const upstream = await recordingUpstream(({ method }, response) => {
     if (method === 'POST') {
       const date = new Date(clock.nowMs() + provider.orderOffsetMs).toUTCString()
       response.writeHead(201, { Date: date }).end('{}')
       return
     }
-    const nowMs = clock.nowMs() + provider.offsetMs
-    const body = quoteBody({ expiry: nowMs + provider.lifeMs })
-    giveQuote(response, body, ['Date', new Date(nowMs).toUTCString()])
+    const providerMs = () => clock.nowMs() + provider.offsetMs
+    const body = quoteBody({ expiry: providerMs() + provider.lifeMs })
+    clock.advance(provider.workMs)
+    giveQuote(response, body, ['Date', new Date(providerMs()).toUTCString()])
     clock.advance(provider.tripMs)
     wall.setByMs += provider.sleepMs
     Object.assign(provider, {
       offsetMs: provider.offsetMs + provider.sleepMs,
+      workMs: 0,
       tripMs: 0,
       sleepMs: 0,
     })
@@ -125,6 +137,46 @@ it.each([{ tripMs: lifeMs + 1 }, { sleepMs: 40_000 }])(
     expect(upstream.requests).toHaveLength(2)
   },
 )
+
+// All answer times, lives and clocks: test/quotes/ends.test.ts.
+describe('a quote that took six seconds to come', () => {
+  /** Prompt answers have shown that the clocks agree. */
+  async function known() {
+    const stage = await timed()
+    await stage.how()
+    stage.clock.advance(lifeMs)
+    return stage
+  }
+
+  it('is served for the four seconds that it has left, after one call', async () => {
+    const { clock, provider, how, upstream } = await known()
+    Object.assign(provider, { workMs: 6_000, lifeMs: 10_000 })
+    expect(await how()).toBe('fwd=uri-miss stored')
+    clock.advance(3_999)
+    expect(await how()).toBe('hit ttl=0')
+    expect(upstream.requests).toHaveLength(2)
+    clock.advance(1)
+    expect(await how()).toBe('fwd=uri-miss stored')
+  })
+
+  it.each([0, 30_000, -30_000])(
+    'is asked for again if it ended a second before it came (the provider’s clock %d ms ahead)',
+    async (offsetMs) => {
+      const { provider, gateway, upstream } = await timed()
+      Object.assign(provider, { offsetMs, workMs: 6_000, lifeMs: 5_000 })
+      const { headers } = await ask(gateway.url)
+      expect(headers['cache-status']).toMatch(/; fwd=uri-miss; stored; ttl=[345]$/)
+      expect(upstream.requests).toHaveLength(2)
+    },
+  )
+
+  it('is relayed and not kept as the first answer of a process: whether our clock is right is not known', async () => {
+    const { provider, how, upstream } = await timed()
+    Object.assign(provider, { workMs: 6_000, lifeMs: 10_000 })
+    expect(await how()).toBe('fwd=bypass detail=expired')
+    expect(upstream.requests).toHaveLength(1)
+  })
+})
 
 describe("no quote is served after its expiry, by the Date of its answer: the provider's clock", () => {
   it.each([30_000, -30_000, 3_600_000, -3_600_000])(

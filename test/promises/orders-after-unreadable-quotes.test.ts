@@ -124,6 +124,21 @@ describe('no older quote refuses the order of a client that was given what canno
     expect((await order({ ...termsOf(odd), quoteId: odd.id })).status).toBe(201)
   })
 
+  it('refuses one that names it, if it was over when it came by both clocks', async () => {
+    const { order, quote } = await afterOddAnswer(withoutExpiry)
+    const over = JSON.parse(
+      await quote(
+        changed((one) => ({ ...one, id: 'over', expiry: Number(one.expiry) - lifeMs })),
+      ),
+    )
+    expect((await order(termsOf(over))).status).toBe(201)
+    expectProblem(
+      await order({ ...termsOf(over), quoteId: 'over' }),
+      409,
+      'quote-expired',
+    )
+  })
+
   it('protects them as long as the longest of the last quotes lived, whatever can be read since', async () => {
     const { clock, order, quote } = await afterOddAnswer(withoutExpiry)
     await quote(changed((one) => ({ ...one, expiry: clock.nowMs() + 1 })))

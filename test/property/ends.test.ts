@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { orderLeftMs } from '../../src/clock.ts'
-import { Ends, serveLeftMs } from '../../src/quotes/ends.ts'
+import { Ends, type Fate, serveLeftMs } from '../../src/quotes/ends.ts'
 import { Chance } from '../simulation/chance.ts'
 
 const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
@@ -32,6 +32,8 @@ interface World {
   gapMs?: number
   /** The longest time that an answer is under way. */
   tripMs?: number
+  /** Whether the provider makes the price at some moment before it writes the `Date`. */
+  pricedFirst?: boolean
   /** When our machine sleeps, and for how long. */
   sleep?: Step
 }
@@ -69,9 +71,10 @@ interface Answered {
   trueEndMs: number
   /** What its Date says, if it can be a witness. */
   dateMs: number | undefined
+  becomes: Fate['becomes']
+  /** How long the cache may serve it. */
   serveLeftMs(trueMs: number): number
   orderLeftMs(trueMs: number): number
-  hasEnd: boolean
 }
 
 /** Plays quotes of a world through the real function. */
@@ -87,7 +90,7 @@ function* play(
     ageOf = () => undefined,
     sleep = noSleep,
   } = world
-  const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
+  const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400, pricedFirst } = world
   const random = new Chance(seed).next
   const ends = new Ends({ note() {} })
   const { nowMs, steadyMs, now } = clocks(world, steps)
@@ -101,7 +104,8 @@ function* play(
     const madeMs = sentMs + (random() * tripMs) / 2
     const receivedMs = awake(madeMs + (random() * tripMs) / 2)
     const edgeMs = edgesMs[Math.floor(random() * edgesMs.length)] ?? 0
-    const expiresAtMs = Math.floor(madeMs + edgeMs) + lifeMs
+    const pricedMs = pricedFirst ? sentMs + random() * (madeMs - sentMs) : madeMs
+    const expiresAtMs = Math.floor(pricedMs + edgeMs) + lifeMs
     const shown = dateMs({ madeMs, edgeMs, random })
     // A server writes the Date of up to a quarter of a second ago, in whole seconds.
     const cut =
@@ -115,32 +119,44 @@ function* play(
       receivedAtMs: nowMs(receivedMs),
       receivedSteadyMs: steadyMs(receivedMs),
     }
-    const end = ends.endOf({ date, age, ...sent, ...received }, expiresAtMs)
+    const { becomes, end } = ends.fateOf({ date, age, ...sent, ...received }, expiresAtMs)
+    const isKept = becomes === 'kept'
     yield {
       sentMs,
       receivedMs,
       expiresAtMs,
       trueEndMs: expiresAtMs - edgeMs,
       dateMs: age !== undefined && Number(age) > 0 ? undefined : cut,
-      hasEnd: end !== undefined,
-      serveLeftMs: (at) => (end === undefined ? -Infinity : serveLeftMs(end, now(at))),
+      becomes,
+      serveLeftMs: (at) => (isKept ? serveLeftMs(end, now(at)) : -Infinity),
       orderLeftMs: (at) => (end === undefined ? Infinity : orderLeftMs(end, now(at))),
     }
   }
 }
 
-/** By how much quotes were served past their true end, and orders refused before it; how long orders passed after it. */
+/**
+ * By how much quotes were served past their true end, and orders refused before it; how long orders passed after it. How
+ * many quotes that were over when they came a client was given, and how many that lived were asked for again.
+ */
 function judge(world: World, count: number, seed = 7, steps: readonly Step[] = []) {
   const result = {
     late: 0,
     refused: 0,
+    over: 0,
+    again: 0,
     worstLateMs: 0,
     worstRefusedMs: 0,
     worstPassedMs: 0,
     worstLostMs: 0,
   }
   for (const answer of play(world, count, seed, steps)) {
-    const { trueEndMs, receivedMs } = answer
+    const { trueEndMs, receivedMs, becomes } = answer
+    // No client gets it.
+    if (becomes === 'ended') {
+      if (trueEndMs > receivedMs + fuzzMs) result.again += 1
+      continue
+    }
+    if (trueEndMs + fuzzMs <= receivedMs) result.over += 1
     // From either side, because a step may lie between.
     const servedForMs =
       answer.serveLeftMs(Math.max(trueEndMs + fuzzMs, receivedMs)) + fuzzMs
@@ -170,6 +186,12 @@ const renewedEvery = (ms: number): World => ({
 const noDate: World = { dateMs: () => undefined }
 const long = { lifeMs: 2 * minutes }
 const idle = { gapMs: minutes, tripMs: 24 * seconds }
+const sluggish: World = {
+  lifeMs: 10 * seconds,
+  gapMs: 1_000,
+  tripMs: 12 * seconds,
+  pricedFirst: true,
+}
 
 /** Where nothing is said, no quote and no order. */
 interface Allowed {
@@ -177,6 +199,8 @@ interface Allowed {
   late?: number
   refused?: number
   byMs?: number
+  /** The share of quotes that are asked for again though they live. */
+  again?: number
   /** For how long after its end an order may pass, and for how long before it a quote may not be served. */
   passedMs?: number
   lostMs?: number
@@ -240,98 +264,162 @@ const worlds: [string, World, Allowed][] = [
     { edgesMs: [5_000], ...idle },
     { passedMs: 25_500 },
   ],
+  [
+    'slow answers, the provider behind',
+    { edgesMs: [-5_000], ...idle },
+    { passedMs: 25_500 },
+  ],
+  ['slow answers to short quotes', sluggish, {}],
+  [
+    'slow answers to short quotes, the provider ahead',
+    { ...sluggish, edgesMs: [5_000] },
+    { again: 0.5 },
+  ],
+  [
+    'slow answers to short quotes, our clock far behind',
+    { ...sluggish, ownMs: -20_000 },
+    { again: 0.5 },
+  ],
+  [
+    'slow answers to short quotes, the provider behind',
+    { ...sluggish, edgesMs: [-5_000] },
+    { again: 0.5 },
+  ],
+  [
+    'slow answers to short quotes, the Date stands still',
+    { ...sluggish, dateMs: () => startMs },
+    {},
+  ],
+  ['slow answers to short quotes without a Date', { ...sluggish, ...noDate }, {}],
 ]
 
 it.each(worlds)(
   'serves no expired quote and refuses no live order: %s',
   (_, world, allowed) => {
     const count = 3_000
-    const { late, refused, worstLateMs, worstRefusedMs, worstPassedMs, worstLostMs } =
-      judge(world, count)
+    const result = judge(world, count)
+    const { late, refused, over, again } = result
+    const { worstLateMs, worstRefusedMs, worstPassedMs, worstLostMs } = result
     const { byMs = Infinity, passedMs = Infinity, lostMs = Infinity } = allowed
     expect(late).toBeLessThanOrEqual((allowed.late ?? 0) * count)
     expect(refused).toBeLessThanOrEqual((allowed.refused ?? 0) * count)
+    expect(over).toBe(0)
+    expect(again).toBeLessThanOrEqual((allowed.again ?? 0) * count)
     expect(Math.max(worstLateMs, worstRefusedMs)).toBeLessThanOrEqual(byMs + 1 + fuzzMs)
     expect(worstPassedMs).toBeLessThanOrEqual(passedMs + 1 + fuzzMs)
     expect(worstLostMs).toBeLessThanOrEqual(lostMs + fuzzMs)
   },
 )
 
-/** When a quote ends by one witness, in true time. */
+/** When a quote ends by one clock, in true time: between these. */
 interface Witness {
-  servedUntilMs: number
-  refusedFromMs: number
+  earliestMs: number
+  latestMs: number
 }
 
 function witnessesOf(
   { sentMs, receivedMs, expiresAtMs, dateMs }: Answered,
   ownMs: number,
 ) {
-  const isLife = (ms: number) => ms > 0 && ms <= dayMs
-  const wallEndMs = expiresAtMs - ownMs
-  const wallLeftMs = wallEndMs - receivedMs
-  const statedMs = dateMs === undefined ? 0 : expiresAtMs - dateMs
-  const wall: Witness = { servedUntilMs: wallEndMs, refusedFromMs: wallEndMs }
+  const wall: Witness = {
+    earliestMs: expiresAtMs - ownMs,
+    latestMs: expiresAtMs - ownMs,
+  }
+  const statedMs = dateMs === undefined ? Number.NaN : expiresAtMs - dateMs
   const dated: Witness = {
-    servedUntilMs: sentMs + statedMs - 1_250,
-    refusedFromMs: receivedMs + statedMs,
+    earliestMs: sentMs + statedMs - 1_250,
+    latestMs: receivedMs + statedMs,
   }
-  const witnesses = [
-    ...(isLife(wallLeftMs) ? [wall] : []),
-    ...(isLife(statedMs) ? [dated] : []),
-  ]
-  // A quote that may be over when it comes, or lives for about a day, is read either way.
-  const isNear = [0, dayMs].some((limitMs) => Math.abs(wallLeftMs - limitMs) <= fuzzMs)
-  const mayBeOver = isLife(statedMs) && dated.servedUntilMs <= receivedMs
-  return {
-    wall: isLife(wallLeftMs) ? wall : undefined,
-    witnesses,
-    isClear: !isNear && !mayBeOver,
+  const both = dateMs === undefined ? [wall] : [wall, dated]
+  // What is closer to one of these instants than the clocks are exact is read either way.
+  const isClear = both.every(({ earliestMs, latestMs }) =>
+    [
+      latestMs - sentMs,
+      latestMs - receivedMs,
+      latestMs - receivedMs - dayMs,
+      earliestMs - receivedMs,
+      earliestMs - receivedMs + 1_250,
+    ].every((ms) => Math.abs(ms) > fuzzMs),
+  )
+  return { wall, both, isClear }
+}
+
+type Trust = 'right' | 'unknown' | 'wrong'
+
+/** Which witnesses count, and what becomes of the quote. */
+function model(
+  { wall, both }: ReturnType<typeof witnessesOf>,
+  trust: Trust,
+  { sentMs, receivedMs }: Answered,
+) {
+  const heard = trust === 'right' ? [wall] : both
+  const witnesses = heard.filter(
+    ({ latestMs }) => latestMs > sentMs && latestMs <= receivedMs + dayMs,
+  )
+  const becomes = (): Fate['becomes'] => {
+    if (witnesses.length === 0) return 'unreadable'
+    if (witnesses.every(({ earliestMs }) => earliestMs > receivedMs)) return 'kept'
+    if (witnesses.some(({ latestMs }) => latestMs <= receivedMs)) return 'ended'
+    const isRounding = witnesses.every(
+      ({ earliestMs }) => earliestMs > receivedMs - 1_250,
+    )
+    const isBacked = trust === 'unknown' && witnesses.includes(wall)
+    return isRounding || isBacked ? 'relayed' : 'ended'
   }
+  return { witnesses, becomes: becomes() }
 }
 
 /** Served while all say that it lives, refused when all say that it is over, or one has said so for a minute. */
 const isServedBy = (witnesses: readonly Witness[], atMs: number) =>
-  witnesses.every(({ servedUntilMs }) => atMs < servedUntilMs)
+  witnesses.every(({ earliestMs }) => atMs < earliestMs)
 const isRefusedBy = (witnesses: readonly Witness[], atMs: number) =>
-  witnesses.every(({ refusedFromMs }) => atMs >= refusedFromMs) ||
-  witnesses.some(({ refusedFromMs }) => atMs - minutes >= refusedFromMs)
+  witnesses.every(({ latestMs }) => atMs >= latestMs) ||
+  witnesses.some(({ latestMs }) => atMs - minutes >= latestMs)
 
-/** Whether the wall clock alone may decide, or has to: the last answers are counted, a doubtful one either way. */
+/** What the answers so far say of our clock: a doubtful one is counted either way. */
 class Agreement {
-  may = true
-  must = true
+  /** What may be said of it now. */
+  trusts: Trust[] = []
   #maySince = Infinity
   #mustSince = Infinity
   #mayAtMs = -Infinity
   #mustAtMs = -Infinity
+  /** Whether a prompt answer has agreed since one contradicted. */
+  #mayAgree = false
+  #mustAgree = false
 
-  note({ sentMs, receivedMs, dateMs, hasEnd }: Answered, ownMs: number): void {
+  note({ sentMs, receivedMs, dateMs }: Answered, ownMs: number): void {
     this.#maySince += 1
-    if (dateMs === undefined) {
-      this.may = true
-      this.must = false
-      return
-    }
     this.#mustSince += 1
-    // The Date is that of an instant in the second after it, and a server may have cached it.
-    const outsideMs = Math.max(
-      sentMs + ownMs - (dateMs + 1_250),
-      dateMs - 250 - (receivedMs + ownMs),
-    )
-    const isSlow = receivedMs - sentMs - 1_000
-    if (outsideMs > -fuzzMs) [this.#mustSince, this.#mustAtMs] = [0, receivedMs]
-    if (outsideMs > fuzzMs && hasEnd) [this.#maySince, this.#mayAtMs] = [0, receivedMs]
-    const isPast = (sinceAnswers: number, sinceMs: number, more: number) =>
-      sinceAnswers >= 50 + more && receivedMs - sinceMs > minutes + more
-    this.may =
-      outsideMs <= fuzzMs &&
-      isSlow <= fuzzMs &&
-      isPast(this.#maySince, this.#mayAtMs, -fuzzMs)
-    this.must =
-      outsideMs < -fuzzMs &&
-      isSlow < -fuzzMs &&
-      isPast(this.#mustSince, this.#mustAtMs, fuzzMs)
+    if (dateMs !== undefined) {
+      // The Date is that of an instant in the second after it, and a server may have cached it.
+      const outsideMs = Math.max(
+        sentMs + ownMs - (dateMs + 1_250),
+        dateMs - 250 - (receivedMs + ownMs),
+      )
+      const slowMs = receivedMs - sentMs - 1_000
+      if (outsideMs > -fuzzMs) {
+        this.#mustSince = 0
+        this.#mustAtMs = receivedMs
+        this.#mustAgree = false
+      }
+      if (outsideMs > fuzzMs) {
+        this.#maySince = 0
+        this.#mayAtMs = receivedMs
+        this.#mayAgree = false
+      }
+      if (Math.max(outsideMs, slowMs) <= fuzzMs) this.#mayAgree = true
+      if (Math.max(outsideMs, slowMs) < -fuzzMs) this.#mustAgree = true
+    }
+    const isPast = (answers: number, sinceMs: number, more: number) =>
+      answers > 50 && receivedMs - sinceMs > minutes + more
+    const mayTrust = isPast(this.#maySince, this.#mayAtMs, -fuzzMs)
+    const mustTrust = isPast(this.#mustSince, this.#mustAtMs, fuzzMs)
+    this.trusts = [
+      ...(mayTrust && this.#mayAgree ? (['right'] as const) : []),
+      ...(mayTrust && !this.#mustAgree ? (['unknown'] as const) : []),
+      ...(mustTrust ? [] : (['wrong'] as const)),
+    ]
   }
 }
 
@@ -371,7 +459,7 @@ const randomWorld: fc.Arbitrary<World> = fc
     dates,
     lifeMs: fc.constantFrom(
       2 * seconds,
-      30 * seconds,
+      10 * seconds,
       30 * seconds,
       2 * minutes,
       5 * minutes,
@@ -379,6 +467,7 @@ const randomWorld: fc.Arbitrary<World> = fc
     ),
     gapMs: fc.constantFrom(300, 3 * seconds, 30 * seconds),
     tripMs: fc.constantFrom(100, 400, 1_500, 24 * seconds),
+    pricedFirst: fc.boolean(),
   })
   .map(({ dates, ...world }) => ({ ...world, ...dates }))
 
@@ -397,9 +486,13 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
     withheld: 0,
     refused: 0,
     passed: 0,
-    exact: 0,
-    both: 0,
-    none: 0,
+    kept: 0,
+    ended: 0,
+    relayed: 0,
+    unreadable: 0,
+    right: 0,
+    unknown: 0,
+    wrong: 0,
   }
 
   /** Whether the answer is used as these witnesses say, a little before and after each of the instants. */
@@ -421,35 +514,41 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
     })
   }
 
+  /** Where no witness is left, orders are refused by the id once both clocks say that it is over, or never. */
+  function isRefusedById(answer: Answered, both: readonly Witness[]): boolean {
+    const isKnown =
+      both.length === 2 &&
+      both.every(({ latestMs }) => latestMs <= answer.receivedMs + dayMs)
+    const untilMs = Math.max(...both.map(({ latestMs }) => latestMs))
+    return isKnown === answer.orderLeftMs(untilMs + fuzzMs) <= 0
+  }
+
   fc.assert(
     fc.property(anyWorld, fc.nat(1_000_000), (world, seed) => {
       const { ownMs = 0 } = world
       const agreement = new Agreement()
       for (const answer of play(world, 300, seed)) {
         agreement.note(answer, ownMs)
-        const { wall, witnesses, isClear } = witnessesOf(answer, ownMs)
-        if (!isClear) continue
-        if (answer.hasEnd !== witnesses.length > 0)
-          throw new Error(`it has an end: ${answer.hasEnd}`)
-        if (!answer.hasEnd) {
-          seen.none += 1
-          continue
-        }
-        const ends = witnesses.flatMap(({ servedUntilMs, refusedFromMs }) => [
-          servedUntilMs,
-          refusedFromMs,
-        ])
-        const instants = [answer.trueEndMs, ...ends, Math.min(...ends) + minutes]
-          .flatMap((at) => [at - 3, at + 3, at - 400, at + 400])
-          .filter((at) => at >= answer.receivedMs)
-        const byWall =
-          wall !== undefined && agreement.may && isAsTheySay(answer, [wall], instants)
-        const mustBeWall = wall !== undefined && agreement.must
-        if (mustBeWall) seen.exact += 1
-        else if (witnesses.length === 2) seen.both += 1
-        if (byWall || (!mustBeWall && isAsTheySay(answer, witnesses, instants))) continue
+        const said = witnessesOf(answer, ownMs)
+        if (!said.isClear) continue
+        seen[answer.becomes] += 1
+        const isRight = agreement.trusts.some((trust) => {
+          const { witnesses, becomes } = model(said, trust, answer)
+          if (becomes !== answer.becomes) return false
+          seen[trust] += 1
+          if (becomes === 'unreadable') return isRefusedById(answer, said.both)
+          const ends = witnesses.flatMap(({ earliestMs, latestMs }) => [
+            earliestMs,
+            latestMs,
+          ])
+          const instants = [answer.trueEndMs, ...ends, Math.min(...ends) + minutes]
+            .flatMap((at) => [at - 3, at + 3, at - 400, at + 400])
+            .filter((at) => at >= answer.receivedMs)
+          return isAsTheySay(answer, witnesses, instants)
+        })
+        if (isRight) continue
         throw new Error(
-          `not as its witnesses say: ${JSON.stringify({ answer, witnesses, agreement, mustBeWall })}`,
+          `not as its witnesses say: ${JSON.stringify({ answer, said, agreement })}`,
         )
       }
     }),
@@ -470,7 +569,7 @@ it.each([
     sentSteadyMs: 0,
     receivedSteadyMs: 0,
   }
-  const end = new Ends({ note() {} }).endOf(
+  const { end } = new Ends({ note() {} }).fateOf(
     { date, age, ...times },
     startMs + 30 * seconds,
   )
@@ -483,8 +582,11 @@ const runs = { numRuns: 500, seed: 20_251_120 }
 function expectRight(
   ...how: [world: World, count: number, seed: number, steps?: readonly Step[]]
 ): void {
-  const { late, refused } = judge(...how)
+  const [{ ownMs = 0 }] = how
+  const { late, refused, over } = judge(...how)
   expect({ late, refused }).toEqual({ late: 0, refused: 0 })
+  // The first answer of a process, if we slept during its call and our clock is behind, is relayed: no Date can tell.
+  if (ownMs === 0) expect(over).toBe(0)
 }
 
 it('serves nothing late and refuses no live order after a sleep, in a call or between two, whatever our clock shows', () => {
