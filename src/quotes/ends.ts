@@ -54,7 +54,7 @@ export type Fate =
   | { readonly becomes: 'ended'; readonly end: End }
   /** The quote may live yet: the clients that wait get it, and later ones do not. */
   | { readonly becomes: 'relayed'; readonly end: End }
-  /** No witness is left. `end`: what orders that name its id are judged by, if both clocks say that it is over. */
+  /** No witness is left. `end`: by which orders that name its id are refused, if both clocks say that it is over. */
   | { readonly becomes: 'unreadable'; readonly end: End | undefined }
 
 /**
@@ -84,17 +84,17 @@ export class Ends {
 
     const ours: Witness = { earliestMs: expiryMs, latestMs: expiryMs }
     const both = dateMs === undefined ? [ours] : [ours, byDate(expiryMs - dateMs, call)]
+    const heard = ourClock === 'right' ? [ours] : both
     const isFar = ({ latestMs }: Witness) => latestMs - call.receivedMs > maxLifeMs
     // No provider gives quotes that were over before they were asked for: a clock that says so is wrong.
-    const witnesses = (ourClock === 'right' ? [ours] : both).filter(
+    const witnesses = heard.filter(
       (witness) => witness.latestMs > call.sentMs && !isFar(witness),
     )
     if (witnesses.length === 0) {
-      const bothSay = both.length === 2 && !both.some(isFar)
-      return {
-        becomes: 'unreadable',
-        end: bothSay ? endBy(both, wallAheadMs) : undefined,
-      }
+      const isSurelyOver =
+        (ourClock === 'right' || both.length === 2) && !heard.some(isFar)
+      const end = isSurelyOver ? endBy(heard, wallAheadMs) : undefined
+      return { becomes: 'unreadable', end }
     }
     const end = endBy(witnesses, wallAheadMs)
     const leftMs = end.servedUntilMs - call.receivedMs

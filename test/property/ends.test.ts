@@ -366,7 +366,7 @@ function model(
     const isBacked = trust === 'unknown' && witnesses.includes(wall)
     return isRounding || isBacked ? 'relayed' : 'ended'
   }
-  return { witnesses, becomes: becomes() }
+  return { heard, witnesses, becomes: becomes() }
 }
 
 /** Served while all say that it lives, refused when all say that it is over, or one has said so for a minute. */
@@ -514,13 +514,15 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
     })
   }
 
-  /** Where no witness is left, orders are refused by the id once both clocks say that it is over, or never. */
-  function isRefusedById(answer: Answered, both: readonly Witness[]): boolean {
-    const isKnown =
-      both.length === 2 &&
-      both.every(({ latestMs }) => latestMs <= answer.receivedMs + dayMs)
-    const untilMs = Math.max(...both.map(({ latestMs }) => latestMs))
-    return isKnown === answer.orderLeftMs(untilMs + fuzzMs) <= 0
+  /** Where no witness is left, orders are refused by the id once all that is heard says that it is over, or never. */
+  function isRefusedById(
+    answer: Answered,
+    heard: readonly Witness[],
+    isEnough: boolean,
+  ): boolean {
+    const latest = heard.map(({ latestMs }) => latestMs)
+    const isKnown = isEnough && latest.every((ms) => ms <= answer.receivedMs + dayMs)
+    return isKnown === answer.orderLeftMs(Math.max(...latest) + fuzzMs) <= 0
   }
 
   fc.assert(
@@ -533,10 +535,15 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
         if (!said.isClear) continue
         seen[answer.becomes] += 1
         const isRight = agreement.trusts.some((trust) => {
-          const { witnesses, becomes } = model(said, trust, answer)
+          const { heard, witnesses, becomes } = model(said, trust, answer)
           if (becomes !== answer.becomes) return false
           seen[trust] += 1
-          if (becomes === 'unreadable') return isRefusedById(answer, said.both)
+          if (becomes === 'unreadable')
+            return isRefusedById(
+              answer,
+              heard,
+              trust === 'right' || said.both.length === 2,
+            )
           const ends = witnesses.flatMap(({ earliestMs, latestMs }) => [
             earliestMs,
             latestMs,

@@ -335,7 +335,7 @@ describe('orders under a rate limit', () => {
   it('are not counted if the gateway refuses them: late, unknown, unreadable, or at the wrong path', async () => {
     const { gateway, upstream } = await limited(3, { ORDER_UNKNOWN_QUOTE: 'refuse' })
     for (const [amount, id, lifeMs] of [
-      ['1', 'late', -1],
+      ['1', 'late', -1_000],
       ['2', 'live', 30_000],
     ] as const) {
       upstream.answer((_request, response) =>
