@@ -18,10 +18,12 @@ const headers: Record<string, { description: string; pattern: string; example: s
     'Cache-Status': {
       description:
         'Where the answer is from (RFC 9211): `hit` from the cache; `fwd=uri-miss; stored` from the provider; ' +
-        '`fwd=uri-miss; collapsed` from a call that was under way; `fwd=bypass; detail=…` from the provider and not ' +
-        'kept, with the reason. `ttl` is in seconds.',
+        '`fwd=uri-miss; collapsed` from a call that was under way; `fwd=stale` from the cache, because the call for a ' +
+        'younger quote was answered with `fwd-status` or failed; `fwd=bypass; detail=…` from the provider and not kept, ' +
+        'with the reason. `ttl` is in seconds.',
       pattern:
-        '^quotegate; (hit; ttl=[0-9]+|fwd=uri-miss; (stored; ttl=[0-9]+|collapsed)|fwd=bypass; detail=[a-z-]+)$',
+        '^quotegate; (hit; ttl=[0-9]+|fwd=uri-miss; (stored; ttl=[0-9]+|collapsed)' +
+        '|fwd=stale; (fwd-status=[0-9]{3}|detail=failed)(; collapsed)?; ttl=[0-9]+|fwd=bypass; detail=[a-z-]+)$',
       example: 'quotegate; hit; ttl=29',
     },
     Vary: {

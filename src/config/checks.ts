@@ -226,14 +226,17 @@ function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
 const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
+/** What QUOTE_MIN_VALIDITY_MS is at most if it is not set (quotes/cache.ts). */
+const maxDefaultValidityMs = 5_000
+
 function quotes(values: CompleteValues): Check[] {
   const {
     QUOTE_PARTITION: mode,
     QUOTE_PARTITION_HEADER: places,
     QUOTE_KEY_HEADERS: keyed,
   } = values
-  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
   const {
+    QUOTE_MIN_VALIDITY_MS: minValidity,
     ORDER_EXPIRY_MARGIN_MS: margin,
     LEDGER_ENTRIES: known,
     QUOTE_CACHE_ENTRIES: cached,
@@ -260,12 +263,10 @@ function quotes(values: CompleteValues): Check[] {
     warn(mode === 'none')`
       QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not offer in
       its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.`,
-    warn(ahead > 0 && ahead <= minValidity)`
-      QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a quote
-      is not served. Set QUOTE_REFRESH_AHEAD_MS higher than that.`,
-    warn(margin > minValidity)`
-      ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that orders
-      can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.`,
+    warn(margin > (minValidity ?? maxDefaultValidityMs))`
+      ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS
+      (${minValidity ?? `at most ${maxDefaultValidityMs} by default`}): quotes are served that orders can no longer use.
+      Set QUOTE_MIN_VALIDITY_MS at least as high.`,
     warn(values.LEDGER_RETENTION_MS === 0)`
       LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.`,
     warn(values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached)`

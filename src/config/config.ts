@@ -130,6 +130,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
       cacheBytes,
       maxBytes: quoteBytes,
+      /** Undefined: a share of each quote's life. */
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
     },

@@ -167,11 +167,15 @@ const groups = {
       defaultText: '100000, fewer under a small heap limit',
     })`
       Max quotes kept in memory, which take at most 64 MiB; the least recently used are dropped first.`,
-    QUOTE_MIN_VALIDITY_MS: row(value.milliseconds(0).prefault('0'))`
-      A cached quote with less time left than this is fetched again.`,
+    QUOTE_MIN_VALIDITY_MS: row(value.milliseconds(0).optional(), {
+      defaultText: 'a fifth of what the quote had left when it came, at most 5000',
+    })`
+      A cached quote with less time left than this is fetched again, so that the user has time to order. While the call
+      fails or a limit forbids it, and if the provider repeats the quote, the cached one is served to its end. 0: to its
+      end, without a call. The default costs up to a quarter more calls than 0 (docs/runbook.md).`,
     QUOTE_REFRESH_AHEAD_MS: row(value.milliseconds(0).prefault('0'))`
-      A cached quote that is requested this close to its expiry is fetched again in the background, so that clients of a
-      busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.`,
+      A cached quote that is requested this long before it is to be fetched again (QUOTE_MIN_VALIDITY_MS) is fetched in the
+      background, so that clients of a busy pair see no miss. Off at 0.`,
     METRICS_PAIRS: row(value.metricsPairs.default([]))`
       Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs count as other.`,
   },
@@ -186,7 +190,8 @@ const groups = {
       shared store is down they are forwarded, because another replica may have served the quote.`,
     ORDER_EXPIRY_MARGIN_MS: row(value.milliseconds(0).prefault('0'))`
       A float order is refused as expired when its quote has less time left than this. Set QUOTE_MIN_VALIDITY_MS at least
-      as high, or quotes are served that orders can no longer use.`,
+      as high, or quotes are served that orders can no longer use. Its default is enough for a margin of up to 5000, if
+      quotes live five times as long as the margin.`,
     ORDER_QUOTE_ID_FIELDS: row(value.quoteIdFields.prefault('quoteId,quote.id,id'))`
       Where an order may name its quote: member names, with dots into nested objects. An unknown id in any of these fields
       except a bare id makes the order unknown: it is not judged by its terms.`,

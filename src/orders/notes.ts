@@ -68,8 +68,8 @@ export class Notes implements QuoteNotes, RewritingReader {
   noteFound(found: StoredQuote, ask: Ask): void {
     const quote = storedQuote(found)
     if (quote === undefined) return
-    const { end, expiresAtMs, lifeMs } = found
-    const noted = this.#toNoted({ quote, end }, ask, expiresAtMs - lifeMs)
+    const { end, lifeMs } = found
+    const noted = this.#toNoted({ quote, end }, ask, end.servedUntilMs - lifeMs)
     if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
   }
 

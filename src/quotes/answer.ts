@@ -7,6 +7,7 @@ import {
   TrafficResponse,
   writeReceivedHead,
 } from '../http/answer.ts'
+import { UpstreamFailure } from '../http/failure.ts'
 import {
   addLength,
   endToEndHeaders,
@@ -46,10 +47,33 @@ export class QuoteWriter {
     at: Now,
     found?: 'hit',
   ): void {
-    const { response } = exchange
     const ttl = this.#serve(pair, quote.end, at, found)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
-    const own = this.#own
+    this.#again(exchange, quote, this.#own)
+  }
+
+  /** A quote out of memory that lives, because the call for a younger one brought none. */
+  old(
+    exchange: Exchange,
+    quote: StoredQuote,
+    { pair }: Ask,
+    at: Now,
+    { answer, hasJoined }: { answer: QuoteAnswer | Error; hasJoined: boolean },
+  ): void {
+    const ttl = this.#serve(pair, quote.end, at)
+    const went = wentForward(answer)
+    const how = hasJoined ? 'collapsed' : 'fetched'
+    const from = hasJoined ? `fwd=stale; ${went}; collapsed` : `fwd=stale; ${went}`
+    const own = went === undefined ? hitHeaders(ttl) : againHeaders(ttl, how, from)
+    this.#again(exchange, quote, own)
+  }
+
+  #again(
+    exchange: Exchange,
+    quote: StoredQuote,
+    own: ReturnType<typeof againHeaders>,
+  ): void {
+    const { response } = exchange
     const received = this.#ofQuote(quote.headers)
     exchange.outcome = own.outcome
     const isPlain = exchange.rateLimit === undefined && received.lines !== undefined
@@ -136,9 +160,22 @@ function written(list: readonly string[]) {
   return { list, lines: headLines(list) }
 }
 
+/** What Cache-Status says of a call that brought nothing; undefined: the provider cannot have seen it. */
+function wentForward(answer: QuoteAnswer | Error): string | undefined {
+  if (!(answer instanceof Error)) return `fwd-status=${answer.received.status}`
+  return answer instanceof UpstreamFailure && answer.maybeSeen
+    ? 'detail=failed'
+    : undefined
+}
+
 function hitHeaders(ttl: number) {
-  const cacheStatus = `quotegate; hit; ttl=${ttl}`
-  const outcome: Outcome = { how: 'hit', cacheStatus }
+  return againHeaders(ttl, 'hit', 'hit')
+}
+
+/** `from`: where a quote out of memory is from, in the words of Cache-Status (RFC 9211). */
+function againHeaders(ttl: number, how: 'hit' | 'fetched' | 'collapsed', from: string) {
+  const cacheStatus = `quotegate; ${from}; ttl=${ttl}`
+  const outcome: Outcome = { how, cacheStatus }
   return { ttl, outcome, ...written(ownHeaders(ttl, cacheStatus)) }
 }
 

@@ -3,7 +3,7 @@ import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
-import { type Quote, type StoredQuote, storedQuote } from './quote.ts'
+import { minLeftMs, type Quote, type StoredQuote, storedQuote } from './quote.ts'
 
 interface Kept {
   readonly quote: StoredQuote
@@ -11,7 +11,12 @@ interface Kept {
   hits: number
   /** The price change from the previous quote of this key, as a share of the previous price. */
   readonly drift: number | undefined
-  /** How close to its end the quote is replaced; 0 once that was tried: a failing upstream is not asked at every hit. */
+  /** With less time left than this the quote is fetched again. 0 once the provider has repeated it. */
+  minLeftMs: number
+  /**
+   * With less time left than this the quote is replaced in the background. 0 once that was tried: a failing upstream is
+   * not asked at every hit.
+   */
   refreshWithinMs: number
 }
 
@@ -20,7 +25,7 @@ interface QuoteCacheParts {
     quotes: {
       cacheEntries: number
       cacheBytes: number
-      minValidityMs: number
+      minValidityMs: number | undefined
       refreshAheadMs: number
     }
   }
@@ -40,7 +45,7 @@ export class QuoteCache {
   /** The calls under way, most often by the key of their quote. */
   readonly flights = new Map<string, Flight>()
   readonly #events: Events
-  readonly #minValidityMs: number
+  readonly #minValidityMs: number | undefined
   readonly #refreshAheadMs: number
   readonly #quotes: LRUCache<string, Kept>
 
@@ -61,10 +66,17 @@ export class QuoteCache {
 
   hit(key: string | undefined, at: Now): StoredQuote | undefined {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
-    if (kept === undefined || serveLeftMs(kept.quote.end, at) <= this.#minValidityMs)
-      return undefined
+    if (kept === undefined) return undefined
+    const leftMs = serveLeftMs(kept.quote.end, at)
+    if (leftMs <= 0 || leftMs < kept.minLeftMs) return undefined
     kept.hits += 1
     return kept.quote
+  }
+
+  /** The quote of this key while it lives, however close its end is: for when no younger one can be had. */
+  live(key: string | undefined, at: Now): StoredQuote | undefined {
+    const quote = key === undefined ? undefined : this.get(key)
+    return quote !== undefined && serveLeftMs(quote.end, at) > 0 ? quote : undefined
   }
 
   /** What was kept last under this key, even if it has expired. */
@@ -81,15 +93,30 @@ export class QuoteCache {
   /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
   keep(key: string, quote: StoredQuote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
+    if (before !== undefined && isLiveRepeat(before, quote, at)) {
+      const isNear = serveLeftMs(before.quote.end, at) < before.minLeftMs
+      if (isNear || isRefresh) {
+        before.minLeftMs = 0
+        before.refreshWithinMs = 0
+        return true
+      }
+    }
     const body = before && storedQuote(quote)
     const drift = before && priceOf(body) / priceOf(storedQuote(before.quote)) - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, at))
     // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
     // next.
-    const refreshWithinMs = isRefresh
-      ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
+    const needsMs = minLeftMs(quote, this.#minValidityMs)
+    const aheadMs = isRefresh
+      ? Math.min(Math.floor((leftMs - needsMs) / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs
-    const kept = { quote, hits: before?.hits ?? 0, drift, refreshWithinMs }
+    const kept = {
+      quote,
+      hits: before?.hits ?? 0,
+      drift,
+      minLeftMs: needsMs,
+      refreshWithinMs: needsMs + aheadMs,
+    }
     this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
     this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
@@ -157,6 +184,12 @@ export class QuoteCache {
   get bytes(): number {
     return this.#quotes.calculatedSize
   }
+}
+
+function isLiveRepeat({ quote }: Kept, { id, expiresAtMs }: StoredQuote, at: Now) {
+  return (
+    quote.id === id && quote.expiresAtMs === expiresAtMs && serveLeftMs(quote.end, at) > 0
+  )
 }
 
 function bytesOf(quote: StoredQuote, key: string): number {

@@ -27,13 +27,15 @@ export interface SharedLook {
   readonly flight: { readonly left: Error | undefined }
   /** Whether a call that another replica makes is waited for. */
   readonly waits: boolean
-  /** The quote that a refresh is to replace. */
+  /** The quote that is to be replaced: one with a later expiry is looked for. */
   readonly known: StoredQuote | undefined
 }
 
 /** A quote that another replica has fetched, or else leave to fetch it. */
 export interface QuoteOrLock {
   readonly quote: StoredQuote | undefined
+  /** In its place, one that is close to its end: for when no younger one can be had. */
+  readonly spare?: StoredQuote | undefined
   /** Whether another replica's call was waited for. */
   readonly waited: boolean
   /** Gives the quote to all replicas, and the lock back. */

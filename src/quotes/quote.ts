@@ -24,11 +24,20 @@ export interface StoredQuote {
   readonly body: string
   /** The upstream's end-to-end headers that a later answer repeats: names and values alternate. */
   readonly headers: readonly string[]
-  /** Time from the fetch to the expiry, by our clock. Whole milliseconds, because V8 needs no object for them. */
+  /** For how long it was to be served when it came. Whole milliseconds, because V8 needs no object for them. */
   readonly lifeMs: number
   /** The quote's own `expiry`, an instant of the provider's clock. */
   readonly expiresAtMs: number
   readonly end: End
+}
+
+/** Every user is to have time to order: by default a fifth of the quote's life, and at most 5 s. */
+const minLeftShare = 1 / 5
+const maxMinLeftMs = 5_000
+
+/** With less time left than this, the quote is fetched again. `settingMs`: QUOTE_MIN_VALIDITY_MS. */
+export function minLeftMs({ lifeMs }: StoredQuote, settingMs?: number): number {
+  return settingMs ?? Math.min(Math.floor(lifeMs * minLeftShare), maxMinLeftMs)
 }
 
 interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
@@ -154,7 +163,7 @@ export class AnswerReader {
     else if (body.length > this.#maxBytes) answer.notKept = 'too-large'
     else {
       const text = body.toString('latin1')
-      const lifeMs = Math.round(quote.expiryMs - at.nowMs)
+      const lifeMs = Math.round(serveLeftMs(end, at))
       const id = sliceOf(text, quote.id)
       answer.stored = {
         id,

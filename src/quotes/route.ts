@@ -1,5 +1,6 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Lookup } from '../events.ts'
+import { ClientGone } from '../http/failure.ts'
 import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
@@ -121,16 +122,16 @@ export class QuoteRoute {
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
         const flight = underWay ?? this.#startFlight(entry, { exchange, ask, lookup })
         lookup = undefined
-        const answer = await client.waitFor(flight).catch((error) => {
-          this.#askAgainOrThrow(error, client, {
-            exchange,
-            ask,
-            hasJoined: underWay !== undefined,
-          })
-        })
+        const answer = await client.waitFor(flight).catch((failure: Error) => failure)
         const at = lookAt(clock)
-        if (answer === undefined) entry = ask.key
-        else if (!flight.isFor(ask, answer)) {
+        const hasJoined = underWay !== undefined
+        const old = cache.live(ask.key, at)
+        if (old !== undefined && isInVain(answer, { flight, ask, at }))
+          return this.#writer.old(exchange, old, ask, at, { answer, hasJoined })
+        if (answer instanceof Error) {
+          this.#askAgainOrThrow(answer, client, { exchange, ask, hasJoined })
+          entry = ask.key
+        } else if (!flight.isFor(ask, answer)) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
           // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
           // own.
@@ -153,7 +154,7 @@ export class QuoteRoute {
           return this.#writer.hit(exchange, answer.found, ask, at)
         else {
           answer.isTaken = true
-          const how = underWay !== undefined && answer.shared ? 'collapsed' : 'fetched'
+          const how = hasJoined && answer.shared ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }
         const quote = cache.hit(ask.key, at)
@@ -214,15 +215,22 @@ export class QuoteRoute {
     const { cache, clock, events, notes, sharedQuotes } = this.#parts
     const { ask, lookup, replaces } = cause
     const { key } = ask
+    const known = replaces ?? cache.live(key, lookAt(clock))
     let held: QuoteOrLock | undefined
     try {
       if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined) {
         held = await sharedQuotes.quoteOrLock(key, {
           flight,
           waits: flight.entry === key,
-          known: replaces,
+          known,
         })
         flight.waited = held.waited
+        const { quote, spare } = held
+        // For the clients that wait, if the call brings nothing.
+        if (quote === undefined && spare !== undefined && !notes.wasUsed(spare)) {
+          notes.noteFound(spare, ask)
+          cache.keep(key, spare, lookAt(clock))
+        }
       }
       const found = held?.quote
       if (lookup !== undefined)
@@ -300,6 +308,20 @@ export class QuoteRoute {
     await Promise.all(noted)
     return answer
   }
+}
+
+/** Whether a call brought a client nothing that is better than a cached quote that lives. */
+function isInVain(
+  answer: QuoteAnswer | Error,
+  { flight, ask, at }: { flight: Flight; ask: Ask; at: Now },
+): boolean {
+  if (answer instanceof Error) return !(answer instanceof ClientGone)
+  const { end, notKept, received } = answer
+  const { status } = received
+  if (status === 408 || status === 429 || status >= 500) return true
+  const isOver = end !== undefined && serveLeftMs(end, at) <= 0
+  // The provider's refusal is the answer of the client that it refuses.
+  return isOver || notKept === 'expired' || !flight.isFor(ask, answer)
 }
 
 /**

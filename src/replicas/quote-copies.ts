@@ -40,6 +40,7 @@ export class QuoteCopy implements QuoteOrLock {
   readonly #token: string
   /** Its end is what was left of it, less what the store's clock has gone on since. */
   quote: StoredQuote | undefined
+  spare: StoredQuote | undefined
   waited = false
   /** The token that has the lock. */
   lockHolder: string | undefined

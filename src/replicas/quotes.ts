@@ -3,14 +3,14 @@ import type { Events, Sharing } from '../events.ts'
 import { createOneList } from '../http/headers.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
-import type { StoredQuote } from '../quotes/quote.ts'
+import { minLeftMs, type StoredQuote } from '../quotes/quote.ts'
 import { forgetCopy, idLine, QuoteCopy, type QuoteStore } from './quote-copies.ts'
 
 interface QuotesOfAllParts {
   sharedStore: QuoteStore
   clock: Clock
   events: Events
-  minValidityMs: number
+  minValidityMs: number | undefined
   /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
   /** An order used this quote, here or at another replica, so no client may have it any more. */
@@ -72,23 +72,20 @@ export class QuotesOfAll implements SharedQuotes {
 
   /** False: the store failed. */
   async #look(copy: QuoteCopy, key: string, known?: StoredQuote): Promise<boolean> {
-    const {
-      sharedStore,
-      isUsed,
-      clock,
-      minValidityMs: minLeftMs,
-      lockWaitMs: lockMs,
-    } = this.#parts
-    let expiresAfterMs = known?.expiresAtMs ?? 0
+    const { sharedStore, isUsed, clock, minValidityMs, lockWaitMs: lockMs } = this.#parts
+    let expiresAfterMs = Math.max(known?.expiresAtMs ?? 0, copy.spare?.expiresAtMs ?? 0)
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
-      if (!(await copy.look({ expiresAfterMs, minLeftMs, lockMs }))) return false
+      if (!(await copy.look({ expiresAfterMs, minLeftMs: 0, lockMs }))) return false
       const { quote } = copy
       if (quote === undefined) return true
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
       if (isUsed(quote)) void forgetCopy(sharedStore, key, idLine(quote.id))
-      else if (serveLeftMs(quote.end, lookAt(clock)) <= minLeftMs)
+      else {
+        const leftMs = serveLeftMs(quote.end, lookAt(clock))
+        if (leftMs > 0 && leftMs >= minLeftMs(quote, minValidityMs)) return true
+        if (leftMs > 0) copy.spare = quote
         expiresAfterMs = quote.expiresAtMs
-      else return true
+      }
     }
     copy.forgetLook()
     return false

@@ -120,7 +120,6 @@ describe('a start warns of', () => {
   const staging = { ADMIN_HOST: '127.0.0.1', NODE_ENV: 'staging' }
   const payments = { PAYMENTS_BASE_URL: 'https://pay.example' }
   const token = { SWAP_BASE_URL: swap, ADMIN_TOKEN: 'a-token-of-16-characters' }
-  const ahead = { QUOTE_MIN_VALIDITY_MS: '3000' }
   const few = { ORDER_UNKNOWN_QUOTE: 'refuse', QUOTE_CACHE_ENTRIES: '500' }
   const key = {
     SWAP_AUTHORIZATION: 'Bearer hidden',
@@ -276,17 +275,22 @@ describe('a start warns of', () => {
     ],
     [{ QUOTE_PARTITION: 'none' }, 'QUOTE_PARTITION=none shares'],
 
-    [
-      { ...ahead, QUOTE_REFRESH_AHEAD_MS: '3000' },
-      'QUOTE_REFRESH_AHEAD_MS=3000 has no effect',
-    ],
-    [{ ...ahead, QUOTE_REFRESH_AHEAD_MS: '3001' }],
-    [{ ...ahead, QUOTE_REFRESH_AHEAD_MS: '0' }],
+    // Counted from where QUOTE_MIN_VALIDITY_MS ends.
+    [{ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: '1' }],
     [
       { ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: '1999' },
       'that orders can no longer use',
     ],
     [{ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: '2000' }],
+    [
+      { ORDER_EXPIRY_MARGIN_MS: '1', QUOTE_MIN_VALIDITY_MS: '0' },
+      'QUOTE_MIN_VALIDITY_MS (0)',
+    ],
+    [
+      { ORDER_EXPIRY_MARGIN_MS: '5001' },
+      'QUOTE_MIN_VALIDITY_MS (at most 5000 by default)',
+    ],
+    [{ ORDER_EXPIRY_MARGIN_MS: '5000' }],
     [{ LEDGER_RETENTION_MS: '0' }, 'LEDGER_RETENTION_MS=0 forgets'],
     [{ LEDGER_RETENTION_MS: '100' }],
 

@@ -16,7 +16,7 @@ const refreshes = (outcome: string) =>
   `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 
 /** A gateway with one quote in its cache, whose later upstream calls are answered by the test. */
-async function withOneQuote(settings: Record<string, string> = {}) {
+async function withOneQuote(settings: Record<string, string | undefined> = {}) {
   const clock = createTestClock()
   const bodyNow = () => quoteBody({ expiry: clock.nowMs() + lifeMs })
   const undated = ['Date', 'none']
@@ -26,6 +26,7 @@ async function withOneQuote(settings: Record<string, string> = {}) {
   )
   const all = {
     SWAP_BASE_URL: upstream.url,
+    QUOTE_MIN_VALIDITY_MS: '0',
     QUOTE_REFRESH_AHEAD_MS: aheadMs,
     retries: 0,
     ...settings,
@@ -60,6 +61,37 @@ describe('refresh-ahead', () => {
     const refreshed = await ask(gateway.url)
     expect(how(refreshed)).toBe('hit')
     expect(refreshed.body).not.toBe(first.body)
+  })
+
+  it('begins that long before the quote is to be fetched again', async () => {
+    const { clock, startMs, upstream, gateway, waiting, give } = await withOneQuote({
+      QUOTE_MIN_VALIDITY_MS: undefined,
+    })
+    clock.set(startMs + lifeMs - 5_000 - aheadMs)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    expect(upstream.requests).toHaveLength(1)
+    clock.advance(1)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    await until(() => waiting.length === 1, 'the background fetch')
+    give(0)
+    await untilCounted(gateway, refreshes('stored'), 1)
+    clock.advance(aheadMs)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('is not tried again for a quote that the provider repeats, and neither is a call at its end', async () => {
+    const { clock, startMs, upstream, gateway, waiting, first } = await withOneQuote({
+      QUOTE_MIN_VALIDITY_MS: undefined,
+    })
+    clock.set(startMs + lifeMs - 5_000 - aheadMs + 1)
+    await ask(gateway.url)
+    await until(() => waiting.length === 1, 'the background fetch')
+    giveQuote(waiting[0] as ServerResponse, first.body, ['Date', 'none'])
+    await untilCounted(gateway, refreshes('stored'), 1)
+    clock.set(startMs + lifeMs - 1)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    expect(upstream.requests).toHaveLength(2)
   })
 
   it('is off by default', async () => {

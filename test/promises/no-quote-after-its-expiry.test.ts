@@ -54,7 +54,7 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
   })
   const log = await keptLog(level)
   const gateway = await gatewayWith(
-    { SWAP_BASE_URL: upstream.url, ...settings },
+    { SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: '0', ...settings },
     {
       clock: {
         nowMs: () => clock.nowMs() + wall.setByMs,
@@ -99,9 +99,9 @@ describe('no quote is served after its expiry, by our clock: a cached quote', ()
   it('needs QUOTE_MIN_VALIDITY_MS more to be served', async () => {
     const { clock, how } = await timed({ QUOTE_MIN_VALIDITY_MS: '5000' })
     await how()
-    clock.advance(lifeMs - 5_001)
+    clock.advance(lifeMs - 5_000)
     expect(await how()).toMatch(/^hit/)
-    clock.advance(2)
+    clock.advance(1)
     expect(await how()).toBe('fwd=uri-miss stored')
   })
 

@@ -45,7 +45,7 @@ describe('an order is judged by every quote that a client was given: one that wa
     ],
     [
       'fetched in the background',
-      { QUOTE_REFRESH_AHEAD_MS: 5_000 },
+      { QUOTE_MIN_VALIDITY_MS: 0, QUOTE_REFRESH_AHEAD_MS: 5_000 },
       async ({ clock, gateway, quote }) => {
         const first = await quote()
         clock.set(first.expiry - 1_000)

@@ -41,6 +41,8 @@ const history = fc.record({
   answers: fc.array(fc.constantFrom('quote', 'quote', 'quote', 'same', 'fails', 'late'), {
     maxLength: 6,
   }),
+  /** By default, to its end, or never: then each quote in memory or in the store is for when a call fails. */
+  minValidityMs: fc.constantFrom(undefined, 0, 0, lifeMs + 1),
   /** One for each command to the store. `held`: it is run, and its answer is lost. */
   commands: fc.array(fc.constantFrom('runs', 'runs', 'runs', 'runs', 'held', 'lost'), {
     maxLength: 6,
@@ -78,6 +80,10 @@ class Race {
     }
     this.clock = { nowMs: () => startMs + this.#steadyMs, steadyMs, timers }
     this.replicas = [new Replica(this, 0), new Replica(this, 1)]
+  }
+
+  get minValidityMs(): number | undefined {
+    return this.#history.minValidityMs
   }
 
   turn(label: string): Promise<void> {
@@ -207,7 +213,7 @@ class Replica {
       sharedStore: sharedStore as never,
       clock,
       events,
-      minValidityMs: 0,
+      minValidityMs: race.minValidityMs,
       lockWaitMs,
       isUsed: (quote) => this.notes.wasUsed(quote),
     })
@@ -220,7 +226,8 @@ class Replica {
     const onCall = (call: StagedCall) =>
       void race.provide(call, this.askers[Number(call.by)] ?? '')
     const ofReplica = { clock, notes, sharedQuotes, onCall }
-    const ofAll = { providerLimit, quotes: { cacheEntries: 10 }, partitionOf }
+    const quotes = { cacheEntries: 10, minValidityMs: race.minValidityMs }
+    const ofAll = { providerLimit, quotes, partitionOf }
     this.stage = new QuoteStage({ ...ofReplica, ...ofAll })
     this.ledger = new Ledger({ entries: 100, retentionMs: 86_400_000, clock })
     const { cache } = this.stage

@@ -43,6 +43,43 @@ it('a replica whose clock is an hour behind serves no quote of another one past 
   expect(served).toBeGreaterThan(0)
 })
 
+describe('a quote of another replica that is near its end', {
+  tags: ['redis-server'],
+}, () => {
+  it('is fetched again, with less than a fifth of its life left', async () => {
+    const lifeMs = 5_000
+    const { upstream, replicas, here, there } = await replicaStage(3)
+    upstream.answer((_request, response) =>
+      giveQuote(response, quoteBody({ expiry: Date.now() + lifeMs })),
+    )
+    const { id, expiry } = JSON.parse((await ask(here.url)).body)
+    await untilCounted(here, stored('quote-set'), 1)
+    expect(idOf(await ask(there.url))).toBe(id)
+    await pause(expiry - lifeMs / 5 + 200 - Date.now())
+    expect(idOf(await ask((replicas[2] ?? here).url))).not.toBe(id)
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('is served while it lives, where the call for a younger one fails', async () => {
+    // Longer than quotes live.
+    const { upstream, here, there } = await replicaStage(2, {
+      QUOTE_MIN_VALIDITY_MS: '3600000',
+    })
+    upstream.answer((_request, response) =>
+      giveQuote(response, quoteBody({ expiry: Date.now() + 120_000 })),
+    )
+    const { id } = JSON.parse((await ask(here.url)).body)
+    await untilCounted(here, stored('quote-set'), 1)
+    upstream.answer((_request, response) => response.writeHead(500).end())
+    const answer = await ask(there.url)
+    expect([idOf(answer), cacheStatusOf(answer)]).toEqual([
+      id,
+      expect.stringMatching(/^quotegate; fwd=stale; fwd-status=500; ttl=1[01]\d$/),
+    ])
+    expect(upstream.requests).toHaveLength(2)
+  })
+})
+
 describe('after a call that failed by time, a replica', {
   tags: ['redis-server'],
 }, () => {

@@ -163,6 +163,7 @@ function chip(request) {
 /** What Cache-Status says; undefined if the cache had no part. */
 export function cacheKind(cacheStatus) {
   if (cacheStatus.includes('; hit')) return 'hit'
+  if (cacheStatus.includes('; fwd=stale')) return 'old'
   if (cacheStatus.includes('collapsed')) return 'collapsed'
   return cacheStatus.includes('stored') ? 'miss' : undefined
 }
@@ -197,6 +198,7 @@ function whyOf({ status, cacheStatus }) {
   if (status === 0) return 'The client left, or the answer broke off.'
   const whys = {
     hit: 'Answered from memory; the upstream was not asked.',
+    old: 'No younger quote could be fetched: answered from memory.',
     collapsed: 'Waited for the same call as another request.',
     miss: 'Not in memory: fetched, and kept until its expiry.',
   }

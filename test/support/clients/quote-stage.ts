@@ -84,7 +84,11 @@ export interface StageOptions {
   clock: Clock
   /** Default: all clients share. */
   partitionOf?: Partition
-  quotes?: { cacheEntries?: number; minValidityMs?: number; refreshAheadMs?: number }
+  quotes?: {
+    cacheEntries?: number
+    minValidityMs?: number | undefined
+    refreshAheadMs?: number
+  }
   totalTimeoutMs?: number
   sharedQuotes?: SharedQuotes | undefined
   notes?: Partial<QuoteNotes>
