@@ -105,6 +105,7 @@ describe('an order at one replica for a quote that another one served', {
   it('is sent while the quote is live, however it is named, and takes that quote out of circulation', async () => {
     const { a, b, clock, quote, order, arrived } = await orderReplicas({
       ORDER_UNKNOWN_QUOTE: 'refuse',
+      QUOTE_MIN_VALIDITY_MS: '0',
     })
     for (const [index, named] of waysToName.entries()) {
       const given = await quote(a, `${index + 1}`)

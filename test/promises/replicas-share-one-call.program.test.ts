@@ -220,7 +220,7 @@ it('refresh-ahead over several replicas is one call, and all get its quote', {
   await until(() => waiting.length === 1, 'the first call')
   giveQuote(first(waiting), bodyNow(), undated)
   const [old] = new Set((await Promise.all(asked)).map(idOf))
-  clock.advance(25_000)
+  clock.advance(22_000)
   for (const { url } of replicas) {
     const hits = await Promise.all(Array.from({ length: 5 }, () => ask(url)))
     expect(new Set(hits.map(idOf))).toEqual(new Set([old]))
