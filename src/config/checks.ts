@@ -285,7 +285,8 @@ const inMilliseconds = settingNames.filter(
 
 /** Values that are probably seconds, and those that are longer than most quotes live. */
 function durations(values: CompleteValues): Check[] {
-  const { QUOTE_MIN_VALIDITY_MS: minValidity, ORDER_EXPIRY_MARGIN_MS: margin } = values
+  const { QUOTE_MIN_VALIDITY_MS: minValidity = 0, ORDER_EXPIRY_MARGIN_MS: margin } =
+    values
   const likeSeconds = inMilliseconds.map((name) => {
     const ms = Number(values[name] ?? 0)
     return warn(ms > 0 && ms < shortestPlausibleMs)`

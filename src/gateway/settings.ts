@@ -188,14 +188,17 @@ export type GatewaySettings = {
    */
   readonly QUOTE_CACHE_ENTRIES?: SettingValue | undefined
   /**
-   * A cached quote with less time left than this is fetched again.
-   * @default 0
+   * A cached quote with less time left than this is fetched again, so that the user has
+   * time to order. While the call fails or a limit forbids it, and if the provider
+   * repeats the quote, the cached one is served to its end. 0: to its end, without a
+   * call. The default costs up to a quarter more calls than 0 (docs/runbook.md).
+   * @default a fifth of what the quote had left when it came, at most 5000
    */
   readonly QUOTE_MIN_VALIDITY_MS?: SettingValue | undefined
   /**
-   * A cached quote that is requested this close to its expiry is fetched again in the
-   * background, so that clients of a busy pair see no miss. Off at 0, and at no more than
-   * QUOTE_MIN_VALIDITY_MS.
+   * A cached quote that is requested this long before it is to be fetched again
+   * (QUOTE_MIN_VALIDITY_MS) is fetched in the background, so that clients of a busy pair
+   * see no miss. Off at 0.
    * @default 0
    */
   readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
@@ -222,7 +225,8 @@ export type GatewaySettings = {
   /**
    * A float order is refused as expired when its quote has less time left than this. Set
    * QUOTE_MIN_VALIDITY_MS at least as high, or quotes are served that orders can no
-   * longer use.
+   * longer use. Its default is enough for a margin of up to 5000, if quotes live five
+   * times as long as the margin.
    * @default 0
    */
   readonly ORDER_EXPIRY_MARGIN_MS?: SettingValue | undefined
