@@ -276,14 +276,14 @@ describe('a start warns of', () => {
     [{ QUOTE_PARTITION: 'none' }, 'QUOTE_PARTITION=none shares'],
 
     // Counted from where QUOTE_MIN_VALIDITY_MS ends.
-    [{ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: '1' }],
+    [{ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: '100' }],
     [
       { ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: '1999' },
       'that orders can no longer use',
     ],
     [{ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: '2000' }],
     [
-      { ORDER_EXPIRY_MARGIN_MS: '1', QUOTE_MIN_VALIDITY_MS: '0' },
+      { ORDER_EXPIRY_MARGIN_MS: '100', QUOTE_MIN_VALIDITY_MS: '0' },
       'QUOTE_MIN_VALIDITY_MS (0)',
     ],
     [

@@ -15,6 +15,8 @@ const bodyOf = (text: string) =>
 /** What a browser shows of it. */
 const shown = (page: string) =>
   page
+    // A cell ends a word.
+    .replace(/<\/t[dh]>/g, ' ')
     .replace(/<[^>]*>/g, '')
     .replace(
       /&(lt|gt|quot|amp);/g,
