@@ -87,13 +87,14 @@ export class Ends {
     const heard = ourClock === 'right' ? [ours] : both
     const isFar = ({ latestMs }: Witness) => latestMs - call.receivedMs > maxLifeMs
     // No provider gives quotes that were over before they were asked for: a clock that says so is wrong.
-    const witnesses = heard.filter(
-      (witness) => witness.latestMs > call.sentMs && !isFar(witness),
-    )
+    const isWitness = (one: Witness) => one.latestMs > call.sentMs && !isFar(one)
+    const witnesses = heard.filter(isWitness)
     if (witnesses.length === 0) {
       const isSurelyOver =
         (ourClock === 'right' || both.length === 2) && !heard.some(isFar)
       const end = isSurelyOver ? endBy(heard, wallAheadMs) : undefined
+      // If its Date does not say so too, our clock alone decides, and the quote is what the provider has.
+      if (end !== undefined && both.some(isWitness)) return { becomes: 'relayed', end }
       return { becomes: 'unreadable', end }
     }
     const end = endBy(witnesses, wallAheadMs)

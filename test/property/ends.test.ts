@@ -353,11 +353,15 @@ function model(
   { sentMs, receivedMs }: Answered,
 ) {
   const heard = trust === 'right' ? [wall] : both
-  const witnesses = heard.filter(
-    ({ latestMs }) => latestMs > sentMs && latestMs <= receivedMs + dayMs,
-  )
+  const isWitness = ({ latestMs }: Witness) =>
+    latestMs > sentMs && latestMs <= receivedMs + dayMs
+  const witnesses = heard.filter(isWitness)
   const becomes = (): Fate['becomes'] => {
-    if (witnesses.length === 0) return 'unreadable'
+    const isOver = wall.latestMs <= sentMs
+    if (witnesses.length === 0)
+      return trust === 'right' && isOver && both.some(isWitness)
+        ? 'relayed'
+        : 'unreadable'
     if (witnesses.every(({ earliestMs }) => earliestMs > receivedMs)) return 'kept'
     if (witnesses.some(({ latestMs }) => latestMs <= receivedMs)) return 'ended'
     const isRounding = witnesses.every(
@@ -544,14 +548,15 @@ it('serves while both witnesses say that a quote lives, and refuses when both sa
               heard,
               trust === 'right' || said.both.length === 2,
             )
-          const ends = witnesses.flatMap(({ earliestMs, latestMs }) => [
+          const judges = witnesses.length === 0 ? heard : witnesses
+          const ends = judges.flatMap(({ earliestMs, latestMs }) => [
             earliestMs,
             latestMs,
           ])
           const instants = [answer.trueEndMs, ...ends, Math.min(...ends) + minutes]
             .flatMap((at) => [at - 3, at + 3, at - 400, at + 400])
             .filter((at) => at >= answer.receivedMs)
-          return isAsTheySay(answer, witnesses, instants)
+          return isAsTheySay(answer, judges, instants)
         })
         if (isRight) continue
         throw new Error(
