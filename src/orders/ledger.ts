@@ -114,6 +114,9 @@ export class Ledger {
     const isSooner = known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
     if (known.isUnreadable) this.#fileUnreadable(known.renewedAs(quote), now)
     else if (origin !== 'delivered' || isSooner) this.#shorten(known, quote, now)
+    // A restored quote has no cache key. The provider may give it again, and an order that uses it has to drop that copy.
+    if (known.cacheKey === '' && orderLeftMs(known, now) > 0)
+      known.cacheKey = quote.cacheKey
     if (known.origin === 'restored' || origin === 'own') known.origin = origin
   }
 

@@ -55,6 +55,25 @@ describe.each(['a clean end', 'kill -9'])('after %s', (how) => {
     expect(asked).toHaveLength(3)
   })
 
+  test('a quote from before, which the provider gives again and an order uses, is not handed out again', async () => {
+    const stage = await restartStage()
+    stage.provider.quote = { id: 'given' }
+    const first = await stage.start()
+    const given = await first.quote()
+    await end(stage, first)
+
+    const second = await stage.start()
+    stage.provider.quote = { id: 'given', expiry: given.expiry }
+    for (let times = 0; times < 2; times += 1) await second.quote()
+    const asked = () => stage.upstream.requests.filter(({ method }) => method === 'GET')
+    // The second one is a hit.
+    expect(asked()).toHaveLength(2)
+    expect((await second.order(termsOf(given))).status).toBe(201)
+    stage.provider.quote = { id: 'new' }
+    expect((await second.quote()).id).toBe('new')
+    expect(asked()).toHaveLength(3)
+  })
+
   test('a client that received an unreadable answer is not refused for its older quote', async () => {
     const stage = await restartStage()
     const first = await stage.start()
