@@ -341,15 +341,21 @@ class Judgement {
     const { asked, now } = this.#sight
     const live = deciders.filter((quote) => this.#isLive(quote))
     const alike = live.length > 0 ? live : deciders
-    const own = alike.filter((quote) => isOwn(quote, asked))
-    const ofApplication = alike.filter(
-      ({ application }) => application === asked.application,
-    )
-    const best = [own, ofApplication, alike].find(({ length }) => length > 0) ?? []
+    const own = preferred(alike, (quote) => isOwn(quote, asked))
+    const best = preferred(own, ({ application }) => application === asked.application)
     const quote = lastToEnd(best, now)
     if (quote === undefined) return undefined
     if (live.length > 0) return { state: 'live', quote, rule }
     const expiredForMs = Math.max(0, -orderLeftMs(quote, now))
     return { state: 'expired', quote, rule, expiredForMs }
   }
+}
+
+/** Those quotes, if there are any, else all. */
+function preferred(
+  quotes: readonly Entry[],
+  isPreferred: (quote: Entry) => boolean,
+): readonly Entry[] {
+  const found = quotes.filter(isPreferred)
+  return found.length > 0 ? found : quotes
 }

@@ -1,7 +1,7 @@
 /**
- * The guard of float orders for the second time: a list of everything that clients were given, and the five rules
- * of docs/orders.md read over the whole list. It shares no code with `src`. That the last 1,000 prices count is in
- * test/orders/ledger.test.ts.
+ * The guard of float orders for the second time: a list of everything that clients were given, and the five sentences of
+ * docs/orders.md read over the whole list. The model shares no code with `src`. It has no bounded structure but the 1,000
+ * live prices of sentence 3, which are a rule.
  */
 export interface Given {
   id: string
@@ -49,16 +49,26 @@ export interface Ordered {
   isAddress: boolean
 }
 
-export interface Verdict {
+export interface Verdict extends Answer {
   state: 'live' | 'expired' | 'unknown'
+  /**
+   * What the guard may answer as well. Where no own past price is stated, an order is live as soon as some quote lives, so
+   * the guard may look at a single live quote: the rule is then `pays` or `any` by that quote alone.
+   */
+  orElse?: Answer
+}
+
+interface Answer {
   rule: 'id' | 'exact' | 'pays' | 'fallen' | 'any' | 'none' | 'unreadable' | 'store-away'
-  /** The quotes that the verdict may name. Several, where several end last. */
+  /** The quotes that the verdict may name. Several, where several end together. */
   quoteIds: readonly string[]
 }
 
 const retentionMs = 86_400_000
 const recentMs = 15 * 60_000
 const unreadableLifeMs = 5 * 60_000
+/** That many live prices are looked at for one that pays, the newest first. */
+const livePricesSearched = 1_000
 
 /** What all clients were given, in the order in which it was noted. */
 export class Past {
@@ -83,16 +93,6 @@ export class Past {
     const lifeMs = lives.length === 0 ? unreadableLifeMs : Math.max(...lives)
     this.unreadable.push({ ...answer, untilMs: answer.givenAtMs + lifeMs })
   }
-
-  /** What that client alone was given. */
-  of(partition: string | undefined): Past {
-    const own = new Past()
-    const isOwn = (given: { partition: string | undefined }) =>
-      partition !== undefined && given.partition === partition
-    own.quotes.push(...this.quotes.filter(isOwn))
-    own.unreadable.push(...this.unreadable.filter(isOwn))
-    return own
-  }
 }
 
 export interface At {
@@ -102,7 +102,7 @@ export interface At {
   othersKnown: boolean
 }
 
-/** The first rule that applies decides. */
+/** The first sentence that applies decides. */
 export function decide(order: Ordered, past: Past, at: At): Verdict {
   const verdict = decideKnowingAll(order, past, at)
   // An order is then refused only by a quote that it names.
@@ -111,124 +111,147 @@ export function decide(order: Ordered, past: Past, at: At): Verdict {
   return verdict
 }
 
-function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): Verdict {
-  const known = past.quotes.filter(({ endsAtMs }) => nowMs - endsAtMs < retentionMs)
-  const lives = ({ endsAtMs }: Given) => endsAtMs - nowMs > marginMs
-  const isRecent = (quote: Given) => !lives(quote) && nowMs - quote.endsAtMs < recentMs
-  const isOwn = ({ partition }: Given) =>
-    partition !== undefined && partition === order.partition
-  const isOfApplication = ({ application }: OfTerms) => application === order.application
-  const unreadable = past.unreadable.filter(
-    (answer) =>
-      isOfPair(order, answer) &&
-      nowMs < answer.untilMs &&
-      answer.partition === order.partition,
+function decideKnowingAll(order: Ordered, past: Past, at: At): Verdict {
+  const { quotes, unreadable } = readingOf(order, past, at)
+  const live = quotes.filter((quote) => quote.isCandidate && quote.isLive)
+  const over = quotes.filter(
+    (quote) => quote.isCandidate && !quote.isLive && quote.isSameApplication,
   )
+  const { digits, isStated } = statedBy(order)
 
-  /** Live before expired, the orderer's own before those of its application, the one that ends last. */
-  function by(rule: Verdict['rule'], quotes: readonly Given[]): Verdict {
-    const state = quotes.some(lives) ? 'live' : 'expired'
-    const sameState = quotes.filter((quote) => lives(quote) === (state === 'live'))
-    const groups = [sameState.filter(isOwn), sameState.filter(isOfApplication), sameState]
-    const best = groups.find((group) => group.length > 0) ?? []
-    const endsLastMs = Math.max(...best.map(({ endsAtMs }) => endsAtMs))
-    const named = best.filter(({ endsAtMs }) => endsAtMs === endsLastMs)
-    return { state, rule, quoteIds: named.map(({ id }) => id) }
-  }
-
-  // 1. Named.
+  // 1. The order names a quote.
   const ids = [order.header, order.quoteId, order.bareId].filter((id) => id !== undefined)
-  const named = known.filter(({ id }) => ids.includes(id))
-  if (named.length > 0) return by('id', named)
+  const named = quotes.filter(({ id }) => ids.includes(id))
+  const namedLive = named.filter(({ isLive }) => isLive)
+  if (namedLive.length > 0) return verdict('live', 'id', namedLive)
+  if (named.length > 0) return verdict('expired', 'id', named)
   if (order.header !== undefined || order.quoteId !== undefined)
-    return unknown(unreadable.length > 0 ? 'unreadable' : 'id')
+    return unknown(unreadable.some(({ isOfPair }) => isOfPair) ? 'unreadable' : 'id')
 
-  const candidates = known.filter((quote) => isCandidate(order, quote))
-  const live = candidates.filter(lives)
-  const over = candidates.filter((quote) => !lives(quote) && isOfApplication(quote))
-  const stated = order.to === 'odd' ? undefined : order.to
-  const digits = stated === undefined ? 0 : significantDigits(meant(stated))
-  const hasExactly = ({ to }: Given) => stated !== undefined && isSame(stated, to)
-  const roundsTo = ({ to }: Given) =>
-    stated !== undefined && digits >= 5 && isRounded(meant(stated), to)
-  const isOfAddress = (quote: Given) => isOwn(quote) && order.isAddress
-
-  // 2. Exact. An unreadable answer matches whatever is stated, live.
-  const exact = live.filter(hasExactly)
-  if (exact.length > 0) return by('exact', exact)
-  if (
-    unreadable.some((answer) =>
-      isOfTerms(order, answer, [answer.requested, answer.stated]),
-    )
+  // 2. A quote has exactly the stated amount.
+  const exactLive = live.filter(({ isExact }) => isExact)
+  if (exactLive.length > 0) return verdict('live', 'exact', exactLive)
+  if (unreadable.some(({ isOfTerms }) => isOfTerms)) return unknown('unreadable')
+  const exactPast = over.filter(
+    ({ isExact, isRecent, isOwn }) =>
+      isExact && isRecent && (digits >= 8 || (digits >= 6 && isOwn && order.isAddress)),
   )
-    return unknown('unreadable')
-  const wasExact = over.filter(
-    (quote) =>
-      hasExactly(quote) &&
-      isRecent(quote) &&
-      (digits >= 8 || (digits >= 6 && isOfAddress(quote))),
-  )
-  if (wasExact.length > 0) return by('exact', wasExact)
+  if (exactPast.length > 0) return verdict('expired', 'exact', exactPast)
 
-  // 3. It pays.
-  const pays = (quote: Given) =>
-    stated === undefined ||
-    compare(quote.to, meant(stated)) >= 0 ||
-    hasExactly(quote) ||
-    roundsTo(quote)
-  const paying = live.filter(pays)
-  if (paying.length > 0) return by('pays', paying)
-
-  // 4. It has fallen.
+  // 3. A live quote pays.
+  const pays = (quote: Read) =>
+    !isStated || quote.givesAtLeast || (digits >= 5 && quote.isRounded)
+  const firstSearched = live.length - livePricesSearched
+  const searched = live.filter(({ isOwn }, index) => isOwn || index >= firstSearched)
+  const paying = searched.filter(pays)
   const fallen = over.filter(
     (quote) =>
-      isRecent(quote) &&
-      isOfAddress(quote) &&
+      quote.isRecent &&
+      quote.isOwn &&
+      order.isAddress &&
       digits >= 5 &&
-      (hasExactly(quote) || roundsTo(quote)),
+      (quote.isExact || quote.isRounded),
   )
-  if (fallen.length > 0) return by('fallen', fallen)
-  if (live.length > 0) return by('any', live)
+  const byOne = bestOf(live)
+  const orElse =
+    fallen.length === 0 && byOne[0] !== undefined
+      ? { orElse: answer(pays(byOne[0]) ? 'pays' : 'any', byOne) }
+      : {}
+  if (paying.length > 0) return { ...verdict('live', 'pays', paying), ...orElse }
 
-  // 5. None.
-  const spoken = over.filter(
-    (quote) =>
-      isOwn(quote) ||
-      stated === undefined ||
-      roundsTo(quote) ||
-      (digits >= 5 && hasExactly(quote)),
+  // 4. The price has fallen.
+  if (fallen.length > 0 && live.length <= livePricesSearched)
+    return verdict('expired', 'fallen', fallen)
+  if (live.length > 0) return { ...verdict('live', 'any', live), ...orElse }
+
+  // 5. None lives.
+  const refusing = over.filter(
+    ({ isOwn, isExact, isRounded }) =>
+      isOwn || !isStated || (digits >= 5 && (isExact || isRounded)),
   )
-  return spoken.length > 0 ? by('none', spoken) : unknown('none')
+  return refusing.length > 0 ? verdict('expired', 'none', refusing) : unknown('none')
 }
 
-type OfTerms = Pick<Given, 'pair' | 'application'>
-
-const isOfPair = (order: Ordered, { pair }: OfTerms) =>
-  pair.toLowerCase() === order.pair.toLowerCase()
-
-function isOfTerms(
-  order: Ordered,
-  given: OfTerms,
-  amounts: readonly (string | undefined)[],
-): boolean {
-  return given.application === order.application && isOfAmount(order, given, amounts)
+/** A quote as an order sees it. */
+export interface Read extends Given {
+  isCandidate: boolean
+  isSameApplication: boolean
+  isOwn: boolean
+  isLive: boolean
+  /** Over for less than 15 minutes, or with less than the margin left. */
+  isRecent: boolean
+  isExact: boolean
+  isRounded: boolean
+  givesAtLeast: boolean
 }
 
-function isOfAmount(
-  order: Ordered,
-  given: OfTerms,
-  amounts: readonly (string | undefined)[],
-): boolean {
-  if (!isOfPair(order, given)) return false
-  return amounts.some((amount) => amount !== undefined && isSame(order.from, amount))
+/** What is still known of the quotes and of the unreadable answers of its partition, as the order sees them. */
+export function readingOf(order: Ordered, past: Past, { nowMs, marginMs }: At) {
+  const { pair, application, partition } = order
+  const { stated } = statedBy(order)
+  const isOfPair = (given: { pair: string }) =>
+    given.pair.toLowerCase() === pair.toLowerCase()
+  const isFrom = (amount: string | undefined) =>
+    amount !== undefined && isSame(order.from, amount)
+  const quotes = past.quotes
+    .filter(({ endsAtMs }) => nowMs - endsAtMs < retentionMs)
+    .map((quote): Read => {
+      const isExact = stated !== undefined && isSame(stated, quote.to)
+      const isLive = quote.endsAtMs - nowMs > marginMs
+      return {
+        ...quote,
+        isCandidate: isOfPair(quote) && [quote.from, quote.requested].some(isFrom),
+        isSameApplication: quote.application === application,
+        isOwn: partition !== undefined && quote.partition === partition,
+        isLive,
+        isRecent: !isLive && nowMs - quote.endsAtMs < recentMs,
+        isExact,
+        isRounded: stated !== undefined && isRounded(meant(stated), quote.to),
+        givesAtLeast:
+          isExact || (stated !== undefined && compare(quote.to, meant(stated)) >= 0),
+      }
+    })
+  const unreadable = past.unreadable
+    .filter((given) => nowMs < given.untilMs && given.partition === partition)
+    .map((given) => ({
+      isOfPair: isOfPair(given),
+      isOfTerms:
+        isOfPair(given) &&
+        given.application === application &&
+        [given.requested, given.stated].some(isFrom),
+    }))
+  return { quotes, unreadable }
 }
 
-/** Whether an order can mean a quote by its pair and amount. */
-export function isCandidate(order: Ordered, quote: Given): boolean {
-  return isOfAmount(order, quote, [quote.from, quote.requested])
+/** The amount that an order states. What is not an amount states none. */
+export function statedBy({ to }: Ordered) {
+  const stated = to === 'odd' ? undefined : to
+  const digits = stated === undefined ? 0 : significantDigits(meant(stated))
+  return { stated, digits, isStated: stated !== undefined }
 }
 
-const unknown = (rule: Verdict['rule']): Verdict => ({
+const verdict = (
+  state: Verdict['state'],
+  rule: Answer['rule'],
+  deciding: readonly Read[],
+): Verdict => ({ state, ...answer(rule, bestOf(deciding)) })
+
+const answer = (rule: Answer['rule'], named: readonly Read[]): Answer => ({
+  rule,
+  quoteIds: named.map(({ id }) => id),
+})
+
+/** The orderer's own before the same application's, and that before the last to end: several may end together. */
+function bestOf(deciding: readonly Read[]): readonly Read[] {
+  const first = (quotes: readonly Read[], isBefore: (quote: Read) => boolean) =>
+    quotes.some(isBefore) ? quotes.filter(isBefore) : quotes
+  const own = first(deciding, ({ isOwn }) => isOwn)
+  const best = first(own, ({ isSameApplication }) => isSameApplication)
+  const endsLastMs = Math.max(...best.map(({ endsAtMs }) => endsAtMs))
+  return best.filter(({ endsAtMs }) => endsAtMs === endsLastMs)
+}
+
+const unknown = (rule: Answer['rule']): Verdict => ({
   state: 'unknown',
   rule,
   quoteIds: [],
@@ -275,15 +298,14 @@ export function compare(left: string, right: string): number {
 const scaled = ({ units, decimals }: Decimal, to: number) =>
   units * 10n ** BigInt(to - decimals)
 
-/** A JSON number means every decimal of which it is the nearest double. */
+/** A JSON number is every decimal of which it is the nearest double, however many digits spell it. A string is one decimal. */
 export function isSame({ text, isNumber }: Spelled, amount: string): boolean {
   return compare(text, amount) === 0 || (isNumber && Number(text) === Number(amount))
 }
 
-/** What an amount says, in as few digits as do: its double has no more. */
-export function meant({ text, isNumber }: Spelled): string {
-  return isNumber ? String(Number(text)) : text
-}
+/** The decimal whose digits count: the shortest one of a JSON number, so that 0.10000000000000001 is 0.1. */
+export const meant = ({ text, isNumber }: Spelled) =>
+  isNumber ? String(Number(text)) : text
 
 /** Zeros at the end are not counted. */
 export function significantDigits(text: string): number {
