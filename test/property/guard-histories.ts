@@ -375,11 +375,7 @@ function requestedFor({
 
 /** Whether the guard says what the model says, and names a quote that it may name, or none. */
 export function agrees({ said, expected }: Judged): boolean {
-  if (said.state !== expected.state) return false
-  const { orElse = expected } = expected
-  return [expected, orElse].some(
-    ({ rule, quoteIds }) =>
-      said.rule === rule &&
-      (said.quoteId === undefined || quoteIds.includes(said.quoteId)),
-  )
+  const { state, rule, quoteIds } = expected
+  if (said.state !== state || said.rule !== rule) return false
+  return said.quoteId === undefined || quoteIds.includes(said.quoteId)
 }

@@ -49,16 +49,8 @@ export interface Ordered {
   isAddress: boolean
 }
 
-export interface Verdict extends Answer {
+export interface Verdict {
   state: 'live' | 'expired' | 'unknown'
-  /**
-   * What the guard may answer as well. Where no own past price is stated, an order is live as soon as some quote lives, so
-   * the guard may look at a single live quote: the rule is then `pays` or `any` by that quote alone.
-   */
-  orElse?: Answer
-}
-
-interface Answer {
   rule: 'id' | 'exact' | 'pays' | 'fallen' | 'any' | 'none' | 'unreadable' | 'store-away'
   /** The quotes that the verdict may name. Several, where several end together. */
   quoteIds: readonly string[]
@@ -152,17 +144,12 @@ function decideKnowingAll(order: Ordered, past: Past, at: At): Verdict {
       digits >= 5 &&
       (quote.isExact || quote.isRounded),
   )
-  const byOne = bestOf(live)
-  const orElse =
-    fallen.length === 0 && byOne[0] !== undefined
-      ? { orElse: answer(pays(byOne[0]) ? 'pays' : 'any', byOne) }
-      : {}
-  if (paying.length > 0) return { ...verdict('live', 'pays', paying), ...orElse }
+  if (paying.length > 0) return verdict('live', 'pays', paying)
 
   // 4. The price has fallen.
   if (fallen.length > 0 && live.length <= livePricesSearched)
     return verdict('expired', 'fallen', fallen)
-  if (live.length > 0) return { ...verdict('live', 'any', live), ...orElse }
+  if (live.length > 0) return verdict('live', 'any', live)
 
   // 5. None lives.
   const refusing = over.filter(
@@ -232,14 +219,9 @@ export function statedBy({ to }: Ordered) {
 
 const verdict = (
   state: Verdict['state'],
-  rule: Answer['rule'],
+  rule: Verdict['rule'],
   deciding: readonly Read[],
-): Verdict => ({ state, ...answer(rule, bestOf(deciding)) })
-
-const answer = (rule: Answer['rule'], named: readonly Read[]): Answer => ({
-  rule,
-  quoteIds: named.map(({ id }) => id),
-})
+): Verdict => ({ state, rule, quoteIds: bestOf(deciding).map(({ id }) => id) })
 
 /** The orderer's own before the same application's, and that before the last to end: several may end together. */
 function bestOf(deciding: readonly Read[]): readonly Read[] {
@@ -251,7 +233,7 @@ function bestOf(deciding: readonly Read[]): readonly Read[] {
   return best.filter(({ endsAtMs }) => endsAtMs === endsLastMs)
 }
 
-const unknown = (rule: Answer['rule']): Verdict => ({
+const unknown = (rule: Verdict['rule']): Verdict => ({
   state: 'unknown',
   rule,
   quoteIds: [],
