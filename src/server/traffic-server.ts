@@ -27,6 +27,7 @@ import { awaitsContinue } from '../upstream/body.ts'
 import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
+import { errorsGoUnreported, lookForErrors } from './unreported-errors.ts'
 
 /** What a server makes its requests and responses of. */
 export interface MessageClasses {
@@ -153,8 +154,16 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   function checked(serve: RequestListener): RequestListener {
     return (request, response) => {
       const refusal = headRefusal(request)
-      if (refusal) refuse(request, response, refusal)
-      else serve(request, response)
+      if (refusal) {
+        refuse(request, response, refusal)
+        return
+      }
+      if (errorsGoUnreported(request)) {
+        lookForErrors(request, response, (error) => {
+          server.emit('clientError', error, request.socket)
+        })
+      }
+      serve(request, response)
     }
   }
 
@@ -243,7 +252,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
         socket.destroy()
         return
       }
-      if (connection.takesNoMore) return
+      // What comes behind the last request is ignored, but a body of its own that breaks is answered.
+      if (connection.takesNoMore && last?.request.complete !== false) return
       if (!socket.writable) {
         socket.destroy()
         return
