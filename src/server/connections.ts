@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { hasBegun } from '../http/answer.ts'
+import { Received } from './upgrades.ts'
 
 /** A request in the queue of its connection. */
 export interface PipelinedRequest {
@@ -31,6 +32,7 @@ export class Connection {
   /** Called once the queue is empty, if no further request is taken. */
   atEnd: (() => void) | undefined
   takesNoMore = false
+  readonly received = new Received()
   /** When the last byte of a request was read. */
   #spokeInTurn = Number.NEGATIVE_INFINITY
   #spokeAtMs = Number.NEGATIVE_INFINITY

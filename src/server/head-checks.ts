@@ -119,29 +119,3 @@ export function saysClose({ headers: { connection } }: IncomingMessage): boolean
   if (connection === undefined || connection === 'keep-alive') return false
   return connection.split(',').some((option) => option.trim().toLowerCase() === 'close')
 }
-
-const shortestHead = 'GET / HTTP/1.0\r\n\r\n'
-
-/**
- * Node drops whatever came in one piece behind a request that asks for an upgrade, even when the upgrade is
- * not taken: half a request gone, and its body read as the next request. Only the very first request of a
- * connection, without a body and with not a byte too many behind it, is certain to be alone. Each header that came
- * without the usual blank leaves room for a byte more, so there must be too few of them to hide the shortest head.
- */
-export function upgradeMayHideBytes({
-  method,
-  url,
-  headers,
-  rawHeaders,
-  socket,
-}: IncomingMessage): boolean {
-  if (
-    headers['content-length'] !== undefined ||
-    headers['transfer-encoding'] !== undefined
-  )
-    return true
-  if (rawHeaders.length / 2 >= shortestHead.length) return true
-  let bytes = `${method} ${url} HTTP/1.1\r\n\r\n`.length
-  for (const part of rawHeaders) bytes += part.length + 2
-  return socket.bytesRead !== bytes
-}

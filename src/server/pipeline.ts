@@ -11,12 +11,14 @@ import { systemTimers, type Timers } from '../clock.ts'
 import {
   bodyExpected,
   destroyUnlessRead,
+  hasBegun,
   type Refusable,
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
 import { Connection, type PipelinedRequest } from './connections.ts'
-import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
+import { saysClose } from './head-checks.ts'
+import { whenBodyEnds } from './upgrades.ts'
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
 const maxIdleChecks = 4
@@ -164,11 +166,10 @@ export class Pipeline {
     const socket: IncomingMessage['socket'] & Refusable = request.socket
     const connection = this.connectionOf(socket)
     if (socket[refused] || connection.takesNoMore) return
-    const { queue } = connection
-    if (request.headers.upgrade !== undefined && upgradeMayHideBytes(request)) {
-      connection.takesNoMore = true
-      response.shouldKeepAlive = false
-    }
+    const { queue, received } = connection
+    if (request.headers.upgrade !== undefined)
+      this.#endUnlessAlone(request, response, connection)
+    else if (received.isCounted) received.missing(request)
     if (this.#isEnding || (response.shouldKeepAlive && saysClose(request)))
       connection.endWith(response)
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
@@ -196,6 +197,26 @@ export class Pipeline {
       return
     }
     if (waitsTooMuch(connection)) socket.pause()
+  }
+
+  /** Makes a request that asks for an upgrade the last of its connection, unless it is certain to be alone. */
+  #endUnlessAlone(
+    request: IncomingMessage,
+    response: TrafficResponse,
+    connection: Connection,
+  ): void {
+    const { received } = connection
+    const missing = received.missing(request)
+    if (missing === 0) return
+    const keepsAlive = response.shouldKeepAlive && !saysClose(request)
+    connection.takesNoMore = true
+    response.shouldKeepAlive = false
+    if (!(missing > 0)) return
+    whenBodyEnds(request, response, () => {
+      if (received.missing(request) !== 0 || hasBegun(response) || this.#isEnding) return
+      connection.takesNoMore = false
+      response.shouldKeepAlive = keepsAlive
+    })
   }
 
   #next(socket: Refusable, connection: Connection, answered: PipelinedRequest): void {

@@ -27,7 +27,7 @@ import { awaitsContinue } from '../upstream/body.ts'
 import { hasLeft, nextRequestId } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
-import { errorsGoUnreported, lookForErrors } from './unreported-errors.ts'
+import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
 /** What a server makes its requests and responses of. */
 export interface MessageClasses {

@@ -102,7 +102,7 @@ describe('Upgrade is not offered: an upgrade', () => {
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZQ==\r\n',
     h2c,
   ])('is dropped, and the request is relayed: %j', async (headers) => {
-    // Java's client offers h2c on each new connection: it must be able to keep that.
+    // Java's client offers h2c with each request, and keeps its connection: test/regression/upgrades.test.ts.
     const up = request('GET', '/checkouts/up', headers)
     const { answers } = await attack(gateway.url, [up, untilAnswered, last])
     expect(answers.map((answer) => answer.body)).toEqual([
