@@ -43,12 +43,12 @@ describeInBrowser('the console in an outage', () => {
     const { page } = await openPage(gateway.operationsUrl)
     const opened = page.waitForEvent('popup')
     // By the keyboard.
-    await page.locator('[data-outage="pairs"] a').press('Enter')
+    await page.locator('[data-outage="upstream"] a').press('Enter')
     const runbook = await opened
     await runbook.waitForLoadState()
-    expect(runbook.url()).toBe(`${gateway.operationsUrl}/runbook#quotegatepairsstopped`)
+    expect(runbook.url()).toBe(`${gateway.operationsUrl}/runbook#quotegatebreakeropen`)
     const section = runbook.locator('h3:target')
-    expect(await section.textContent()).toBe('QuotegatePairsStopped')
+    expect(await section.textContent()).toBe('QuotegateBreakerOpen')
     expect((await section.boundingBox())?.y).toBeLessThan(200)
     await expectAccessible(runbook)
     await runbook.getByRole('link', { name: 'Console' }).click()

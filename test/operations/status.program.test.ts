@@ -132,7 +132,7 @@ describe('a gateway with a store that replicas share', () => {
 describe('explain', () => {
   const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1 })
 
-  test('finds the quote of an order of the same application, and changes nothing', async () => {
+  test('finds the live quote of an order, whose application it may not be, and changes nothing', async () => {
     const gateway = await gatewayWith()
     const { id } = await quote(gateway)
     const counts = async () =>
@@ -146,7 +146,7 @@ describe('explain', () => {
       quotes: [{ id, decided: true }],
     })
     const ofAnother = await acted(gateway, 'explain', { body, application: 'other' })
-    expect(ofAnother.decision).toBe('forwarded-unknown')
+    expect(ofAnother).toMatchObject({ decision: 'forwarded-live', quoteId: id })
     expect(await counts()).toEqual(before)
     expect(await statusOf(gateway)).toMatchObject({
       ordersRefused: 0,

@@ -161,7 +161,7 @@ describe('an order at one replica for a quote that another one served', {
     )
     expect(said).toMatchObject({
       decision: 'forwarded-live',
-      rule: 'pays',
+      rule: 'exact',
       quoteId: given.id,
     })
     const refused = await order(b, { quoteId: given.id }, { path: '/v3/orders' })
