@@ -74,7 +74,7 @@ export async function attack(
   steps: Step | readonly Step[],
   options: { methods?: readonly string[] } = {},
 ): Promise<Outcome> {
-  const client = new RawConnection(url)
+  const client = new RawConnection(url, '', { endsWithTest: false })
   for (const step of Array.isArray(steps) ? steps : [steps]) {
     if (client.ended) break
     if (typeof step === 'number') await Promise.race([client.closed(), pause(step)])

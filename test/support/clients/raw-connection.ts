@@ -26,8 +26,15 @@ export class RawConnection {
   #wake: () => void = () => {}
   error: Error | undefined
 
-  /** `bytes`: what it sends as soon as it is connected. */
-  constructor(url: string, bytes: string | Buffer = '') {
+  /**
+   * `bytes`: what it sends as soon as it is connected. `endsWithTest` is for tests that run one after another: of several at
+   * one time, Vitest may take the wrong one.
+   */
+  constructor(
+    url: string,
+    bytes: string | Buffer = '',
+    { endsWithTest = true }: { endsWithTest?: boolean } = {},
+  ) {
     const { hostname, port } = new URL(url)
     this.socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
     this.socket.on('data', (chunk) => {
@@ -43,9 +50,7 @@ export class RawConnection {
         this.#wake()
       })
     }
-    onTestFinished(() => {
-      this.socket.destroy()
-    })
+    if (endsWithTest) onTestFinished(() => void this.socket.destroy())
     if (bytes.length > 0) this.write(bytes)
   }
 
