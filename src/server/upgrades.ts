@@ -63,7 +63,7 @@ export function whenBodyEnds(
 }
 
 const shortestHead = 'GET / HTTP/1.0\r\n\r\n'
-const asksForUpgrade = /(?:^|,)[\t ]*upgrade[\t ]*(?:,|$)/i
+const asksForUpgrade = /(?:^|,) *upgrade *(?:,|$)/i
 
 /**
  * Counts what a connection has received. Node drops what came in one piece behind a request that asks for an upgrade,

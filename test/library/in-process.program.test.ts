@@ -198,7 +198,9 @@ describe('fake timers', () => {
     void askQuote(app).then((answer) => {
       status = answer.status
     })
-    await vi.waitUntil(() => vi.advanceTimersByTime(1_000) && status !== 0)
+    await vi.waitUntil(() => vi.advanceTimersByTime(1_000) && status !== 0, {
+      timeout: 60_000,
+    })
     expect(status).toBe(504)
   })
 })
