@@ -74,13 +74,14 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
       await order(there.url, id)
       const orderedAtMs = performance.now()
       let lastServedMs = 0
-      while (performance.now() - orderedAtMs < 200) {
+      let isServed = true
+      while (isServed || performance.now() - orderedAtMs < 200) {
         const sentAtMs = performance.now()
         const answers = await Promise.all(
           [here, third].map(({ url }) => ask(url, { path: path(amount) })),
         )
-        if (answers.some((answer) => idOf(answer) === id))
-          lastServedMs = sentAtMs - orderedAtMs
+        isServed = answers.some((answer) => idOf(answer) === id)
+        if (isServed) lastServedMs = sentAtMs - orderedAtMs
       }
       expect(lastServedMs).toBeLessThan(200)
       const asked = stage.upstream.requests.length
