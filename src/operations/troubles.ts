@@ -14,6 +14,11 @@ const slicesOfHalfAnHour = 180
 const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
 const maxClockOffsetMs = 2_000
 
+interface Watched {
+  readonly upstream: Upstream
+  readonly failingNow: () => Failing[]
+}
+
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
   const { cache, clock, config, clockDifference, metrics } = parts
@@ -27,17 +32,21 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     (upstream) => upstream !== undefined,
   )
 
+  const watched = upstreams.map(
+    (upstream): Watched => ({
+      upstream,
+      failingNow: createFailing(upstream, parts),
+    }),
+  )
+
   /** Only what has succeeded since the first failure, and is not failing. */
-  function stillServed(
-    sinceMs: number,
-    failing: readonly Failing[],
-    quotes = 'quotes',
-  ): string[] {
-    const fails = (traffic: Traffic) => failing.some((one) => one.traffic === traffic)
-    return upstreams.flatMap(({ name, breakers }) => {
+  function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
+    return watched.flatMap(({ upstream: { name, breakers }, failingNow }) => {
       const succeeded = breakers.servedSince(sinceMs)
-      if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
-      const works = (traffic: Traffic) => succeeded.includes(traffic) && !fails(traffic)
+      const failing = failingNow().map(({ traffic }) => traffic)
+      const works = (traffic: Traffic) =>
+        succeeded.includes(traffic) && !failing.includes(traffic)
+      if (breakers.states.orders === undefined) return works('rest') ? [name] : []
       const isCached =
         history.hitAfterMs >= sinceMs && cache.mostHit(1, lookAt(clock)).length > 0
       return [
@@ -49,10 +58,9 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   }
 
   /** All kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
-  function ofUpstream(upstream: Upstream): Subject[] {
+  function ofUpstream({ upstream, failingNow }: Watched): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
-    const failingNow = createFailing(upstream, parts)
     const subjectOf = (isSevere: boolean): Subject => ({
       name: isSevere ? name : `${name}, in part`,
       count: () => {
@@ -85,7 +93,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
           sinceMs,
           lastFailure: only.reason,
           retryInMs: leastOf([...trials, pairs?.retryInMs]),
-          stillServed: stillServed(sinceMs ?? performance.now(), all),
+          stillServed: stillServed(sinceMs ?? performance.now()),
           ...(areQuotes ? pairs : {}),
           gist: failing.map(({ traffic, reason }) => `${traffic} ${reason}`).join(),
           logged: failing.flatMap(({ logged }) => logged ?? []),
@@ -116,7 +124,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         upstream: name,
         sinceMs,
         lastFailure,
-        stillServed: stillServed(sinceMs, [], 'quotes of other pairs'),
+        stillServed: stillServed(sinceMs, 'quotes of other pairs'),
         gist: String(pairs.howMany),
       }
     },
@@ -223,7 +231,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     },
   ]
 
-  return [...upstreams.flatMap(ofUpstream), ...upstreams.map(ofSlowness), ...general]
+  return [...watched.flatMap(ofUpstream), ...upstreams.map(ofSlowness), ...general]
 }
 
 /** The pairs that have stopped. */

@@ -228,6 +228,26 @@ describe('calls of other kinds that fail', () => {
       },
     ])
   })
+
+  test('are not said to work, in the sentence of this upstream or of another', async () => {
+    const { from, quotes, send, pass, outages } = await stage()
+    for (const [next, times] of [
+      [status(503), 6],
+      [answersWell, 14],
+    ] as const) {
+      from(next)
+      await quotes(times)
+      await send(times, '/checkouts')
+    }
+    await send(1, '/v3/pairs')
+    await pass(10_000)
+    const stillServed = ['other swap requests']
+    await expect.poll(outages).toMatchObject([
+      { upstream: 'swap', stillServed },
+      { upstream: 'payments', stillServed },
+    ])
+  })
+
   test('for the same reason and more than a half of one kind alone, are one sentence in red', async () => {
     const { from, quotes, send, pass, outages } = await stage()
     await send(24, '/v3/pairs')
