@@ -280,13 +280,17 @@ function named(peers: ReadonlyMap<string, string>) {
 function unknownOrders(history: History): Trouble | undefined {
   const recent = history.total('unknown', slicesOfHalfAnHour)
   if (recent <= unknownShare.minOrders) return undefined
-  const share = recent / history.total('orders', slicesOfHalfAnHour)
-  const usualShare = history.total('unknown') / history.total('orders')
+  const recentOrders = history.total('orders', slicesOfHalfAnHour)
+  const orders = history.total('orders')
+  const share = recent / recentOrders
+  const usualShare = history.total('unknown') / orders
   const isUnusual =
     share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
-  const [now, usually] = [share, usualShare].map((one) => `${Math.round(one * 100)}%`)
-  const says = `${now} of the float orders of the last 30 min were forwarded as unknown, usually ${usually}`
+  const [now, usual] = [share, usualShare].map((one) => `${Math.round(one * 100)} %`)
+  // Of the same orders it would be the same number.
+  const usually = orders === recentOrders ? '' : `, usually ${usual}`
+  const says = `${now} of the float orders of the last 30 min were forwarded as unknown${usually}`
   return { what: 'unknown-orders', says, isSevere: false, share, usualShare }
 }
 

@@ -495,8 +495,7 @@ describe('other things that can be wrong', () => {
     await expect.poll(async () => (await statusOf(gateway)).savings.orders).toBe(5)
     expect(await outagesOf(gateway)).toMatchObject([trustProxy])
     await floatOrder(gateway, { amount: '6' })
-    const says =
-      '100% of the float orders of the last 30 min were forwarded as unknown, usually 100%'
+    const says = '100 % of the float orders of the last 30 min were forwarded as unknown'
     const unknown = {
       what: 'unknown-orders',
       says,
