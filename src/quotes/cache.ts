@@ -3,10 +3,16 @@ import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
-import { minLeftMs, type Quote, type StoredQuote, storedQuote } from './quote.ts'
+import {
+  type GivenQuote,
+  minLeftMs,
+  type Quote,
+  type StoredQuote,
+  storedQuote,
+} from './quote.ts'
 
 interface Kept {
-  readonly quote: StoredQuote
+  quote: StoredQuote
   /** How often the cache served a quote of this key, earlier quotes included. */
   hits: number
   /** The price change from the previous quote of this key, as a share of the previous price. */
@@ -121,6 +127,14 @@ export class QuoteCache {
     if (this.#quotes.peek(key) !== kept) return false
     this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
     return true
+  }
+
+  /** The provider has given the quote again: the earlier of its two ends counts, as it does for orders. */
+  shorten(key: string, { quote: { id, expiryMs }, end }: GivenQuote, at: Now): void {
+    const kept = this.#quotes.peek(key)
+    if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiryMs) return
+    if (serveLeftMs(end, at) < serveLeftMs(kept.quote.end, at))
+      kept.quote = { ...kept.quote, end }
   }
 
   /** Whether a live quote is so close to its end that it is to be replaced in the background. */

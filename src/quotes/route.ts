@@ -241,7 +241,8 @@ export class QuoteRoute {
           ? await this.#askProvider(cause, flight, held)
           : QuoteAnswer.found(found, lookAt(clock))
 
-      const { stored, at } = answer
+      const { given, stored, at } = answer
+      if (key !== undefined && given !== undefined) cache.shorten(key, given, at)
       if (key !== undefined && stored !== undefined) {
         // An order may have used it while its call was under way.
         if (notes.wasUsed(stored)) answer.notKept = 'used'

@@ -231,6 +231,25 @@ describe('a quote near its end is served while it lives if the call for a younge
 })
 
 describe('a quote near its end is not served in place of', () => {
+  it.each([
+    ['ends sooner', 3_000, 'fwd=uri-miss; stored; ttl=1', 1_750],
+    ['may be over', 1_000, 'fwd=bypass; detail=expired', 0],
+  ])(
+    'the same one whose Date says that it %s',
+    async (_when, providersMs, told, servedMs) => {
+      const { clock, near, own, first, endMs, fresh } = await cached({}, 30_000)
+      const nearMs = 4_999
+      near((response) => {
+        const date = new Date(endMs - providersMs).toUTCString()
+        giveQuote(response, first.body, ['Date', date])
+      }, nearMs)
+      expect(how(await own())).toBe(told)
+      clock.set(endMs - nearMs + servedMs)
+      near(fresh, nearMs - servedMs)
+      expect((await own()).body).not.toBe(first.body)
+    },
+  )
+
   it('an answer that is not a failure', async () => {
     const { near, own } = await cached()
     near((response) => response.end('{"code":"NO_LIQUIDITY"}'))
