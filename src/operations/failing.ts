@@ -44,14 +44,18 @@ export function createFailing(
     if (outage === undefined) return undefined
     stoppedUntil.set(traffic, history.slice)
     const { sinceMs, lastFailure = 'no answer' } = outage
-    const { logged } = told.get(traffic) ?? {}
+    const what = nameOf(upstream, traffic)
+    const text = `${what}: all that were asked for fail (${lastFailure})`
+    // Of any breaker but those of pairs the log has lines already.
+    const isOfPairs =
+      traffic === 'quotes' && !isOpen(upstream.breakers.states.connections)
     return {
       traffic,
       isSevere: true,
       share: undefined,
       reason: lastFailure,
       sinceMs,
-      logged,
+      logged: isOfPairs ? { what, reason: lastFailure, text } : told.get(traffic)?.logged,
     }
   }
 
@@ -79,6 +83,9 @@ export function createFailing(
   }
 }
 
+const isOpen = (breaker: Breaker | undefined) =>
+  breaker !== undefined && breaker.state !== 'closed'
+
 /** Undefined: it is not stopped. */
 function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
   const { connections } = breakers.states
@@ -86,8 +93,6 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
     const last = lastFailures[what]
     return last && failureText(last.failure, last.afterMs)
   }
-  const isOpen = (breaker: Breaker | undefined) =>
-    breaker !== undefined && breaker.state !== 'closed'
   if (isOpen(connections))
     return { sinceMs: connections.failingSinceMs, lastFailure: lastOf('connections') }
   if (traffic === 'quotes') {

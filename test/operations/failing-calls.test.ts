@@ -12,7 +12,7 @@ const answersWell: Answer = (response) =>
   giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
 
 /** A gateway before an upstream that can be broken; the test lets the time pass. */
-async function stage(settings: Record<string, string> = {}) {
+async function stage(settings: Record<string, string | number> = {}) {
   let aheadMs = 0
   let answer: Answer = answersWell
   const upstream = await recordingUpstream((request, response) =>
@@ -172,6 +172,27 @@ describe('quotes that cannot be kept', () => {
     const { traffic } = (await statusOf(gateway)).upstreams[0]
     expect(traffic[0].notKept).toEqual({ answers: 8, reason: 'its Vary is *' })
   })
+})
+
+test('quotes that a breaker stops have a line in the log when that begins and when it is over', async () => {
+  const { from, quotes, said, logged } = await stage({
+    breakerFailures: 2,
+    breakerMinFailingMs: 0,
+    breakerOpenMs: 100,
+  })
+  const saidAfterAQuote = async () => {
+    await quotes(1)
+    return said()
+  }
+  from(status(503))
+  const text = 'The swap API fails (503) for quotes'
+  await expect.poll(saidAfterAQuote, { interval: 200 }).toEqual([text])
+  const begun = 'warn swap quotes: all that were asked for fail (503)'
+  expect(logged()).toEqual([begun])
+  from(answersWell)
+  await expect.poll(saidAfterAQuote, { interval: 200 }).toEqual([])
+  const over = expect.stringMatching(/^info swap quotes: over after .* \(503\)$/)
+  expect(logged()).toEqual([begun, over])
 })
 
 describe('calls of other kinds that fail', () => {
