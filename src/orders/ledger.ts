@@ -256,7 +256,7 @@ export class Ledger {
     if (refusedFromMs >= entry.refusedFromMs) return
     entry.refusedFromMs = refusedFromMs
     const leftMs = orderLeftMs(entry, now)
-    const older = this.#list.slice(this.#firstLive, this.#list.indexOf(entry))
+    const older = this.#list.slice(this.#firstLive, this.#list.lastIndexOf(entry))
     const keys = new Set(offersKeys(entry))
     const isNowLater = (other: Entry) =>
       other.toValue === entry.toValue &&
