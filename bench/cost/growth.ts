@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
-import { sealLine } from '../../src/journal/records.ts'
+import { sealLine } from '../../src/memory/records.ts'
 import { fromBackend } from '../compare/cases/case.ts'
 import type { Column } from '../compare/results.ts'
 import {

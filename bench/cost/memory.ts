@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { Ledger } from '../../src/orders/ledger.ts'
+import { Ledger } from '../../src/memory/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
 import { keyOf } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'

@@ -73,7 +73,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   // The folder first: what the shared list has counts for more.
   await journals.disk?.read(notes)
   await journals.stream?.start(notes)
-  await keys.start()
+  await journals.disk?.keyFile?.read(keys)
   const { listener, messages } = createApp(exchanges, parts)
   const traffic = createTrafficServer({
     listener,

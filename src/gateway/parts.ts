@@ -13,7 +13,12 @@ import { Events } from '../events.ts'
 import { createAreaReader } from '../http/area.ts'
 import { headerLines } from '../http/headers.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
-import type { DiskJournal } from '../journal/disk.ts'
+import type { DiskJournal } from '../memory/disk.ts'
+import { type KeyKeeper, keptForMs, OrderKeys } from '../memory/keys.ts'
+import { Ledger } from '../memory/ledger.ts'
+import { Notes } from '../memory/notes.ts'
+import { QuotesOfAll } from '../memory/shared-quotes.ts'
+import type { SharedStore } from '../memory/store.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createAccessLog, createOrderLog } from '../operations/access-log.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
@@ -21,9 +26,7 @@ import { createEventLog } from '../operations/event-log.ts'
 import { History } from '../operations/history.ts'
 import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
-import { type KeyKeeper, keptForMs, OrderKeys } from '../orders/keys.ts'
-import { Ledger } from '../orders/ledger.ts'
-import { Notes } from '../orders/notes.ts'
+import { KeyedOrders } from '../orders/keyed-orders.ts'
 import { OrderRoutes } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
@@ -33,8 +36,6 @@ import { QuoteCache } from '../quotes/cache.ts'
 import { ClockDifference } from '../quotes/ends.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
 import { QuoteRoute } from '../quotes/route.ts'
-import { QuotesOfAll } from '../replicas/quotes.ts'
-import type { SharedStore } from '../replicas/store.ts'
 import { Exchanges } from '../server/app.ts'
 import { PassThroughRoute } from '../server/passthrough.ts'
 import { RateLimit } from '../server/rate-limit.ts'
@@ -75,7 +76,6 @@ export async function makeParts(
   opened(() => stream?.close())
   const journals = { disk, stream }
   const keys = new OrderKeys({
-    salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
     keepers: await keyKeepersIfSet(basics, disk, sharedStore),
     orderMs: config.upstream.totalTimeoutMs,
     clock,
@@ -178,7 +178,12 @@ export async function makeParts(
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  const orders = new OrderRoutes({ ...before, passThrough })
+  const keyed = new KeyedOrders({
+    keys,
+    salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
+    events: basics.events,
+  })
+  const orders = new OrderRoutes({ ...before, passThrough, keyed })
   return { ...before, passThrough, quotes, orders }
 }
 
@@ -287,7 +292,7 @@ async function tracingIfSet({ config: { traces }, events, clients, summedLog }: 
 
 async function storeIfSet({ config, clock, events, log }: Basics) {
   if (config.store === undefined) return undefined
-  const { Valkey } = await import('../replicas/valkey.ts')
+  const { Valkey } = await import('../memory/valkey.ts')
   return new Valkey({ ...config.store, log, events, timers: clock.timers })
 }
 
@@ -305,7 +310,7 @@ async function diskIfSet(
       )
     return undefined
   }
-  const { DiskJournal } = await import('../journal/disk.ts')
+  const { DiskJournal } = await import('../memory/disk.ts')
   return DiskJournal.open({
     ...state,
     swapBaseUrl: upstreams.swap.baseUrl ?? '',
@@ -323,7 +328,7 @@ async function streamIfSet(
   sharedStore: SharedStore | undefined,
 ) {
   if (sharedStore === undefined) return undefined
-  const { StreamJournal } = await import('../journal/stream.ts')
+  const { StreamJournal } = await import('../memory/stream.ts')
   const ofUpstream = hash(
     'sha256',
     config.upstreams.swap.baseUrl ?? '',
@@ -350,7 +355,7 @@ async function sandboxIfNeeded({ config, clock }: Basics) {
 async function ownLimiter(perMinute: number, sharedStore: SharedStore | undefined) {
   const inMemory = createMemoryRateLimiter(perMinute)
   if (sharedStore === undefined) return inMemory
-  const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
+  const { createSharedRateLimiter } = await import('../memory/shared-rate-limit.ts')
   return createSharedRateLimiter({ sharedStore, fallback: inMemory })
 }
 
@@ -362,14 +367,14 @@ async function keyKeepersIfSet(
 ): Promise<readonly KeyKeeper[]> {
   const keepers: KeyKeeper[] = []
   if (state !== undefined && disk !== undefined) {
-    const { KeyFile } = await import('../journal/key-file.ts')
+    const { KeyFile } = await import('../memory/key-file.ts')
     const { directory } = state
     const keyFile = new KeyFile({ directory, clock, log, folder: disk })
     disk.keyFile = keyFile
     keepers.push(keyFile)
   }
   if (sharedStore !== undefined) {
-    const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
+    const { SharedOrderKeys } = await import('../memory/shared-keys.ts')
     keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))
   }
   return keepers

@@ -1,7 +1,7 @@
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
-import type { DiskFacts } from '../journal/disk.ts'
-import type { JournalFacts } from '../journal/journal.ts'
-import type { StreamFacts } from '../journal/stream.ts'
+import type { DiskFacts } from '../memory/disk.ts'
+import type { JournalFacts } from '../memory/journal.ts'
+import type { StreamFacts } from '../memory/stream.ts'
 import {
   type BreakerName,
   type BreakerState,

@@ -1,6 +1,6 @@
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
-import type { JournalFacts } from '../journal/journal.ts'
+import type { JournalFacts } from '../memory/journal.ts'
 import { cutText } from '../process/text.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'

@@ -1,9 +1,9 @@
 import { type Now, orderLeftMs } from '../clock.ts'
-import type { NotedQuote } from '../journal/journal.ts'
-import { type StatedAmount, statedAmountOf } from './amounts.ts'
-import { type Entry, lastToEnd } from './entries.ts'
-import type { Ledger } from './ledger.ts'
-import { recentMs } from './offers.ts'
+import { type StatedAmount, statedAmountOf } from '../memory/amounts.ts'
+import { type Entry, lastToEnd } from '../memory/entries.ts'
+import type { NotedQuote } from '../memory/journal.ts'
+import type { Ledger } from '../memory/ledger.ts'
+import { recentMs } from '../memory/offers.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
 
 /**
@@ -74,7 +74,7 @@ export class FloatOrder {
     this.terms = terms
     this.asked = asked
     this.#ledger = ledger
-    this.#stated = statedAmountOf(terms)
+    this.#stated = statedAmountOf(terms.toAmount)
     this.#judge()
   }
 
@@ -150,7 +150,7 @@ export class FloatOrder {
     readonly isOwn: boolean
   }[] {
     const now = this.#ledger.now()
-    const named = this.#ledger.named(this.terms)
+    const named = this.#ledger.named(this.terms.quoteIds)
     const isNamed = named.length > 0 || namesAnothers(this.terms)
     const meant = isNamed
       ? named
@@ -214,7 +214,9 @@ class Judgement {
   /** 1. The order names a quote: that one decides. */
   #named(): Verdict | undefined {
     const { asked, ledger, order } = this.#sight
-    const known = ledger.named(order).filter((quote) => this.#isRemembered(quote))
+    const known = ledger
+      .named(order.quoteIds)
+      .filter((quote) => this.#isRemembered(quote))
     if (known.length > 0) return this.#by('id', known)
     if (!namesAnothers(order)) return undefined
     const unreadable = ledger.unreadableOfPair(order, asked)

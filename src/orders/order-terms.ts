@@ -1,15 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
 import { isZero, parseDecimal, shortestDecimal } from '../http/decimal.ts'
+import type { AmountClaim } from '../memory/amounts.ts'
 import { briefText, flatText } from '../process/text.ts'
-
-export interface AmountClaim {
-  /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
-  text: string
-  /** A JSON number means its nearest double, of which this is the shortest decimal: 0.1 for 0.10000000000000001. */
-  canonical: string
-  isNumber: boolean
-}
 
 interface NamedQuote {
   readonly id: string

@@ -3,12 +3,12 @@ import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
 import { addLength, answerHeaders, lineBreak, ownRequestId } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
+import type { KeptAnswer } from '../memory/keys.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { quoteHeader } from '../server/swap-headers.ts'
 import { unwritable } from '../upstream/fault.ts'
-import type { WholeAnswer } from '../upstream/fetch.ts'
 import type { Verdict } from './guard.ts'
 import type { OrderTerms } from './order-terms.ts'
 
@@ -156,9 +156,6 @@ export function mayBeSent(error: unknown): boolean {
     return cause.maybeSeen
   return !(error instanceof Problem)
 }
-
-/** The answer to an order, as the provider gave it. */
-export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
 
 export function relayAnswer(
   exchange: Exchange,

@@ -5,7 +5,9 @@ import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { headerLines, linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { Journal } from '../memory/journal.ts'
+import type { Ledger } from '../memory/ledger.ts'
+import type { Notes } from '../memory/notes.ts'
 import { briefText } from '../process/text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
@@ -15,9 +17,7 @@ import { type Fetch, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './guard.ts'
-import type { OrderKeys } from './keys.ts'
-import type { Ledger } from './ledger.ts'
-import type { Notes } from './notes.ts'
+import type { KeyedOrders } from './keyed-orders.ts'
 import { namedByHeader, type Orderer, type OrderTerms, readOrder } from './order-terms.ts'
 import {
   expiredProblem,
@@ -53,7 +53,7 @@ interface OrderParts {
   markOf(partition: string | undefined): string | undefined
   ledger: Ledger
   notes: Notes
-  keys: OrderKeys
+  keyed: KeyedOrders
   journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
@@ -80,7 +80,7 @@ export class OrderRoutes {
 
   /** POST /v3/orders/float. */
   async answerFloat(exchange: Exchange): Promise<void> {
-    const { bodies, clock, config, keys, swapHeaders, upstream } = this.#parts
+    const { bodies, clock, config, keyed, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const headers = swapHeaders.of(exchange, { isOrder: true })
     const application = headerLines(headers, 'app-name') ?? ''
@@ -110,7 +110,7 @@ export class OrderRoutes {
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer = await (key === undefined
       ? send()
-      : keys.once(exchange, { key, headers, bytes, terms }, send))
+      : keyed.once(exchange, { key, headers, bytes, terms }, send))
     relayAnswer(exchange, answer, terms)
   }
 
@@ -259,8 +259,16 @@ export class OrderRoutes {
 
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
   async answerPlain(exchange: Exchange): Promise<void> {
-    const { bodies, clock, config, keys, passThrough, rateLimit, swapHeaders, upstream } =
-      this.#parts
+    const {
+      bodies,
+      clock,
+      config,
+      keyed,
+      passThrough,
+      rateLimit,
+      swapHeaders,
+      upstream,
+    } = this.#parts
     const { request, response } = exchange
     const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     const header = quoteNamedIn(quoteLines)
@@ -287,7 +295,7 @@ export class OrderRoutes {
         if (!response.destroyed) await passThrough.answer(exchange, body)
         return
       }
-      const answer = await keys.once(
+      const answer = await keyed.once(
         exchange,
         { key, headers, bytes, terms },
         async () => {

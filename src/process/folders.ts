@@ -23,7 +23,7 @@ export function makeFolders(path: string): void {
 }
 
 /**
- * The longest folder for a socket with one of the names in `journal/folder-lock.ts`. Systems allow paths of 104 to 108
+ * The longest folder for a socket with one of the names in `memory/folder-lock.ts`. Systems allow paths of 104 to 108
  * bytes, and of a longer one Node takes the beginning without a word.
  */
 export const maxFolderBytes = 100 - '/lock-12345678'.length

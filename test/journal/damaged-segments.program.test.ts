@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeLine, sealLine, unsealLine } from '../../src/journal/records.ts'
+import { decodeLine, sealLine, unsealLine } from '../../src/memory/records.ts'
 import { levels } from '../support/observing/log-lines.ts'
 import {
   appendInSteps,

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { systemTimers, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
+import { DiskJournal, type DiskOptions } from '../../src/memory/disk.ts'
 import type {
   JournalRecord,
   NotedQuote,
   RewritingReader,
-} from '../../src/journal/journal.ts'
+} from '../../src/memory/journal.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
+import type { JournalRecord, NotedQuote } from '../../src/memory/journal.ts'
 import {
   decodeLine,
   encodeEnd,
@@ -8,7 +8,7 @@ import {
   maxRecordLength,
   sealLine,
   unsealLine,
-} from '../../src/journal/records.ts'
+} from '../../src/memory/records.ts'
 
 const now = { nowMs: 1_763_640_000_000, steadyMs: 5_000 }
 const wallAheadMs = now.nowMs - now.steadyMs

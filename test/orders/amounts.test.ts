@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseDecimal, shortestDecimal } from '../../src/http/decimal.ts'
-import { statedAmountOf } from '../../src/orders/amounts.ts'
+import { statedAmountOf } from '../../src/memory/amounts.ts'
 import {
   compare,
   isRounded,
@@ -17,7 +17,7 @@ const claimOf = (text: string, isNumber = false) => {
 }
 /** Of an order that states it. */
 function readStatedAmount(toAmount: ReturnType<typeof claimOf>) {
-  const stated = statedAmountOf({ toAmount })
+  const stated = statedAmountOf(toAmount)
   if (stated === undefined) throw new Error('no amount')
   return stated
 }
@@ -87,9 +87,9 @@ it('an amount has one key with every decimal and number that may be the same', (
 })
 
 it('an amount is read from an order, unless that states none that can be read', () => {
-  expect(statedAmountOf({ toAmount: claimOf('289.645') })?.digits).toBe(6)
-  expect(statedAmountOf({ toAmount: 'unreadable' })).toBeUndefined()
-  expect(statedAmountOf({ toAmount: undefined })).toBeUndefined()
+  expect(statedAmountOf(claimOf('289.645'))?.digits).toBe(6)
+  expect(statedAmountOf('unreadable')).toBeUndefined()
+  expect(statedAmountOf(undefined)).toBeUndefined()
 })
 
 /** Of the 12th decimal. */

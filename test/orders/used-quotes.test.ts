@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Events } from '../../src/events.ts'
-import { Ledger } from '../../src/orders/ledger.ts'
-import { Notes } from '../../src/orders/notes.ts'
+import { Ledger } from '../../src/memory/ledger.ts'
+import { Notes } from '../../src/memory/notes.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
 
 function notesOf(forgotten: string[] = []) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { Ledger } from '../../src/memory/ledger.ts'
 import { FloatOrder } from '../../src/orders/guard.ts'
-import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 

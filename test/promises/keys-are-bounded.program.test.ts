@@ -5,12 +5,13 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
-import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
-import { KeyFile } from '../../src/journal/key-file.ts'
-import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
+import { DiskTrouble } from '../../src/memory/disk-trouble.ts'
+import { KeyFile } from '../../src/memory/key-file.ts'
+import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/memory/keys.ts'
+import { SharedOrderKeys } from '../../src/memory/shared-keys.ts'
+import type { SharedStore } from '../../src/memory/store.ts'
+import { KeyedOrders } from '../../src/orders/keyed-orders.ts'
 import { silentLogger } from '../../src/process/logger.ts'
-import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
-import type { SharedStore } from '../../src/replicas/store.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { deferred } from '../support/clients/quotes.ts'
@@ -21,17 +22,19 @@ const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
   ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
 const limited = () => answer(429)
 const keysWith = (keepers: KeyKeeper[], events = new Events()) =>
-  new OrderKeys({ salt: '', keepers, orderMs: 15_000, clock: systemClock, events })
+  new OrderKeys({ keepers, orderMs: 15_000, clock: systemClock, events })
 
 /** Returns whether the order was sent. */
 async function click(
   keys: OrderKeys,
   key = 'k',
   send: () => WholeAnswer | Promise<WholeAnswer> = answer,
+  events = new Events(),
 ): Promise<boolean> {
   const order = { key, headers: [], bytes: Buffer.from('b'), terms: undefined }
   let isSent = false
-  await keys.once({ target: '/', outcome: undefined }, order, async () => {
+  const keyed = new KeyedOrders({ salt: '', keys, events })
+  await keyed.once({ target: '/', outcome: undefined }, order, async () => {
     isSent = true
     return send()
   })
@@ -45,7 +48,7 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
     const events = new Events([
       { orderKeyed: (result: string) => void said.push(result) },
     ])
-    return { keys: keysWith([], events), said }
+    return { keys: keysWith([], events), events, said }
   }
 
   test.each([
@@ -82,7 +85,7 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
   })
 
   test('whose orders are on their way or have no known answer stay, and where there are only these no new one is taken', async () => {
-    const { keys, said } = withEvents()
+    const { keys, events, said } = withEvents()
     await click(keys, 'answered')
     const lost = new UpstreamFailure('swap', {
       fault: 'http_response_timeout',
@@ -96,7 +99,9 @@ describe('a process keeps 10,000 keys with 32 MiB of answers: keys in memory', (
       ).rejects.toThrow()
     // It takes the place of the only one that was answered.
     await expect(click(keys, 'k1', () => Promise.reject(lost))).rejects.toThrow()
-    await expect(click(keys, 'new')).rejects.toMatchObject({ slug: 'saturated' })
+    await expect(click(keys, 'new', answer, events)).rejects.toMatchObject({
+      slug: 'saturated',
+    })
     await expect(click(keys, 'k2')).rejects.toMatchObject({
       slug: 'order-outcome-unknown',
     })
@@ -186,7 +191,7 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
       folder: { trouble, mustBeOurs: async () => {} },
     })
     const keys = keysWith([file])
-    await keys.start()
+    await file.read(keys)
     onTestFinished(() => keys.close())
     return { file, keys }
   }
@@ -298,12 +303,11 @@ test('an answer that the folder has lost is looked for in the store, and the ord
   }
   const claims: [id: string, text: string][] = []
   const folder: KeyKeeper = {
-    read: async (keys) => claims.forEach(([id, text]) => void keys.restore(id, text, 0)),
     claim: async (id, text) => void claims.push([id, text]),
     settle: async () => {},
   }
   expect(await click(keysWith([folder, store]))).toBe(true)
   const restarted = keysWith([folder, store])
-  await restarted.start()
+  for (const [id, text] of claims) restarted.restore(id, text, 0)
   expect(await click(restarted)).toBe(false)
 })

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
+import { SharedOrderKeys } from '../../src/memory/shared-keys.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'

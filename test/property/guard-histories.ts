@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { Ledger } from '../../src/memory/ledger.ts'
 import { FloatOrder } from '../../src/orders/guard.ts'
-import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
 import {

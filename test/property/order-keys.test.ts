@@ -4,7 +4,8 @@ import { completeClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { Problem } from '../../src/http/problem.ts'
-import { type KeyKeeper, OrderKeys } from '../../src/orders/keys.ts'
+import { type KeyKeeper, OrderKeys } from '../../src/memory/keys.ts'
+import { KeyedOrders } from '../../src/orders/keyed-orders.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { deferred } from '../support/clients/quotes.ts'
 import { environment } from '../support/machine/environment.ts'
@@ -31,8 +32,7 @@ class Kept implements KeyKeeper {
     if (lines !== undefined) this.lines = lines
   }
 
-  async read(keys: OrderKeys): Promise<void> {
-    if (this.#isShared) return
+  read(keys: OrderKeys): void {
     for (const [id, { text, atMs }] of this.lines)
       keys.restore(id, text, this.#clock.ms - atMs)
   }
@@ -61,7 +61,7 @@ class Kept implements KeyKeeper {
 }
 
 interface Replica {
-  keys: OrderKeys
+  keyed: KeyedOrders
   folder: Kept
   isAlive: boolean
 }
@@ -115,10 +115,10 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
     const folder = new Kept(clock, false, owner, before?.folder.lines)
     const store = new Kept(clock, true, owner, shared)
     const keepers = [...(hasFolder ? [folder] : []), ...(isFleet ? [store] : [])]
-    const parts = { clock: completeClock(clock), events: new Events() }
-    const keys = new OrderKeys({ salt: '', keepers, orderMs, ...parts })
-    await keys.start()
-    return { keys, folder, isAlive: true }
+    const events = new Events()
+    const keys = new OrderKeys({ keepers, orderMs, clock: completeClock(clock), events })
+    if (hasFolder) folder.read(keys)
+    return { keyed: new KeyedOrders({ salt: '', keys, events }), folder, isAlive: true }
   }
   const replicas = [await start(), await start()]
   const sendings: Sending[] = []
@@ -142,7 +142,7 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
     }
     try {
       const order = { key, headers: [], bytes: Buffer.from(body), terms: undefined }
-      const { body: bytes } = await replica.keys.once(exchange, order, send)
+      const { body: bytes } = await replica.keyed.once(exchange, order, send)
       if (!isNew && replica.isAlive) expect(bytes.toString()).toBe(seen.get(key)?.answer)
     } catch (error) {
       if (!(error instanceof Problem || error instanceof UpstreamFailure)) throw error
@@ -225,9 +225,10 @@ test.each([
       settle: async () => {},
     }
     const parts = { clock: completeClock({ nowMs: () => 0 }), events: new Events() }
-    const keys = new OrderKeys({ salt: '', keepers: [keeper], orderMs, ...parts })
+    const keys = new OrderKeys({ keepers: [keeper], orderMs, ...parts })
+    const keyed = new KeyedOrders({ salt: '', keys, events: parts.events })
     const order = { key: 'k', headers: [], bytes: Buffer.from('b'), terms: undefined }
-    const sent = keys.once(
+    const sent = keyed.once(
       { target: '/v3/orders/float', outcome: undefined },
       order,
       expect.unreachable,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decodeQuote, encodeQuote } from '../../src/replicas/quote-copies.ts'
+import { decodeQuote, encodeQuote } from '../../src/memory/quote-copies.ts'
 
 const latin1 = fc
   .uint8Array({ maxLength: 300 })

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Availability } from '../../src/replicas/availability.ts'
-import type { ValkeyClient } from '../../src/replicas/client.ts'
+import { Availability } from '../../src/memory/availability.ts'
+import type { ValkeyClient } from '../../src/memory/client.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/client/rate-limiter.ts'
-import { createSharedRateLimiter } from '../../src/replicas/rate-limit.ts'
+import { createSharedRateLimiter } from '../../src/memory/shared-rate-limit.ts'
 import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'

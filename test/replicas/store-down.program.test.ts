@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { reasonOf } from '../../src/replicas/failure.ts'
+import { reasonOf } from '../../src/memory/failure.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { listening } from '../support/machine/listening.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import type { SharedStore } from '../../src/replicas/store.ts'
+import type { SharedStore } from '../../src/memory/store.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { gatewayTo, pause, until } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'

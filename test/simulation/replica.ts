@@ -95,9 +95,8 @@ export class Replica {
       opened: (close) => this.#closes.unshift(close),
     })
     this.parts = await this.#world.untilThen(making)
-    const { events, exchanges, journals, keys, notes } = this.parts
+    const { events, exchanges, journals, notes } = this.parts
     await journals.stream?.start(notes)
-    await keys.start()
     const { listener, messages } = createApp(exchanges, this.parts)
     this.#server = createTrafficServer({
       listener,

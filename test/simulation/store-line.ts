@@ -1,6 +1,6 @@
 import type { StoreOperation } from '../../src/events.ts'
-import type { StreamPart } from '../../src/journal/stream-store.ts'
-import type { SharedStore, StoreCommands } from '../../src/replicas/store.ts'
+import type { SharedStore, StoreCommands } from '../../src/memory/store.ts'
+import type { StreamPart } from '../../src/memory/stream-store.ts'
 import type { MemoryStore } from '../support/stores/memory-store.ts'
 import type { SimulatedStream } from '../support/stores/simulated-stream.ts'
 import type { ReplicaTimers } from './replica.ts'
@@ -20,7 +20,7 @@ export interface StoreInMemory {
   tripMs(): number
 }
 
-/** The store, as one replica reaches it. `src/replicas/availability.ts` is not in this world: it is up unless away. */
+/** The store, as one replica reaches it. `src/memory/availability.ts` is not in this world: it is up unless away. */
 export class StoreLine implements SharedStore {
   readonly keyPrefix = 'q:'
   readonly salt = 'salt'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/clock.ts'
 import { createOneList } from '../../../src/http/headers.ts'
-import { QuoteCopy } from '../../../src/replicas/quote-copies.ts'
-import type { SharedStore } from '../../../src/replicas/store.ts'
+import { QuoteCopy } from '../../../src/memory/quote-copies.ts'
+import type { SharedStore } from '../../../src/memory/store.ts'
 
 /** The copy of a quote in the store, as one call finds it. */
 export function copyOf({

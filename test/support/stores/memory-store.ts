@@ -1,5 +1,5 @@
 import type { StoreOperation } from '../../../src/events.ts'
-import type { ValkeyClient } from '../../../src/replicas/client.ts'
+import type { ValkeyClient } from '../../../src/memory/client.ts'
 
 interface KeptQuote {
   quote?: Buffer | undefined

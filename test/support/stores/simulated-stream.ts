@@ -1,5 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { systemTimers } from '../../../src/clock.ts'
+import { Availability } from '../../../src/memory/availability.ts'
+import type { ValkeyClient } from '../../../src/memory/client.ts'
 import {
   firstId,
   instantOf,
@@ -7,10 +9,8 @@ import {
   type StreamEntry,
   type StreamPart,
   type StreamStore,
-} from '../../../src/journal/stream-store.ts'
+} from '../../../src/memory/stream-store.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
-import { Availability } from '../../../src/replicas/availability.ts'
-import type { ValkeyClient } from '../../../src/replicas/client.ts'
 
 /** One stream in a store that can be emptied, promoted without its last writes, frozen and full, on the clock that is faked. */
 export class SimulatedStream {
@@ -128,7 +128,7 @@ interface Connection {
 
 const reconnectAfterMs = 100
 
-/** One replica's connection to the stream, and what `replicas/` makes of its answers' age. */
+/** One replica's connection to the stream, and what `memory/valkey.ts` makes of its answers' age. */
 export class SimulatedLink implements StreamStore {
   readonly #stream: SimulatedStream
   readonly #tripMs: () => number

@@ -5,10 +5,10 @@ import type {
   JournalReader,
   JournalRecord,
   NotedQuote,
-} from '../../../src/journal/journal.ts'
-import { StreamJournal, type StreamJournalOptions } from '../../../src/journal/stream.ts'
+} from '../../../src/memory/journal.ts'
+import type { SharedStore } from '../../../src/memory/store.ts'
+import { StreamJournal, type StreamJournalOptions } from '../../../src/memory/stream.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
-import type { SharedStore } from '../../../src/replicas/store.ts'
 import { pause, until } from '../gateways/between.ts'
 import { keptLog, levels } from '../observing/log-lines.ts'
 import { storeAt } from './valkey.ts'

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { Events, type StoreOutcome } from '../../../src/events.ts'
-import type { SharedStore } from '../../../src/replicas/store.ts'
+import type { SharedStore } from '../../../src/memory/store.ts'
 import { keptLog, levels } from '../observing/log-lines.ts'
 import { type StoreLine, startStoreLine } from './store-line.ts'
 import { polled } from './stream-stage.ts'

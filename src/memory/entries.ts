@@ -1,6 +1,6 @@
 import { type Ending, type Now, orderLeftMs } from '../clock.ts'
-import type { NotedQuote } from '../journal/journal.ts'
 import type { Price } from './amounts.ts'
+import type { NotedQuote } from './journal.ts'
 
 export function lastToEnd<Item extends Ending>(
   items: readonly Item[],
@@ -20,6 +20,9 @@ export function later<Item extends Ending>(
   if (one === undefined) return other
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
+
+/** Of a quote: who was given it. Of an order: who sends it. */
+export type Whose = Pick<NotedQuote, 'application' | 'partition'>
 
 /** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
 export type Origin = 'own' | 'delivered' | 'restored'
@@ -44,7 +47,7 @@ export class Entry implements NotedQuote, Price {
   notedAtMs: number
   cacheKey: string
   origin: Origin = 'own'
-  /** The last generation of the journal that has it (`journal/journal.ts`). */
+  /** The last generation of the journal that has it (`memory/journal.ts`). */
   generation = 0
 
   /** `alike`: most quotes repeat the pair, application and amount of another one, whose texts they then share. */

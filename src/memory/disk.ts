@@ -55,7 +55,7 @@ export class DiskJournal {
   readonly #options: DiskOptions
   readonly #timers: Timers
   /** In the same folder, and made again with it. */
-  keyFile: Pick<KeyFile, 'isThere' | 'writeAgain'> | undefined
+  keyFile: Pick<KeyFile, 'isThere' | 'read' | 'writeAgain'> | undefined
   #lock: FolderLock
   readonly #folder: Folder
   #lookedAtMs = Number.NEGATIVE_INFINITY

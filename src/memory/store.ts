@@ -1,6 +1,6 @@
 import type { StoreOperation } from '../events.ts'
-import type { StreamStore } from '../journal/stream-store.ts'
 import type { ValkeyClient } from './client.ts'
+import type { StreamStore } from './stream-store.ts'
 
 export type StoreCommands<Answer> = (client: ValkeyClient) => Promise<Answer>
 

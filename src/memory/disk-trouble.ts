@@ -1,7 +1,7 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 
-/** folder: it is still the one that was locked. keys: those of orders were written (`journal/key-file.ts`). */
+/** folder: it is still the one that was locked. keys: those of orders were written (`memory/key-file.ts`). */
 export type DiskOperation = 'folder' | 'open' | 'write' | 'sync' | 'keys'
 
 /** A disk that takes longer hangs. */

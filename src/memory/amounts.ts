@@ -1,5 +1,13 @@
 import { compareDecimals, shortestDecimal } from '../http/decimal.ts'
-import type { AmountClaim, OrderTerms } from './order-terms.ts'
+
+/** An amount that an order states. */
+export interface AmountClaim {
+  /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
+  text: string
+  /** A JSON number means its nearest double, of which this is the shortest decimal: 0.1 for 0.10000000000000001. */
+  canonical: string
+  isNumber: boolean
+}
 
 /** What a quote gives: its canonical decimal, and the nearest double, which decides most comparisons at a glance. */
 export interface Price {
@@ -22,9 +30,9 @@ export interface StatedAmount {
 }
 
 /** Undefined: the order states no amount that can be read. */
-export function statedAmountOf({
-  toAmount,
-}: Pick<OrderTerms, 'toAmount'>): StatedAmount | undefined {
+export function statedAmountOf(
+  toAmount: AmountClaim | 'unreadable' | undefined,
+): StatedAmount | undefined {
   if (toAmount === undefined || toAmount === 'unreadable') return undefined
   const { canonical, isNumber } = toAmount
   const [integer = '', fraction = ''] = canonical.split('.')

@@ -2,13 +2,6 @@ import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
 import { inTime, systemTimers, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
-import {
-  firstId,
-  partEntries,
-  type ServerFacts,
-  type StreamEntry,
-  type StreamPart,
-} from '../journal/stream-store.ts'
 import type { Logger } from '../process/logger.ts'
 import { currentSpan } from '../process/span.ts'
 import { Availability, lastGreetAgainMs, type Unanswered } from './availability.ts'
@@ -22,6 +15,13 @@ import {
 import { isRefusal } from './failure.ts'
 import { createScript, StrayReply } from './script.ts'
 import type { SharedStore, StoreCommands } from './store.ts'
+import {
+  firstId,
+  partEntries,
+  type ServerFacts,
+  type StreamEntry,
+  type StreamPart,
+} from './stream-store.ts'
 
 export interface ValkeyOptions {
   address: StoreAddress

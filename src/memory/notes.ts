@@ -2,13 +2,6 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { parseDecimal } from '../http/decimal.ts'
-import type {
-  Journal,
-  JournalRecord,
-  NotedQuote,
-  RewritingReader,
-  UsedQuote,
-} from '../journal/journal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
@@ -18,6 +11,13 @@ import {
   type StoredQuote,
   storedQuote,
 } from '../quotes/quote.ts'
+import type {
+  Journal,
+  JournalRecord,
+  NotedQuote,
+  RewritingReader,
+  UsedQuote,
+} from './journal.ts'
 import type { Ledger } from './ledger.ts'
 
 interface NotesParts {

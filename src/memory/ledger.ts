@@ -1,7 +1,6 @@
 import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
-import type { NotedQuote } from '../journal/journal.ts'
 import type { Logger } from '../process/logger.ts'
-import { keysOfAmount, keysOfClaim } from './amounts.ts'
+import { type AmountClaim, keysOfAmount, keysOfClaim } from './amounts.ts'
 import {
   EntriesByKey,
   Entry,
@@ -10,9 +9,10 @@ import {
   lastToEnd,
   later,
   type Origin,
+  type Whose,
 } from './entries.ts'
+import type { NotedQuote } from './journal.ts'
 import { Offers } from './offers.ts'
-import type { Orderer, OrderTerms } from './order-terms.ts'
 
 interface LedgerOptions {
   entries: number
@@ -170,12 +170,12 @@ export class Ledger {
     return lastToEnd(this.#byId.of(id), this.now())
   }
 
-  named({ quoteIds }: Pick<OrderTerms, 'quoteIds'>): Entry[] {
+  named(quoteIds: readonly { readonly id: string }[]): Entry[] {
     return quoteIds.flatMap(({ id }) => this.#byId.of(id))
   }
 
   /** All quotes that may decide about an order that names none. */
-  offersFor({ foldedPair, fromAmount }: OrderTerms): Offers[] {
+  offersFor({ foldedPair, fromAmount }: WantedSwap): Offers[] {
     if (foldedPair === undefined || fromAmount === undefined) return []
     return keysOfClaim(fromAmount)
       .map((amount) => this.#offers.get(offersKey(amount, foldedPair)))
@@ -183,7 +183,7 @@ export class Ledger {
   }
 
   /** An answer for the order's pair and amount that was given to the orderer and that could not be read. */
-  unreadableFor(order: OrderTerms, orderer: Orderer): Entry | undefined {
+  unreadableFor(order: WantedSwap, orderer: Whose): Entry | undefined {
     const { foldedPair, fromAmount } = order
     if (foldedPair === undefined || fromAmount === undefined) return undefined
     const found = keysOfClaim(fromAmount)
@@ -193,7 +193,7 @@ export class Ledger {
   }
 
   /** The same for the order's pair, whatever the amount and the application. */
-  unreadableOfPair({ foldedPair }: OrderTerms, orderer: Orderer): Entry | undefined {
+  unreadableOfPair({ foldedPair }: WantedSwap, orderer: Whose): Entry | undefined {
     return this.#unreadable.get(unreadablePairKey(foldedPair ?? '', orderer))
   }
 
@@ -311,8 +311,13 @@ export class Ledger {
   }
 }
 
+/** What an order swaps. */
+interface WantedSwap {
+  readonly foldedPair: string | undefined
+  readonly fromAmount: AmountClaim | undefined
+}
+
 type Terms = Pick<NotedQuote, 'pairId' | 'fromValue' | 'requestedAmount'>
-type Whose = Pick<NotedQuote, 'application' | 'partition'>
 
 /** An amount has no blank, and a digest of a client has none. */
 function offersKey(amount: string, foldedPair: string): string {

@@ -1,8 +1,7 @@
 import { type Now, orderLeftMs } from '../clock.ts'
 import { shortestDecimal } from '../http/decimal.ts'
 import type { StatedAmount } from './amounts.ts'
-import { EntriesByKey, type Entry, later } from './entries.ts'
-import type { Orderer } from './order-terms.ts'
+import { EntriesByKey, type Entry, later, type Whose } from './entries.ts'
 
 /** How long a quote that is over refuses an order by its amount alone. */
 export const recentMs = 900_000
@@ -49,7 +48,7 @@ export class Offers {
    * What decides about an order: what the orderer was given (the last to end of each price of the last 15 minutes, and the
    * newest of all), what has just the stated amount, and the last prices.
    */
-  meantBy(orderer: Orderer, stated: StatedAmount | undefined): Entry[] {
+  meantBy(orderer: Whose, stated: StatedAmount | undefined): Entry[] {
     const own = clientKeys(orderer).flatMap((key) => this.#byClient?.of(key) ?? [])
     const priced = stated === undefined ? [] : (this.#byPrice?.of(stated.key) ?? [])
     return [...own, ...priced, ...this.#prices]
@@ -118,9 +117,6 @@ export class Offers {
 }
 
 /** Its own of every application, and of this one alone, so that others do not displace these. A digest has no blank. */
-function clientKeys({
-  partition,
-  application,
-}: Pick<Entry, 'partition' | 'application'>): string[] {
+function clientKeys({ partition, application }: Whose): string[] {
   return partition === undefined ? [] : [partition, `${partition} ${application}`]
 }

@@ -1,0 +1,119 @@
+import { hash } from 'node:crypto'
+import type { Events } from '../events.ts'
+import { headerValues } from '../http/headers.ts'
+import type { KeptAnswer, KeyState, KnownKey, OrderKeys } from '../memory/keys.ts'
+import type { Exchange } from '../server/exchange.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
+import type { OrderTerms } from './order-terms.ts'
+import { keyProblem, lookupOf, mayBeSent } from './problems.ts'
+
+interface KeyedOrder {
+  readonly key: string
+  /** As the provider gets them. */
+  readonly headers: readonly string[]
+  readonly bytes: Buffer
+  /** Undefined: its body was not read. */
+  readonly terms: Pick<OrderTerms, 'toAddress'> | undefined
+}
+
+interface KeyedOrdersParts {
+  keys: OrderKeys
+  /** What tells the keys of one provider and fleet from those of others. */
+  salt: string
+  events: Events
+}
+
+/** What is said where there is no answer to give again. */
+const unanswered = {
+  sent: { result: 'in-progress', slug: 'order-in-progress' },
+  unknown: { result: 'unknown', slug: 'order-outcome-unknown' },
+  large: { result: 'too-large', slug: 'order-answered' },
+} as const
+
+/**
+ * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request
+ * with the same key. A key is claimed before anything is sent.
+ */
+export class KeyedOrders {
+  readonly #parts: KeyedOrdersParts
+
+  constructor(parts: KeyedOrdersParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Sends the order unless its key says that it was sent. Throws the problem of a key that is in use, or whose order has
+   * an answer that is not known.
+   */
+  async once(
+    exchange: Pick<Exchange, 'target' | 'outcome'>,
+    order: KeyedOrder,
+    send: () => Promise<WholeAnswer>,
+  ): Promise<KeptAnswer> {
+    const { keys, events } = this.#parts
+    const { bytes, terms } = order
+    const id = this.#idOf(order)
+    // What two requests with one key have to share.
+    const digest = hash(
+      'sha256',
+      Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]),
+      'base64url',
+    )
+    const known = await keys.claim(id, digest)
+    if (known === 'no-room') {
+      events.orderKeyed('refused')
+      throw keyProblem('saturated')
+    }
+    if (known !== 'claimed') {
+      const why = 'The order with this Idempotency-Key was answered before.'
+      exchange.outcome = { how: 'order-replayed', why }
+      return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
+    }
+    events.orderKeyed('claimed')
+    let outcome: KeyState | undefined
+    try {
+      const answer = await send()
+      const { status, reason, rawHeaders, body } = answer
+      // At 429 the provider did not look at it.
+      outcome = status === 429 ? undefined : { status, reason, rawHeaders, body }
+      return answer
+    } catch (error) {
+      outcome = mayBeSent(error) ? 'unknown' : undefined
+      throw error
+    } finally {
+      // Before its client has the answer: what was answered once is answered alike, whatever becomes of this process.
+      await keys.settle(id, outcome)
+    }
+  }
+
+  /** A digest of the key and of who sent it. */
+  #idOf({ key, headers }: KeyedOrder): string {
+    const [application, authorization] = ['app-name', 'authorization'].map((name) =>
+      headerValues(headers, name),
+    )
+    return hash(
+      'sha256',
+      JSON.stringify([this.#parts.salt, application, authorization, key]),
+      'base64url',
+    )
+  }
+
+  #answerAgain(
+    { digest, state }: KnownKey,
+    sentDigest: string,
+    lookup: string | undefined,
+  ): KeptAnswer {
+    const { events } = this.#parts
+    if (digest !== '' && digest !== sentDigest) {
+      events.orderKeyed('reused')
+      throw keyProblem('idempotency-key-reused')
+    }
+    if (typeof state === 'string') {
+      const { result, slug } = unanswered[state]
+      events.orderKeyed(result)
+      throw keyProblem(slug, lookup)
+    }
+    events.orderKeyed('replayed')
+    return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
+  }
+}
