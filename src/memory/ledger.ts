@@ -27,6 +27,8 @@ const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
 // than one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
+/** In a quiet hour, when nothing is noted. */
+const tidyTimes = 500
 const minCompacted = 1_024
 /** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
 const roundingMs = 1_000
@@ -268,8 +270,14 @@ export class Ledger {
     }
   }
 
-  #tidy(now: Now): void {
-    for (let steps = 0; steps < maxTidySteps; steps += 1) {
+  /** Drops what is past its time, a part of it where it is much. Returns how many are left. */
+  tidy(): number {
+    this.#tidy(this.now(), maxTidySteps * tidyTimes)
+    return this.size
+  }
+
+  #tidy(now: Now, maxSteps = maxTidySteps): void {
+    for (let steps = 0; steps < maxSteps; steps += 1) {
       const oldest = this.#list[this.#first]
       if (oldest === undefined) return
       const isFull = this.size > this.#options.entries
