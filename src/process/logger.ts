@@ -77,9 +77,8 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
  * and nothing else.
  */
 function standardOutput(onLost: (lines: number) => void): DestinationStream {
-  // Reading this creates the stream, which makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
-  void process.stdout.writable
   const output = new sonic.SonicBoom({
+    // Reading `process.stdout` makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
     fd: process.stdout.isTTY === true ? terminal() : 1,
     // A line is written before the code goes on, so the last lines before an exit are written too.
     sync: true,

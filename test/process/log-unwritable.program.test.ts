@@ -1,6 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { get, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause } from '../support/gateways/between.ts'
@@ -137,11 +139,11 @@ test.each([
   },
 )
 
-test('of 30,000 lines without a reader the first MiB is kept, the others are counted, and the log goes on', async () => {
+test('without a reader the first MiB of lines is kept, the others are counted, and the log goes on', async () => {
   const { readEnd, writeEnd } = openPipe()
   onTestFinished(() => closeSync(readEnd))
   const { child, exit, url } = await startedWith(writeEnd, { ACCESS_LOG: 'on' })
-  for (let from = 0; from < 30_000; from += 500) await sendNumbered(url, from, 500)
+  for (let from = 0; from < 8_000; from += 500) await sendNumbered(url, from, 500)
   let text = ''
   const readMore = () => {
     text += readPipe(readEnd)
@@ -155,7 +157,7 @@ test('of 30,000 lines without a reader the first MiB is kept, the others are cou
   expect(text.length).toBeGreaterThan(1_048_576)
   expect(text.length).toBeLessThan(1_048_576 + 65_536 + 2_000)
   const kept = numbersIn(text)
-  await sendNumbered(url, 30_000, 10)
+  await sendNumbered(url, 8_000, 10)
   child.kill('SIGTERM')
   while (child.exitCode === null) {
     readMore()
@@ -166,13 +168,45 @@ test('of 30,000 lines without a reader the first MiB is kept, the others are cou
   expect(kept.slice(0, 3_000)).toEqual(Array.from({ length: 3_000 }, (_, n) => n))
   expect(kept).toEqual(kept.toSorted((one, other) => one - other))
   expect(numbersIn(text).slice(kept.length)).toEqual(
-    Array.from({ length: 10 }, (_, n) => 30_000 + n),
+    Array.from({ length: 10 }, (_, n) => 8_000 + n),
   )
   // Every ten seconds there is a line that sums the answers up.
-  const uncounted = 30_000 - kept.length - countedAsLost(text)
+  const uncounted = 8_000 - kept.length - countedAsLost(text)
   expect(uncounted).toBeLessThanOrEqual(0)
   expect(uncounted).toBeGreaterThan(-50)
   expect(linesOf(text).at(-1)?.msg).toBe('stopped')
+})
+
+test('of 30,000 lines at once, all that do not fit are counted', async () => {
+  const { readEnd, writeEnd } = openPipe()
+  onTestFinished(() => closeSync(readEnd))
+  const file = fileURLToPath(new URL('../../src/process/logger.ts', import.meta.url))
+  const script = `
+    const { createLogger } = await import(${JSON.stringify(file)})
+    const logger = await createLogger({ level: 'info', format: 'json' })
+    for (let count = 0; count < 30_000; count += 1) logger.info({ count }, 'line')
+    process.send('written')
+    setInterval(() => {}, 1_000)`
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '--eval', script],
+    { stdio: ['ignore', writeEnd, 'inherit', 'ipc'] },
+  )
+  onTestFinished(() => void child.kill('SIGKILL'))
+  closeSync(writeEnd)
+  await once(child, 'message')
+  let text = ''
+  await vi.waitFor(
+    () => {
+      text += readPipe(readEnd)
+      expect(text).toContain(lost)
+    },
+    { timeout: 60_000, interval: 5 },
+  )
+  const kept = linesOf(text).flatMap(({ count }) => (count === undefined ? [] : [count]))
+  expect(kept).toEqual([...kept.keys()])
+  // The first report was lost too: it is tried when the first line has been written.
+  expect(countedAsLost(text)).toBe(30_000 - kept.length + 1)
 })
 
 test('what waited for room on the disk is written at the end, with the count of what was lost', async () => {
