@@ -10,7 +10,7 @@ interface DiskSyncParts {
   trouble: DiskTrouble
   /** The one that is written to now; undefined: none, or all is written to another one soon. */
   file(): AppendedFile | undefined
-  /** Of what a failed sync was for nobody knows what the disk has. */
+  /** It is not known what the disk has of that which was written since the last sync. */
   failed(): void
 }
 

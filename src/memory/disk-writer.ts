@@ -36,7 +36,7 @@ export class DiskWriter {
   /** The step that writes what waits now, until it begins. */
   #nextWrite: Promise<boolean> | undefined
   #timer: Timer | undefined
-  /** A key has waited in vain: no other waits until the disk works again. */
+  /** A key has waited for its whole time: no other waits until the disk works again. */
   #isSlow = false
   #isClosed = false
 

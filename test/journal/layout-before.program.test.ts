@@ -234,7 +234,7 @@ test('a full disk keeps them where they are, and what comes is written as far as
   await carriedOver(folder, first)
 })
 
-test('a folder in the way of its removal is no outage', async () => {
+test('a folder in the way of their removal changes nothing', async () => {
   const folder = olderFolder()
   rmSync(join(folder, 'keys.ndjson'))
   mkdirSync(join(folder, 'keys.ndjson'))
