@@ -21,7 +21,7 @@ import { DiskWriter } from './disk-writer.ts'
 import { type FolderLock, fileAt, lockFolder } from './folder-lock.ts'
 import type { FileReader, JournalFacts, JournalRecord } from './journal.ts'
 import type { KeyKeeper } from './keys.ts'
-import { areNewer, readOlderKeys, removeOlder } from './layout-before.ts'
+import { areNewer, keysName, readOlderKeys, removeOlder } from './layout-before.ts'
 import { type DiskRecord, readJournal } from './read-journal.ts'
 import { encodeEnd, encodeKey, type KeyRecord } from './records.ts'
 
@@ -58,6 +58,7 @@ export interface DiskFacts extends JournalFacts {
   readonly failures: Readonly<Record<DiskOperation, number>>
 }
 
+const unreadable = 'it could not be read to its end'
 /** At the folder, which may be gone, and at the length of the file. */
 const lookEveryMs = 1_000
 const copyAgainAfterMs = 2_000
@@ -233,7 +234,7 @@ export class DiskJournal {
     if (this.#isOver) return false
     if (found === undefined) {
       // It is not written over.
-      await this.#begin(memory, 'it could not be read to its end')
+      await this.#begin(memory, unreadable)
       this.#mustCopy = true
       return false
     }
@@ -261,6 +262,7 @@ export class DiskJournal {
     let areWhole = isWhole
     for (const name of segments) {
       const found = await this.#readLines(join(directory, name), memory)
+      if (found === undefined) await this.#setAsideOlder(name)
       const isLast = name === segments.at(-1)
       // A kill leaves the newest one torn, and no other.
       if (found?.isTorn && !isLast) this.#counts.skipped += 1
@@ -276,8 +278,15 @@ export class DiskJournal {
       }
     } catch (cause) {
       log.error({ cause }, 'the keys of earlier orders could not be read')
+      await this.#setAsideOlder(keysName)
     }
     return areWhole
+  }
+
+  /** Else it would be removed with the others. */
+  async #setAsideOlder(name: string): Promise<void> {
+    if (await setAside(this.#options, new Map([[name, unreadable]])))
+      this.#counts.setAside += 1
   }
 
   /** Undefined: it could not be read to its end. */
@@ -512,7 +521,7 @@ export class DiskJournal {
     if (isNews) {
       const end = Buffer.from(`${encodeEnd(this.#options.clock.nowMs())}\n`)
       const said = writer.inTurn(async () => writer.file?.append(end))
-      await this.trouble.watch('write', said)
+      if (await this.trouble.watch('write', said)) this.#sync.written(undefined)
     }
     return waiting
   }

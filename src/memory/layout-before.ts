@@ -13,7 +13,7 @@ import type { KeyRecord } from './records.ts'
 const layout = 3
 const segmentName = /^journal-(\d{1,15})\.ndjson$/
 const partName = /^journal-\d+\.part$/
-const keysName = 'keys.ndjson'
+export const keysName = 'keys.ndjson'
 
 interface Found<Head> {
   readonly name: string
@@ -94,8 +94,10 @@ export async function areNewer(
 
 /** By the clock of the file system. */
 async function writtenAtMs(path: string): Promise<number> {
-  const { mtimeMs } = await stat(path)
-  return mtimeMs
+  return stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  )
 }
 
 export async function removeOlder(
