@@ -17,7 +17,7 @@ import {
   type Outcome,
   retryableFaults,
 } from './fault.ts'
-import { type Receiver, TryTrace, type UpstreamRequest } from './request.ts'
+import { CallTrace, type Receiver, type UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 
 /** The upstream, as its calls know it. */
@@ -48,6 +48,30 @@ type Controller = Dispatcher.DispatchController
 const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
+/** How far a try has come. `connected`: not sent yet, or not to be sent. */
+type Progress =
+  | {
+      readonly step: 'new' | 'queued' | 'ended'
+      readonly connection?: undefined
+      readonly permit?: undefined
+    }
+  | {
+      readonly step: 'connecting' | 'connected'
+      readonly connection: Connection
+      /** Of the connections' breaker. */
+      readonly permit: Permit
+    }
+  | {
+      readonly step: 'sent'
+      readonly connection: Connection
+      readonly permit: Permit
+      readonly controller: Controller
+    }
+
+const isNew: Progress = { step: 'new' }
+const isQueued: Progress = { step: 'queued' }
+const hasEnded: Progress = { step: 'ended' }
+
 /**
  * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
  * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
@@ -68,29 +92,15 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   /** Of the breaker of its kind, if it has one. */
   readonly #permit: Permit | undefined
-  #retriesLeft: number
+  readonly #trace: CallTrace | undefined
   #resends = 0
+  #progress: Progress = isNew
   /** While it waits for its connection to be free, or to be made. */
   #timer: PatientTimer | undefined
-  /** Since when the client has not read on, and for how long it did not before. */
-  #heldUpSinceMs: number | undefined
-  #heldUpMs = 0
-  /** Why the receiver has given the request up. */
-  #reason: Error | undefined
-  /** The receiver knows how the request ended. */
-  #isTold = false
-  #hasEnded = false
-
-  // Of each try.
-  #connection: Connection | undefined
-  #controller: Controller | undefined
-  /** Of the connections' breaker, while the try has no connection. */
-  #connectPermit: Permit | undefined
-  /** Its first byte was about to be written. */
-  #began = false
-  /** It waits for a connection to be free. */
-  #queues = false
-  #traced: TryTrace | undefined
+  /** Why the receiver was told of an end before the call ended. */
+  #givenUp: Error | undefined
+  /** Undefined: the client has always read on. */
+  #heldUp: Stopwatch | undefined
 
   constructor(
     request: UpstreamRequest,
@@ -101,6 +111,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       permit,
     }: { upstream: CalledUpstream; lane: Lane; permit: Permit | undefined },
   ) {
+    const span = request.cause?.span
     this.request = request
     this.lane = lane
     this.upstream = upstream.name
@@ -108,21 +119,21 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#receiver = receiver
     this.#upstream = upstream
     this.#permit = permit
+    this.#trace = span && new CallTrace(span, request)
     this.startedAtMs = upstream.timers.steadyMs()
-    this.#retriesLeft = permit?.isTrial ? 0 : upstream.retries
+  }
+
+  /** Called once, when the receiver has this call. The receiver may be called at once, and even have its end. */
+  start(): void {
     this.#try()
   }
 
   #try(): void {
-    const span = this.request.cause?.span
-    this.#connection = undefined
-    this.#controller = undefined
-    this.#began = false
-    this.#traced = span && new TryTrace(span, this.request)
+    this.#progress = isNew
     this.#upstream.connections.take(this)
-    if (this.#connection !== undefined) return
-    this.#queues = true
-    this.#traced?.waits()
+    if (this.#progress !== isNew) return
+    this.#progress = isQueued
+    this.#trace?.waits()
     this.#watch()
   }
 
@@ -132,7 +143,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#timer?.clear()
     try {
       // Only the wait for a connection to be free has this end: making one has a timeout of its own.
-      const leftMs = this.#queues ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
+      const leftMs =
+        this.#progress.step === 'queued' ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
       const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
       if (ms < Number.POSITIVE_INFINITY)
@@ -148,18 +160,17 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   /** Of the connections: the request is out of the queue. */
-  start(connection: Connection, permit: Permit): void {
-    // After a pause of this process a connection may become free before the timer runs.
-    if (this.#queues && this.#waitLeftMs() < 0)
-      this.#reason ??= this.failure('connection_limit_reached')
-    this.#queues = false
+  send(connection: Connection, permit: Permit): void {
+    const isTooLate = this.#progress.step === 'queued' && this.#waitLeftMs() < 0
     this.#timer?.clear()
-    this.#connection = connection
-    this.#connectPermit = permit
-    // A trial is not retried: an upstream that is just recovering gets one request.
-    if (permit.isTrial) this.#retriesLeft = 0
+    this.#progress = { step: 'connecting', connection, permit }
+    // After a pause of this process a connection may become free before the timer runs.
+    if (isTooLate) {
+      this.failed(this.failure('connection_limit_reached'))
+      return
+    }
     const { body, headers, method, target } = this.request
-    this.#traced?.starts(this.#upstream, {
+    this.#trace?.tries(this.#upstream, {
       isOpen: connection.isOpen,
       resends: this.#resends,
     })
@@ -167,8 +178,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       method: method as Dispatcher.HttpMethod,
       // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
       path: this.#upstream.basePath + target,
-      headers:
-        this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
+      headers: this.#trace === undefined ? headers : headers.concat(this.#trace.headers),
       // Its types leave out the lists that it sends in chunks.
       body: body as Buffer | RequestBody | null,
     }
@@ -177,15 +187,15 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Of the connection: it is made, which may take long. */
   connects(): void {
-    if (!this.#began && !this.#isTold) this.#watch()
+    if (this.#progress.step === 'connecting' && !this.#isTold) this.#watch()
   }
 
   /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
   giveUp(reason: Error): void {
-    if (this.#isTold || this.#hasEnded) return
-    this.#reason = reason
-    this.#tell(reason)
-    if (this.#began) this.#controller?.abort(reason)
+    if (this.#isTold) return
+    this.#givenUp = reason
+    this.#tell(this.#received(reason, this.#faultOf(reason)))
+    if (this.#progress.step === 'sent') this.#progress.controller.abort(reason)
     else if (this.#upstream.connections.lanes.leave(this)) this.failed(reason)
   }
 
@@ -201,29 +211,31 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Reads on after the receiver's `onData` has returned false. */
   resume(): void {
-    this.#countHeldUp()
-    this.#controller?.resume()
+    this.#heldUp?.stop()
+    if (this.#progress.step === 'sent') this.#progress.controller.resume()
   }
 
   onRequestStart(controller: Controller): void {
     const { times } = this.request
+    if (this.#progress.step !== 'connecting')
+      throw new Error('undici began a request that has no connection')
+    const { connection, permit } = this.#progress
     this.#timer?.clear()
-    this.#controller = controller
-    this.#connection?.expectAnswer()
-    this.#connectPermit?.succeeded()
-    this.#connectPermit = undefined
+    this.#progress = { step: 'connected', connection, permit }
+    connection.expectAnswer()
+    permit.succeeded()
     this.#upstream.breakers.states.connections.close()
-    this.#traced?.connected()
+    this.#trace?.connected()
     try {
-      if (this.#reason !== undefined) throw this.#reason
+      if (this.#givenUp !== undefined) throw this.#givenUp
       this.request.decide?.()
       this.#receiver.onSent?.()
     } catch (error) {
-      this.#traced?.unsent()
+      this.#trace?.unsent()
       throw error
     }
     if (times !== undefined) times.sentAtMs ??= performance.now()
-    this.#began = true
+    this.#progress = { step: 'sent', connection, permit, controller }
     this.maybeSeen = true
   }
 
@@ -233,6 +245,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
     reason = '',
   ): void {
+    const { connection } = this.#progress
     // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
     const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) =>
       part.toString('latin1'),
@@ -241,9 +254,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
-    const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
-    if (mayMislead && headers['transfer-encoding'] !== undefined)
-      this.#connection?.retire()
+    const mayMislead = bodilessStatuses.has(status) || connection?.answersInHttp10
+    if (mayMislead && headers['transfer-encoding'] !== undefined) connection?.retire()
     this.status = status
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
     if (this.#isTold) return
@@ -262,12 +274,13 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
     if (chunk.length === 0 || this.#isTold || this.#receiver.onData(chunk)) return
-    this.#heldUpSinceMs ??= this.#upstream.timers.steadyMs()
+    this.#heldUp ??= new Stopwatch(this.#upstream.timers)
+    this.#heldUp.run()
     controller.pause()
   }
 
   onResponseEnd(): void {
-    if (this.#connection?.wasReset) {
+    if (this.#progress.connection?.wasReset) {
       this.failed(new errors.SocketError('reset by the upstream'))
       return
     }
@@ -280,7 +293,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #complete(): void {
-    this.#traced?.ends(this.status)
+    this.#trace?.ends(this.status)
     if (failedStatuses.has(this.status)) {
       this.#upstream.callFailed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
@@ -289,10 +302,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   /** Also of the connections: it will have none. */
   failed(error: Error): void {
-    const answerBegan =
-      this.#began && this.#connection !== undefined && this.#connection.answerBytes > 0
-    this.#giveBack()
+    // undici reports an error that it caught while this call ended.
+    if (this.#progress.step === 'ended') return
     const fault = this.#faultOf(error)
+    this.#giveBack()
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
     if (bodilessStatuses.has(this.status) && fault === 'http_response_incomplete') {
       this.#complete()
@@ -300,48 +313,53 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     }
     const isGivenUp =
       isCausedByClient(error) ||
-      (error === this.#reason && !(error instanceof UpstreamFailure))
+      (error === this.#givenUp && !(error instanceof UpstreamFailure))
     const outcome = isGivenUp ? 'given-up' : fault
-    this.#traced?.ends(this.status, outcome.replace('-', '_'))
-    this.#countHeldUp()
-    // Without a permit it was withdrawn from the queue, or it had its connection and was cancelled.
-    const wasTried = this.#began || this.#connectPermit !== undefined
+    this.#trace?.ends(this.status, outcome.replace('-', '_'))
+    const { step } = this.#progress
+    // Otherwise it was withdrawn from the queue, or it had its connection and was cancelled.
+    const wasTried = step === 'connecting' || step === 'sent'
     const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
-    if (isUpstreams && !answerBegan && this.#mayRepeat(fault)) {
-      this.#retriesLeft -= 1
+    const repeats = isUpstreams && this.#mayRepeat(fault)
+    const counts = isUpstreams && !repeats && countedFaults.has(fault)
+    if (counts) this.#upstream.callFailed(fault, this, step !== 'connecting')
+    if (this.#progress.step === 'connecting')
+      this.#progress.permit[counts ? 'failed' : 'abandoned']()
+    if (repeats) {
       this.#resends += 1
-      this.#connectPermit?.abandoned()
-      this.#connectPermit = undefined
       this.#upstream.callRetried()
       this.#try()
       return
     }
-    const counts = isUpstreams && countedFaults.has(fault)
-    if (counts) this.#upstream.callFailed(fault, this, this.#connectPermit === undefined)
-    this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#verdict() : 'succeeded'
-    this.#end(outcome, isUpstreams && this.#began ? verdict : 'abandoned', error)
+    this.#end(
+      outcome,
+      isUpstreams && step === 'sent' ? verdict : 'abandoned',
+      this.#received(error, fault),
+    )
   }
 
   #faultOf(error: Error): UpstreamFault {
     if (error instanceof UpstreamFailure) return error.fault
-    return faultOf(error, { requestBegan: this.#began, headReceived: this.status >= 200 })
+    return faultOf(error, {
+      requestBegan: this.#progress.step === 'sent',
+      headReceived: this.status >= 200,
+    })
   }
 
   #mayRepeat(fault: UpstreamFault): boolean {
-    const { state } = this.#upstream.breakers.states.connections
-    if (
-      this.status !== 0 ||
-      this.#isTold ||
-      this.#retriesLeft === 0 ||
-      state !== 'closed'
-    )
-      return false
-    if (!this.#began) return retryableFaults.has(fault)
+    const { breakers, retries } = this.#upstream
+    const progress = this.#progress
+    if (this.status !== 0 || this.#isTold || this.#resends >= retries) return false
+    if (breakers.states.connections.state !== 'closed') return false
+    // A trial is not sent again: an upstream that is just recovering gets one request.
+    if (this.#permit?.isTrial || progress.permit?.isTrial) return false
+    if (progress.step !== 'sent') return retryableFaults.has(fault)
     const { method, body } = this.request
     return (
       (method === 'GET' || method === 'HEAD') &&
       body === null &&
+      progress.connection.answerBytes === 0 &&
       fault === 'connection_terminated'
     )
   }
@@ -353,20 +371,14 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #verdict(): 'failed' | 'abandoned' {
     const { body } = this.request
     const wasCut =
-      (body instanceof RequestBody && !body.wasSent) || this.#heldUpMs > maxHeldUpMs
+      (body instanceof RequestBody && !body.wasSent) ||
+      (this.#heldUp !== undefined && this.#heldUp.ms > maxHeldUpMs)
     return wasCut ? 'abandoned' : 'failed'
   }
 
-  #countHeldUp(): void {
-    const sinceMs = this.#heldUpSinceMs
-    if (sinceMs !== undefined)
-      this.#heldUpMs += this.#upstream.timers.steadyMs() - sinceMs
-    this.#heldUpSinceMs = undefined
-  }
-
   #giveBack(): void {
-    if (this.#connection !== undefined)
-      this.#upstream.connections.giveBack(this.#connection, this)
+    const { connection } = this.#progress
+    if (connection !== undefined) this.#upstream.connections.giveBack(connection, this)
   }
 
   #end(
@@ -374,19 +386,51 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     verdict: 'succeeded' | 'failed' | 'abandoned',
     error?: Error,
   ): void {
-    if (this.#hasEnded) return
-    this.#hasEnded = true
+    const wasTold = this.#isTold
+    this.#progress = hasEnded
     this.#permit?.[verdict]()
     this.#upstream.callEnded(outcome, this)
-    this.#tell(error)
+    if (!wasTold) this.#tell(error)
+  }
+
+  /** The receiver knows how the request ended. */
+  get #isTold(): boolean {
+    return this.#givenUp !== undefined || this.#progress.step === 'ended'
   }
 
   #tell(error?: Error): void {
-    if (this.#isTold) return
-    this.#isTold = true
     this.#timer?.clear()
-    const isFinished = error === undefined || isForClient(error)
-    this.#receiver.onEnd(isFinished ? error : this.failure(this.#faultOf(error), error))
+    this.#receiver.onEnd(error)
+  }
+
+  /** The error as the receiver gets it. */
+  #received(error: Error, fault: UpstreamFault): Error {
+    return isForClient(error) ? error : this.failure(fault, error)
+  }
+}
+
+/** Runs now and then, and adds up for how long. */
+class Stopwatch {
+  readonly #timers: Timers
+  #endedMs = 0
+  #sinceMs: number | undefined
+
+  constructor(timers: Timers) {
+    this.#timers = timers
+  }
+
+  get ms(): number {
+    const now = this.#timers.steadyMs()
+    return this.#endedMs + now - (this.#sinceMs ?? now)
+  }
+
+  run(): void {
+    this.#sinceMs ??= this.#timers.steadyMs()
+  }
+
+  stop(): void {
+    this.#endedMs = this.ms
+    this.#sinceMs = undefined
   }
 }
 

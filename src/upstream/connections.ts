@@ -14,7 +14,7 @@ export interface Caller {
   /**
    * It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made.
    */
-  start(connection: Connection, permit: Permit): void
+  send(connection: Connection, permit: Permit): void
   /** It is out of the queue, and will have none. */
   failed(error: Error): void
 }
@@ -79,7 +79,7 @@ export class Connections {
         connection = new Connection(this.#options, this.#connector)
         this.#all.push(connection)
       } else connection.closeIfRetired()
-      next.start(connection, permit)
+      next.send(connection, permit)
     }
   }
 

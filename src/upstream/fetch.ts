@@ -75,6 +75,7 @@ export class Fetch implements Receiver {
     const { timers } = clock
     try {
       this.#call = upstream.call({ ...request, times }, this)
+      this.#call.start()
     } catch (error) {
       this.onEnd(error as Error)
     }

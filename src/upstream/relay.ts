@@ -41,6 +41,7 @@ export function relay(options: RelayOptions): Promise<void> {
   ;(response as Interruptible)[interrupted] = leave
   try {
     answer.call = upstream.call(options, answer)
+    answer.call.start()
   } catch (error) {
     answer.onEnd(error as Error)
   }

@@ -33,13 +33,16 @@ export interface Receiver {
   onEnd(error?: Error): void
 }
 
-/** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
-export class TryTrace {
+/**
+ * The tries of a sampled request, one after another. Each has its wait for a connection to be free, the connecting, and
+ * the call itself.
+ */
+export class CallTrace {
   readonly #span: Span
   readonly #request: UpstreamRequest
   #wait: Span | undefined
   #connecting: Span | undefined
-  /** Undefined while it is in the queue, and if it had its connection and was not sent, so that nothing was called. */
+  /** Undefined while the try is in the queue, and if it had its connection and was not sent: nothing was called. */
   #call: Span | undefined
 
   constructor(span: Span, request: UpstreamRequest) {
@@ -47,7 +50,7 @@ export class TryTrace {
     this.#request = request
   }
 
-  /** To send along with quotes and orders, once it has started. */
+  /** To send along with quotes and orders, once a try has begun. */
   get headers(): readonly string[] {
     return this.#call && this.#request.kind !== 'other'
       ? ['traceparent', this.#call.traceparent]
@@ -59,8 +62,8 @@ export class TryTrace {
     this.#wait = this.#span.child('wait for connection', 'internal')
   }
 
-  /** It is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before it. */
-  starts(
+  /** A try is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before. */
+  tries(
     { url, basePath }: { url: URL; basePath: string },
     { isOpen, resends }: { isOpen: boolean; resends: number },
   ): void {
@@ -93,5 +96,8 @@ export class TryTrace {
     this.#connecting?.end(error)
     if (status >= 200) this.#call?.set('http.response.status_code', status)
     this.#call?.end(error ?? (status >= 400 ? String(status) : undefined))
+    this.#wait = undefined
+    this.#connecting = undefined
+    this.#call = undefined
   }
 }

@@ -160,7 +160,7 @@ export class Upstream implements CalledUpstream {
     throw failure
   }
 
-  /** Sends a request, or throws why it is refused. */
+  /** Admits a request, which begins with `start()` of its call, or throws why it is refused. */
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody

@@ -80,7 +80,7 @@ function call(options: Trial = {}) {
         waitMs: { 'float-order': 10_000, stream: 10_000, other: 10_000 },
         connections: {
           take: (caller: Caller) =>
-            caller.start(
+            caller.send(
               connection as unknown as Connection,
               permitInto(connecting, options.isConnectionTrial ?? false),
             ),
@@ -94,6 +94,7 @@ function call(options: Trial = {}) {
       },
     },
   )
+  subject.start()
   const latest = () => tries.at(-1) as Dispatcher.DispatchHandler
   const fail = (error: Error, answerBegan = false) => {
     if (answerBegan) connection.answerBytes += 1
@@ -277,6 +278,8 @@ test('for any events in any order: one report to the breaker, one end, no extra 
         for (const happening of events) {
           if (it.outcomes.length > 0) break
           if (happening.what === 'connect') {
+            // undici begins each try once.
+            if (connected === it.tries.length) continue
             it.connect()
             connected = it.tries.length
           } else if (happening.what === 'give-up')

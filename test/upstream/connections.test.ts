@@ -34,10 +34,10 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   const connections = new Connections({ origin: upstream.url, ...limits, ...others })
   onTestFinished(() => connections.close())
   let started = false
-  const start = () => {
+  const send = () => {
     started = true
   }
-  connections.take({ lane: 'other', start, failed() {} })
+  connections.take({ lane: 'other', send, failed() {} })
   expect(started).toBe(false)
   await until(() => started, 'its connection')
 })

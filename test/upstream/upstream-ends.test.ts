@@ -40,6 +40,7 @@ async function pausedAnswer(
           resolve({ end: error === undefined ? 'complete' : 'error', received }),
       },
     )
+    call.start()
   })
 }
 

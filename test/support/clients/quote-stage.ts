@@ -25,7 +25,10 @@ export class StagedCall {
     this.by = headers[headers.indexOf('X-Request-Id') + 1] ?? ''
     this.target = target
     this.#receiver = receiver
-    receiver.onSent?.()
+  }
+
+  start(): void {
+    this.#receiver.onSent?.()
   }
 
   /** `meanwhile`: what happens between its head and its body. */
