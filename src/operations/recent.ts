@@ -30,22 +30,22 @@ export type Mark = Recent['mark']
  */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** Whether a console is open. */
-  isWatched = false
+  /** Undefined: no console is open. The oldest first. */
+  #requests: SeenRequest[] | undefined
   #ended = 0
   /** Of what was kept last: a request, a refusal or an event. */
   #number = 0
-  /** How many requests of the running second are listed. */
-  #second = { number: 0, succeeded: 0, failed: 0 }
-  /** The oldest first. */
-  requests: SeenRequest[] = []
+  readonly #listed = new ListedInSecond()
   /** The newest first. */
   readonly failures: SeenRequest[] = []
   /** The newest first. */
   readonly refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
-  #repeated = 0
-  #repeatedEvent: number | undefined
+  /** The event of orders that were sent again, and of how many. */
+  #repeated: { readonly orders: number; readonly event: number | undefined } = {
+    orders: 0,
+    event: undefined,
+  }
   refusedTotal = 0
   /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
   reportedTotal = 0
@@ -56,28 +56,32 @@ export class Recent implements Listener {
   }
 
   watch(isWatched: boolean): void {
-    this.isWatched = isWatched
-    this.requests = []
+    this.#requests = isWatched ? [] : undefined
+  }
+
+  /** Whether a console is open. */
+  get isWatched(): boolean {
+    return this.#requests !== undefined
+  }
+
+  /** The oldest first. */
+  get requests(): SeenRequest[] {
+    return this.#requests ?? []
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
     const hasFailed = isFailed(status)
-    if (!this.isWatched && !hasFailed) return
+    const requests = this.#requests
+    if (requests === undefined && !hasFailed) return
     this.#ended += 1
-    const isListed = this.isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
-    if (!hasFailed && !isListed) return
+    const steadyMs = this.#clock.steadyMs()
+    const isListed = requests !== undefined && this.#listed.hasRoom(steadyMs, hasFailed)
+    const list = isListed ? requests : undefined
+    if (!hasFailed && list === undefined) return
     const request = { ...this.#numbered(), ...seenRequest(exchange, status, durationMs) }
     if (hasFailed) putFirst(this.failures, request, maxFailures)
-    if (!isListed) return
-    this.requests.push(request)
-    if (this.requests.length > maxRequests) this.requests.shift()
-  }
-
-  #hasRoom(kind: 'failed' | 'succeeded'): boolean {
-    const number = Math.floor(this.#clock.steadyMs() / 1_000)
-    if (number !== this.#second.number) this.#second = { number, succeeded: 0, failed: 0 }
-    this.#second[kind] += 1
-    return this.#second[kind] <= maxPerSecond
+    list?.push(request)
+    if (list !== undefined && list.length > maxRequests) list.shift()
   }
 
   /** Each is counted; those that were refused or reported are shown. */
@@ -105,10 +109,11 @@ export class Recent implements Listener {
 
   /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
   orderRepeated(): void {
-    this.#repeated += 1
-    const orders = this.#repeated === 1 ? 'an order was' : `${this.#repeated} orders were`
-    const text = `${orders} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
-    this.#repeatedEvent = this.addEvent('warn', text, this.#repeatedEvent)
+    const orders = this.#repeated.orders + 1
+    const subject = orders === 1 ? 'an order was' : `${orders} orders were`
+    const text = `${subject} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
+    const event = this.addEvent('warn', text, this.#repeated.event)
+    this.#repeated = { orders, event }
   }
 
   /**
@@ -148,6 +153,25 @@ export class Recent implements Listener {
       refusals: this.refusals.filter(isNew),
       events: this.eventsAfter(mark.number),
     }
+  }
+}
+
+/** How many requests of the running second are listed: of those that failed, and of the others. */
+class ListedInSecond {
+  #second = 0
+  #failed = 0
+  #succeeded = 0
+
+  hasRoom(steadyMs: number, hasFailed: boolean): boolean {
+    const second = Math.floor(steadyMs / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#failed = 0
+      this.#succeeded = 0
+    }
+    if (hasFailed) this.#failed += 1
+    else this.#succeeded += 1
+    return (hasFailed ? this.#failed : this.#succeeded) <= maxPerSecond
   }
 }
 

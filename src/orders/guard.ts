@@ -59,31 +59,44 @@ const judgedOnceMs = 20
 /** What is known of the provider's quotes changes while an order waits for a connection. */
 const maxMs = 1_000
 
+/** A verdict, and when it was given: by the wall clock, and by the steady time of the ledger's timers. */
+interface Judged {
+  readonly verdict: Verdict
+  readonly nowMs: number
+  readonly judgedAtMs: number
+}
+
 /** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
   readonly terms: OrderTerms
   readonly asked: Asked
   readonly #ledger: Ledger
   readonly #stated: StatedAmount | undefined
-  /** With the quote that is used or was too old, if one was known. */
-  verdict!: Verdict
-  quoteAgeMs: number | undefined
-  #judgedAtMs = 0
+  #judged: Judged
 
   constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
     this.terms = terms
     this.asked = asked
     this.#ledger = ledger
     this.#stated = statedAmountOf(terms.toAmount)
-    this.#judge()
+    this.#judged = this.#judge()
   }
 
   /** Of several quotes the one that lives decides, and of those that ends last. */
-  #judge(): void {
+  #judge(): Judged {
     const now = this.#ledger.now()
-    this.#judgedAtMs = this.#ledger.timers.steadyMs()
-    this.verdict = this.#verdictAt(now)
-    this.quoteAgeMs = this.quote && Math.max(0, now.nowMs - this.quote.notedAtMs)
+    const judgedAtMs = this.#ledger.timers.steadyMs()
+    return { verdict: this.#verdictAt(now), nowMs: now.nowMs, judgedAtMs }
+  }
+
+  /** With the quote that is used or was too old, if one was known. */
+  get verdict(): Verdict {
+    return this.#judged.verdict
+  }
+
+  /** How old the quote was when the order was judged. */
+  get quoteAgeMs(): number | undefined {
+    return this.quote && Math.max(0, this.#judged.nowMs - this.quote.notedAtMs)
   }
 
   #verdictAt(now: Now): Verdict {
@@ -106,9 +119,10 @@ export class FloatOrder {
    */
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
-    const hasWaited = this.#ledger.timers.steadyMs() - this.#judgedAtMs >= judgedOnceMs
+    const hasWaited =
+      this.#ledger.timers.steadyMs() - this.#judged.judgedAtMs >= judgedOnceMs
     if (hasWaited || liveForMs <= 0) {
-      this.#judge()
+      this.#judged = this.#judge()
       liveForMs = this.#liveForMs()
     }
     // The clock may have been read at the very end of the quote, a moment before the guard reads it.

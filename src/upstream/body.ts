@@ -67,7 +67,7 @@ export class RequestBodies {
   /** Those of judged bodies that stream, too. */
   #otherBytes = 0
   /** Judged bodies that are held, in the order in which they began. */
-  readonly judged = new Set<Reading>()
+  readonly judged = new Set<BodyReader>()
 
   /** Default of `timers`: Node's. */
   constructor(options: {
@@ -102,7 +102,11 @@ export class RequestBodies {
     refuseAlreadyRead(request)
     if (isSurelyLong(request) && !isJudged)
       return { whole: undefined, body: new RequestBody(request, this) }
-    return new Reading(request, response, { bodies: this, isJudged }).body
+    return new Promise((resolve, reject) =>
+      new BodyReader(request, { bodies: this, isJudged, resolve, reject }).start(
+        response,
+      ),
+    )
   }
 
   get heldBytes(): number {
@@ -152,14 +156,13 @@ function refuseAlreadyRead(request: IncomingMessage): void {
 const noBytes = Buffer.alloc(0)
 const never: Promise<never> = new Promise(() => {})
 
-/** A body until it is whole, or streams. */
-class Reading {
-  readonly body: Promise<Body>
+/** Reads a body until it is whole, or streams. */
+class BodyReader {
   readonly #request: IncomingMessage
   readonly #bodies: RequestBodies
   readonly #isJudged: boolean
-  #resolve!: (body: Body) => void
-  #reject!: (error: Error) => void
+  readonly #resolve: (body: Body) => void
+  readonly #reject: (error: Error) => void
   /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
   #bytes: Buffer = noBytes
   #length = 0
@@ -171,16 +174,22 @@ class Reading {
 
   constructor(
     request: IncomingMessage,
-    response: Interruptible,
-    { bodies, isJudged }: { bodies: RequestBodies; isJudged: boolean },
+    options: {
+      bodies: RequestBodies
+      isJudged: boolean
+      resolve(body: Body): void
+      reject(error: Error): void
+    },
   ) {
     this.#request = request
-    this.#bodies = bodies
-    this.#isJudged = isJudged
-    this.body = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
+    this.#bodies = options.bodies
+    this.#isJudged = options.isJudged
+    this.#resolve = options.resolve
+    this.#reject = options.reject
+  }
+
+  start(response: Interruptible): void {
+    const request = this.#request
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)

@@ -57,10 +57,10 @@ export class Fetch implements Receiver {
   #sent: Now | undefined
   /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
-  #chunks: Buffer[] = []
+  readonly #chunks: Buffer[] = []
   #bytes = 0
-  #hasEnded = false
-  #failure: Error | undefined
+  /** Undefined: the call goes on. */
+  #end: 'whole' | Error | undefined
   /** Lets the step that the caller awaits look again. */
   #wake = nothing
 
@@ -79,7 +79,7 @@ export class Fetch implements Receiver {
     } catch (error) {
       this.onEnd(error as Error)
     }
-    if (this.#hasEnded) return
+    if (this.#end !== undefined) return
     const leftMs = Math.max(0, this.#deadlineAtMs - timers.steadyMs())
     const onTime = () => this.#call?.giveUp(this.#tooLate())
     this.#deadline = new PatientTimer(leftMs, onTime, timers)
@@ -96,13 +96,12 @@ export class Fetch implements Receiver {
   }
 
   async whole(): Promise<WholeAnswer> {
-    while (this.#head === undefined || !this.#hasEnded) await this.#next()
-    if (this.#failure !== undefined) throw this.#failure
+    while (this.#head === undefined || this.#end !== 'whole') await this.#next()
     return this.#head
   }
 
   #next(): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure
+    if (this.#end instanceof Error) throw this.#end
     return new Promise((resolve) => {
       this.#wake = resolve
     })
@@ -154,15 +153,14 @@ export class Fetch implements Receiver {
     const { times } = this.#options
     this.#deadline?.clear()
     if (times !== undefined) times.settledAtMs = performance.now()
-    if (this.#head === undefined)
-      this.#failure =
-        error ?? this.#failureOf('http_protocol_error', 'an answer without a head')
+    if (error !== undefined) this.#end = error
+    else if (this.#head === undefined)
+      this.#end = this.#failureOf('http_protocol_error', 'an answer without a head')
     else {
-      this.#failure = error
       const [first = noBytes] = this.#chunks
       this.#head.body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
+      this.#end = 'whole'
     }
-    this.#hasEnded = true
     this.#wake()
   }
 

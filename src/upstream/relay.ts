@@ -30,22 +30,7 @@ interface RelayOptions extends UpstreamRequest {
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
-  const { response, upstream } = options
-  const answer = new Answer(options)
-  const leave = () => {
-    if (!answer.isAnswered)
-      answer.call?.leave('the client left before its answer was whole')
-  }
-  response.on('close', leave)
-  // For example, the request's own body was malformed and the server answered with a problem.
-  ;(response as Interruptible)[interrupted] = leave
-  try {
-    answer.call = upstream.call(options, answer)
-    answer.call.start()
-  } catch (error) {
-    answer.onEnd(error as Error)
-  }
-  return answer.isWhole
+  return new Promise((resolve, reject) => new Relay(options, resolve, reject).start())
 }
 
 const noBytes = Buffer.alloc(0)
@@ -53,15 +38,14 @@ const noBytes = Buffer.alloc(0)
 /** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade`, which is never passed on. */
 const lowestInterim = 102
 
-class Answer implements Receiver {
-  readonly isWhole: Promise<void>
-  /** The client has its answer, though the call may go on, or it will get none. */
-  isAnswered = false
-  /** Undefined while it is being made. */
-  call: Call | undefined
+class Relay implements Receiver {
   readonly #options: RelayOptions
-  #resolve!: () => void
-  #reject!: (error: Error) => void
+  readonly #resolve: () => void
+  readonly #reject: (error: Error) => void
+  /** Undefined: it was refused, or is not made yet. */
+  #call: Call | undefined
+  /** The client has its answer, though the call may go on, or it will get none. */
+  #isAnswered = false
   /** Not written until it is known whether the body comes with the head. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
@@ -69,12 +53,33 @@ class Answer implements Receiver {
   #statedLength = Number.NaN
   #wholeBody: Buffer | undefined
 
-  constructor(options: RelayOptions) {
+  constructor(
+    options: RelayOptions,
+    resolve: () => void,
+    reject: (error: Error) => void,
+  ) {
     this.#options = options
-    this.isWhole = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  start(): void {
+    const { response, upstream } = this.#options
+    const leave = () => this.#leave()
+    response.on('close', leave)
+    // For example, the request's own body was malformed and the server answered with a problem.
+    ;(response as Interruptible)[interrupted] = leave
+    try {
+      this.#call = upstream.call(this.#options, this)
+      this.#call.start()
+    } catch (error) {
+      this.onEnd(error as Error)
+    }
+  }
+
+  #leave(): void {
+    if (!this.#isAnswered)
+      this.#call?.leave('the client left before its answer was whole')
   }
 
   onHead(status: number, rawHeaders: string[], reason: string): void {
@@ -119,12 +124,12 @@ class Answer implements Receiver {
    * write does not.
    */
   #sendHeadAlone(): void {
-    if (this.#bodyBegan || this.isAnswered) return
+    if (this.#bodyBegan || this.#isAnswered) return
     try {
       this.#writeHead()
       this.#options.response.write(noBytes)
     } catch (error) {
-      this.call?.giveUp(unwritable(this.#options.upstream.name, error))
+      this.#call?.giveUp(unwritable(this.#options.upstream.name, error))
     }
   }
 
@@ -149,12 +154,12 @@ class Answer implements Receiver {
     const { response, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken)
-      upstream.slowReaders.heldUp(response, chunk.length, () => this.call?.resume())
+      upstream.slowReaders.heldUp(response, chunk.length, () => this.#call?.resume())
     return taken
   }
 
   onEnd(error?: Error): void {
-    if (this.isAnswered) return
+    if (this.#isAnswered) return
     if (error !== undefined) {
       this.#fail(error)
       return
@@ -183,7 +188,7 @@ class Answer implements Receiver {
   }
 
   #stop(): void {
-    this.isAnswered = true
+    this.#isAnswered = true
     const { body } = this.#options
     // The rest of the request may still have to be read. Its RequestBody would keep it paused.
     if (body instanceof RequestBody) body.destroy()
