@@ -8,7 +8,7 @@ import type { FloatOrder, FloatOrderDecision } from './orders/guard.ts'
 import type { Exchange } from './server/exchange.ts'
 import type { Breaker, Traffic } from './upstream/breakers.ts'
 import type { Call } from './upstream/call.ts'
-import type { CountedFailure, Outcome } from './upstream/fault.ts'
+import type { CallOutcome, CountedFailure } from './upstream/fault.ts'
 
 /** What a quote request found. */
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
@@ -142,13 +142,13 @@ export class Events {
   /** An order was refused because it came slowly while too much was held of unfinished bodies. */
   bodyRefused: () => void = unheard
   /** A request to an upstream was refused unsent. */
-  callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: Outcome) => void =
+  callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     unheard
   callRetried: (upstream: UpstreamName) => void = unheard
   /** A request to an upstream has ended, after all of its tries. */
   callEnded: (
     call: Pick<Call, 'upstream' | 'traffic' | 'status'>,
-    outcome: Outcome,
+    outcome: CallOutcome,
     durationMs: number,
   ) => void = unheard
   /** Not that of a single pair. `failure`: what the last request that it counted had failed with. */
@@ -191,3 +191,6 @@ function inTurn(heard: readonly Hear[]): Hear {
 
 /** It has a method for each event that it wants. */
 export type Listener = Partial<Events>
+
+/** What a listener to this event is called with. */
+export type Heard<Name extends keyof Events> = Parameters<Events[Name]>

@@ -55,10 +55,10 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
   return tables.flatMap((table) => table(values, given))
 }
 
-type Listener = Config['traffic']
+type OwnListener = Config['traffic']
 
 /** As written, and by localhost and loopback. Where a name leads here otherwise, swap requests are answered 508. */
-function reaches(text: string, listener: Listener): boolean {
+function reaches(text: string, listener: OwnListener): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
   const host = canonicalHost(url.hostname)
@@ -69,7 +69,7 @@ function reaches(text: string, listener: Listener): boolean {
   return [host, listener.host].every((one) => isLoopback(one) || isWildcard(one))
 }
 
-function shareAddress(left: Listener, right: Listener): boolean {
+function shareAddress(left: OwnListener, right: OwnListener): boolean {
   if (left.port !== right.port || left.port === 0) return false
   const hosts = [canonicalHost(left.host), canonicalHost(right.host)]
   if (hosts[0] === hosts[1] || hosts.some(isWildcard)) return true

@@ -1,5 +1,5 @@
 import {
-  type Events,
+  type Heard,
   keyResults,
   type Listener,
   notKeptReasons,
@@ -30,8 +30,6 @@ import { by, cross, type MetricSet, type Tally } from './series.ts'
 /** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
 const hitMs = 25
 const missOverheadMs = 50
-
-type Exchange = Parameters<Events['requestEnded']>[0]
 
 function countRequests(set: MetricSet) {
   const byRoute = by('route', areas)
@@ -81,7 +79,10 @@ function countRequests(set: MetricSet) {
   const bodiesRefused = set.counter('request_bodies_refused_total')`
     Orders that were refused because they came slowly while too much was held of unfinished bodies`
   // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
-  const countLatency = ({ outcome, times }: Exchange, durationMs: number) => {
+  const countLatency = (
+    { outcome, times }: Heard<'requestEnded'>[0],
+    durationMs: number,
+  ) => {
     if (outcome?.how === 'hit') {
       count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
       return

@@ -19,7 +19,7 @@ interface WatchedUpstream {
 }
 
 /** The parts of a gateway that are read at each scrape. Undefined: it is not set up, and its gauges are there at 0. */
-export interface Watched {
+export interface GaugedParts {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
   readonly cache: { readonly entries: number; readonly bytes: number }
@@ -36,7 +36,11 @@ export interface Watched {
 }
 
 /** Registers what is read from the parts and not counted. */
-export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]): void {
+export function watch(
+  set: MetricSet,
+  parts: GaugedParts,
+  pairs: readonly string[],
+): void {
   const {
     exchanges,
     bodies,
@@ -82,7 +86,7 @@ export function watch(set: MetricSet, parts: Watched, pairs: readonly string[]):
 
 function watchUpstreams(
   set: MetricSet,
-  upstreams: Watched['upstreams'],
+  upstreams: GaugedParts['upstreams'],
   pairs: readonly string[],
 ): void {
   const inFlight = upstreamNames.map(
@@ -135,7 +139,7 @@ function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
     : ['connections']
 }
 
-function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): void {
+function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']): void {
   const ofBoth = (read: (facts: JournalFacts) => number, without = 0) =>
     Object.entries({ disk, stream }).map(([part, journal]) => {
       return [

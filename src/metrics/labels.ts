@@ -1,7 +1,7 @@
 import type { StoreOutcome } from '../events.ts'
 import type { Area } from '../http/target.ts'
 import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
-import type { Outcome } from '../upstream/fault.ts'
+import type { CallOutcome } from '../upstream/fault.ts'
 import type { Labels } from './series.ts'
 
 // What the labels of series may be, and the bounds of histograms.
@@ -69,8 +69,11 @@ export const rules: Readonly<Record<Verdict['state'], readonly GuardRule[]>> = {
 }
 
 /** Never sent: these took no time of the upstream. */
-export const refusals: readonly Outcome[] = ['connection_limit_reached', 'breaker_open']
-export const outcomes: readonly Outcome[] = [
+export const refusals: readonly CallOutcome[] = [
+  'connection_limit_reached',
+  'breaker_open',
+]
+export const outcomes: readonly CallOutcome[] = [
   'answered',
   'failed-status',
   'given-up',

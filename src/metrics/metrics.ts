@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
 import { memoryLimits } from '../process/memory.ts'
 import { countEvents } from './counts.ts'
-import { type Watched, watch } from './gauges.ts'
+import { type GaugedParts, watch } from './gauges.ts'
 import { otherPair } from './labels.ts'
 import { MetricSet } from './series.ts'
 
@@ -75,7 +75,7 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
   return {
     ...countEvents(set, pairs),
     /** Called once, when the parts of the gateway are there: from then on they are read at each scrape. */
-    watch: (parts: Watched) => watch(set, parts, pairs),
+    watch: (parts: GaugedParts) => watch(set, parts, pairs),
     contentType: registry.contentType,
     render: async () => (await renderPage(registry)).text,
     /** Also how long it took, the turns of the event loop between its own aside. */

@@ -1,10 +1,10 @@
-import type { Events, Listener } from '../events.ts'
+import type { Heard, Listener } from '../events.ts'
 import { wireName } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
 import { runbookOf } from './outages.ts'
 
-type ClientAddress = Parameters<Events['addressNoted']>[0]
-type AddressNote = NonNullable<ClientAddress['note']>
+type NotedAddress = Heard<'addressNoted'>[0]
+type NoteReason = NonNullable<NotedAddress['note']>
 
 const maxPeers = 1_000
 const maxHeaders = 5
@@ -21,7 +21,7 @@ interface AddressNotesOptions {
 export class AddressNotes implements Listener {
   readonly #options: AddressNotesOptions
   /** For each reason: the peers, each with its first such header. */
-  readonly peers: Readonly<Record<AddressNote, Map<string, string>>> = {
+  readonly peers: Readonly<Record<NoteReason, Map<string, string>>> = {
     'untrusted-header': new Map(),
     'other-header': new Map(),
     'malformed-header': new Map(),
@@ -44,7 +44,7 @@ export class AddressNotes implements Listener {
     return wireName(this.#options.clientIpHeader)
   }
 
-  addressNoted({ note, noteHeader = '', peer = 'unknown' }: ClientAddress): void {
+  addressNoted({ note, noteHeader = '', peer = 'unknown' }: NotedAddress): void {
     if (note !== undefined && note !== 'no-header') this.#keep(note, peer, noteHeader)
   }
 
@@ -54,7 +54,7 @@ export class AddressNotes implements Listener {
   }
 
   /** Past maxPeers, no further peer is named. */
-  #keep(note: AddressNote, peer: string, noteHeader: string): void {
+  #keep(note: NoteReason, peer: string, noteHeader: string): void {
     const named = this.peers[note]
     if (named.has(peer) || named.size >= maxPeers) return
     named.set(peer, noteHeader)
@@ -64,7 +64,7 @@ export class AddressNotes implements Listener {
     )
   }
 
-  #sentenceOf(note: AddressNote, peer: string, header: string): string {
+  #sentenceOf(note: NoteReason, peer: string, header: string): string {
     const { clientIpHeader, allShareQuotes } = this.#options
     const shared = allShareQuotes
       ? 'shared with all clients (QUOTE_PARTITION=none)'

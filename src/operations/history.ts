@@ -1,6 +1,6 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Clock } from '../clock.ts'
-import type { Events, Listener, NotKeptReason } from '../events.ts'
+import type { Heard, Listener, NotKeptReason } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { roundedMs } from '../process/text.ts'
 import type { Traffic } from '../upstream/breakers.ts'
@@ -8,7 +8,6 @@ import { failureText } from './outages.ts'
 import type { Health, Hello, Slots } from './schemas.ts'
 import { failingCalls } from './thresholds.ts'
 
-type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Calls = Health['upstreams'][number]['traffic'][number]
 type Column = keyof Slots['values']
 type Sum = Exclude<Column, 'inFlight' | 'p95Ms'>
@@ -103,7 +102,7 @@ export class History implements Listener {
     this.#startedMs = clock.steadyMs()
   }
 
-  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+  requestEnded(...[exchange, status, durationMs]: Heard<'requestEnded'>): void {
     const now = this.#answers.during(this.#last)
     now.add(durationMs)
     if (durationMs <= (now.slowest?.durationMs ?? -1)) return
@@ -120,11 +119,11 @@ export class History implements Listener {
     }
   }
 
-  callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
+  callRefused(...[upstream, traffic, outcome]: Heard<'callRefused'>): void {
     this.callEnded({ upstream, traffic, status: 0 }, outcome, 0)
   }
 
-  callEnded(...[call, outcome, durationMs]: Seen<'callEnded'>): void {
+  callEnded(...[call, outcome, durationMs]: Heard<'callEnded'>): void {
     const recent = this.#calls[call.upstream].get(call.traffic)
     if (recent === undefined) return
     const now = recent.during(this.#last)
@@ -147,7 +146,7 @@ export class History implements Listener {
     recent.lastError = { what: failureText(failure, durationMs), at: this.#clock.nowMs() }
   }
 
-  quoteNotKept(...[reason, status]: Seen<'quoteNotKept'>): void {
+  quoteNotKept(...[reason, status]: Heard<'quoteNotKept'>): void {
     const now = this.#calls.swap.get('quotes')?.during(this.#last)
     if (now === undefined) return
     if (reason === 'status')
@@ -158,7 +157,11 @@ export class History implements Listener {
     }
   }
 
-  #countFailure(tally: Tally, reason: string, kind: Failures['kind'] = 'failure'): void {
+  #countFailure(
+    tally: SliceTally,
+    reason: string,
+    kind: Failures['kind'] = 'failure',
+  ): void {
     const known = tally.failures.get(reason)
     if (known !== undefined) known.count += 1
     else {
@@ -201,7 +204,7 @@ export class History implements Listener {
 
   #endMinute(): void {
     for (const [upstream, p95s] of Object.entries(this.p95s)) {
-      const calls = new Tally(this.#last)
+      const calls = new SliceTally(this.#last)
       for (const recent of this.#calls[upstream as UpstreamName].values())
         calls.merge(recent.lately(this.#last, slicesOfTenMinutes))
       p95s.push(calls.count > minCallsOfTenMinutes ? calls.quantile(0.95) : null)
@@ -346,7 +349,7 @@ function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !refusesAll.has(status)
 }
 
-class Tally {
+class SliceTally {
   readonly slice: number
   /** Those that no breaker refused. */
   calls = 0
@@ -374,7 +377,7 @@ class Tally {
     )
   }
 
-  merge(other: Tally): void {
+  merge(other: SliceTally): void {
     if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1))
       this.slowest = other.slowest
     this.failed += other.failed
@@ -393,14 +396,14 @@ class Tally {
 class RecentCalls {
   lastError: Calls['lastError'] = null
   /** The newest first. */
-  #tallies: Tally[] = []
+  #tallies: SliceTally[] = []
 
   /** Those of the slice that is running. */
-  during(last: number): Tally {
+  during(last: number): SliceTally {
     const slice = Math.max(0, last)
     const [newest] = this.#tallies
     if (newest?.slice === slice) return newest
-    const tally = new Tally(slice)
+    const tally = new SliceTally(slice)
     this.#tallies = [tally, ...this.#tallies.slice(0, slicesOfTenMinutes - 1)]
     return tally
   }
@@ -420,8 +423,8 @@ class RecentCalls {
   }
 
   /** Those of the last so many slices. */
-  lately(last: number, slices: number): Tally {
-    const all = new Tally(last)
+  lately(last: number, slices: number): SliceTally {
+    const all = new SliceTally(last)
     for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)
     return all
   }

@@ -10,7 +10,7 @@ type Failure =
   | Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'>
   | number
 
-type Kind = Outage['what'] | 'clock-unknown'
+type TroubleKind = Outage['what'] | 'clock-unknown'
 type Derived =
   | 'id'
   | 'name'
@@ -41,28 +41,29 @@ export interface Logged {
 }
 
 /** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
-const kinds: Readonly<Record<Kind, { concerned: Outage['concerned']; section: string }>> =
-  {
-    upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
-    failing: { concerned: 'none', section: 'quotegateroutefails' },
-    'no-quotes': { concerned: 'none', section: 'quotegatenoquotes' },
-    pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
-    slow: { concerned: 'none', section: 'quotegateproviderslow' },
-    store: { concerned: 'forwarded', section: 'quotegatestoredown' },
-    disk: { concerned: 'none', section: 'quotegatejournalnotwritten' },
-    clock: { concerned: 'none', section: 'quotegateclockoffset' },
-    'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
-    'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
-    'client-ip-header': {
-      concerned: 'misplaced',
-      section: 'users-look-as-if-they-were-one',
-    },
-    'no-client-header': {
-      concerned: 'misplaced',
-      section: 'users-look-as-if-they-were-one',
-    },
-    'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
-  }
+const kinds: Readonly<
+  Record<TroubleKind, { concerned: Outage['concerned']; section: string }>
+> = {
+  upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
+  failing: { concerned: 'none', section: 'quotegateroutefails' },
+  'no-quotes': { concerned: 'none', section: 'quotegatenoquotes' },
+  pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
+  slow: { concerned: 'none', section: 'quotegateproviderslow' },
+  store: { concerned: 'forwarded', section: 'quotegatestoredown' },
+  disk: { concerned: 'none', section: 'quotegatejournalnotwritten' },
+  clock: { concerned: 'none', section: 'quotegateclockoffset' },
+  'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
+  'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
+  'client-ip-header': {
+    concerned: 'misplaced',
+    section: 'users-look-as-if-they-were-one',
+  },
+  'no-client-header': {
+    concerned: 'misplaced',
+    section: 'users-look-as-if-they-were-one',
+  },
+  'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
+}
 export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
 /** A part that may be in trouble. `covered`: the sentence of another subject says it. */
@@ -73,7 +74,7 @@ export interface Subject {
   count?(): number
 }
 
-interface Watched extends Subject {
+interface WatchedTrouble extends Subject {
   outage?: Outage | undefined
   /** Since when, by `performance.now()`. */
   sinceMs: number
@@ -91,7 +92,7 @@ const leastStepMs = 100
 export class Outages implements Listener {
   readonly #clock: Clock
   readonly #recent: Pick<Recent, 'addEvent'>
-  #watched: readonly Watched[] = []
+  #watched: readonly WatchedTrouble[] = []
   /** Our wall clock less `performance.now()`: an outage is as long as it is, however the wall clock is set meanwhile. */
   #wallAheadMs: number
   /** Requests that were answered with an error because a breaker was open. */
@@ -150,7 +151,7 @@ export class Outages implements Listener {
     return this.#watched.flatMap(({ outage }) => outage ?? [])
   }
 
-  #lookAt(one: Watched): Trouble | undefined {
+  #lookAt(one: WatchedTrouble): Trouble | undefined {
     const found = one.trouble()
     const count = one.count?.() ?? 0
     if (found === undefined || found === 'covered') {
@@ -186,7 +187,7 @@ export class Outages implements Listener {
     return found
   }
 
-  #end(one: Watched, outage: Outage, isOver: boolean): void {
+  #end(one: WatchedTrouble, outage: Outage, isOver: boolean): void {
     const nowMs = performance.now()
     const { names: _areDetailsOfRequests, ...kept } = outage
     this.past.push({

@@ -1,16 +1,20 @@
 import type { Clock } from '../clock.ts'
-import type { Events, Listener } from '../events.ts'
+import type { Heard, Listener } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import { cutText, roundedMs } from '../process/text.ts'
 import { OrdersByApplication } from './orders-by-application.ts'
-import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './schemas.ts'
+import type {
+  OrdersOfApplication,
+  SeenEvent,
+  SeenRefusal,
+  SeenRequest,
+} from './schemas.ts'
 
-type Seen<Name extends keyof Events> = Parameters<Events[Name]>
-type Exchange = Seen<'requestEnded'>[0]
-type Described = Omit<SeenRequest, 'number' | 'at'>
+type EndedExchange = Heard<'requestEnded'>[0]
+type RequestDetails = Omit<SeenRequest, 'number' | 'at'>
 
 const maxRequests = 200
 const maxFailures = 50
@@ -39,7 +43,7 @@ export class Recent implements Listener {
   /** The newest first. */
   readonly failures: SeenRequest[] = []
   /** The newest first. */
-  readonly refusals: Refusal[] = []
+  readonly refusals: SeenRefusal[] = []
   readonly #events: SeenEvent[] = []
   /** The event of orders that were sent again, and of how many. */
   #repeated: { readonly orders: number; readonly event: number | undefined } = {
@@ -69,7 +73,7 @@ export class Recent implements Listener {
     return this.#requests ?? []
   }
 
-  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+  requestEnded(...[exchange, status, durationMs]: Heard<'requestEnded'>): void {
     const hasFailed = isFailed(status)
     const requests = this.#requests
     if (requests === undefined && !hasFailed) return
@@ -85,7 +89,7 @@ export class Recent implements Listener {
   }
 
   /** Each is counted; those that were refused or reported are shown. */
-  orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
+  orderDecided(...[exchange, decision, order]: Heard<'orderDecided'>): void {
     const { asked, verdict } = order
     const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null
     this.#byApplication.count(asked.application, decision, lateMs, this.#clock.steadyMs())
@@ -184,7 +188,11 @@ function putFirst<One>(list: One[], one: One, max: number): void {
 
 const isFailed = (status: number) => status >= 400 || status === 0
 
-function seenRequest(exchange: Exchange, status: number, durationMs: number): Described {
+function seenRequest(
+  exchange: EndedExchange,
+  status: number,
+  durationMs: number,
+): RequestDetails {
   const { area, request, outcome, reading, problem, client } = exchange
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
@@ -217,7 +225,7 @@ function seenRequest(exchange: Exchange, status: number, durationMs: number): De
 }
 
 /** Who caused an error: for a 5xx as in the metric of server errors. */
-function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] {
+function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['source'] {
   if (!isFailed(status)) return null
   if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
   // An answer that the upstream broke off.
@@ -227,7 +235,7 @@ function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] 
 }
 
 /** A float order, how it was judged, and among what quotes. */
-export function shownOrder(order: Seen<'orderDecided'>[2]) {
+export function shownOrder(order: Heard<'orderDecided'>[2]) {
   const { asked, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
   const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({

@@ -11,9 +11,9 @@ import type {
   Health,
   Hello,
   Outage,
-  Refusal,
+  SeenRefusal,
   ShownHistory,
-  Status,
+  StatusPage,
   Tick,
 } from './schemas.ts'
 import { trafficOf } from './try-it.ts'
@@ -104,7 +104,7 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function status(level: Level): Status {
+  function status(level: Level): StatusPage {
     const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
     const isFull = level === 'full'
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
@@ -216,7 +216,7 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
 }
 
 /** Who may not see requests gets nothing that a client sent or was given. */
-function shownRefusals(refusals: Refusal[], level: Level): Refusal[] {
+function shownRefusals(refusals: SeenRefusal[], level: Level): SeenRefusal[] {
   if (level === 'full') return refusals
   return refusals.map((refusal) => ({
     ...refusal,

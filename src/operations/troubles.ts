@@ -14,7 +14,7 @@ const slicesOfHalfAnHour = 180
 const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
 const maxClockOffsetMs = 2_000
 
-interface Watched {
+interface JudgedUpstream {
   readonly upstream: Upstream
   readonly failingNow: () => Failing[]
 }
@@ -33,7 +33,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   )
 
   const watched = upstreams.map(
-    (upstream): Watched => ({
+    (upstream): JudgedUpstream => ({
       upstream,
       failingNow: createFailing(upstream, parts),
     }),
@@ -58,7 +58,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   }
 
   /** All kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
-  function ofUpstream({ upstream, failingNow }: Watched): Subject[] {
+  function ofUpstream({ upstream, failingNow }: JudgedUpstream): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
     const subjectOf = (isSevere: boolean): Subject => ({

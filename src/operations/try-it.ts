@@ -15,7 +15,7 @@ import { Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
 import type { Hello } from './schemas.ts'
 
-type Traffic = Hello['traffic']
+type TrafficAddress = Hello['traffic']
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>
@@ -36,7 +36,7 @@ const badTrial = (message: string) => new Refused(400, message)
 export function trafficOf({
   config,
   trafficUrl,
-}: Pick<OperationsParts, 'config' | 'trafficUrl'>): Traffic {
+}: Pick<OperationsParts, 'config' | 'trafficUrl'>): TrafficAddress {
   const { ipHeader: clientIpHeader, trustProxy } = config.client
   const url = trafficUrl() ?? null
   const trusted = trustProxy.flatMap(
@@ -48,7 +48,7 @@ export function trafficOf({
 }
 
 /** Sends the trial request to the gateway's own traffic listener, as any client would. */
-export async function tryIt(trial: Trial, { url, ...traffic }: Traffic) {
+export async function tryIt(trial: Trial, { url, ...traffic }: TrafficAddress) {
   if (url === null) throw badTrial('The traffic listener is not open.')
   const request = readTrial(trial, traffic)
   const startedAtMs = performance.now()
@@ -70,7 +70,7 @@ export async function tryIt(trial: Trial, { url, ...traffic }: Traffic) {
 
 function readTrial(
   trial: Trial,
-  { clientIpHeader, loopbackTrusted }: Omit<Traffic, 'url'>,
+  { clientIpHeader, loopbackTrusted }: Omit<TrafficAddress, 'url'>,
 ): TrialRequest {
   const headers: [string, string][] = []
   const application = text(trial.application)

@@ -17,7 +17,7 @@ import {
   ownRequestId,
   wireName,
 } from '../http/headers.ts'
-import type { Exchange, Outcome } from '../server/exchange.ts'
+import type { Exchange, RequestEnd } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { unwritable } from '../upstream/fault.ts'
 import type { Ask } from './ask.ts'
@@ -175,7 +175,7 @@ function hitHeaders(ttl: number) {
 /** `from`: where a quote out of memory is from, in the words of Cache-Status (RFC 9211). */
 function againHeaders(ttl: number, how: 'hit' | 'fetched' | 'collapsed', from: string) {
   const cacheStatus = `quotegate; ${from}; ttl=${ttl}`
-  const outcome: Outcome = { how, cacheStatus }
+  const outcome: RequestEnd = { how, cacheStatus }
   return { ttl, outcome, ...written(ownHeaders(ttl, cacheStatus)) }
 }
 

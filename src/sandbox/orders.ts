@@ -180,12 +180,12 @@ export class Orders {
   }
 }
 
-type Status = 'awaiting' | 'inProgress' | OrderOutcome
+type OrderStatus = 'awaiting' | 'inProgress' | OrderOutcome
 
 /** Clients were seen to poll an order every five seconds, so they see each state. */
 const stepMs = 5000
 
-const statusMessages: Record<Status, string> = {
+const statusMessages: Record<OrderStatus, string> = {
   awaiting: 'The sandbox waits for the deposit.',
   inProgress: 'The deposit has come, and the sandbox swaps it.',
   complete: 'The sandbox has paid out.',
@@ -198,7 +198,7 @@ const statusMessages: Record<Status, string> = {
 function stateOf(
   { outcome, noted }: Order,
   ageMs: number,
-): { status: Status; sinceMs: number } {
+): { status: OrderStatus; sinceMs: number } {
   const isPaid = outcome !== 'expired'
   const never = Number.POSITIVE_INFINITY
   // A transaction that the client notes counts as the deposit.

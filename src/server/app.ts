@@ -16,12 +16,12 @@ import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
 import type { MessageClasses } from './traffic-server.ts'
 
 /** What tells the whole way of a request, from the exchange to its answer. */
-type Answer = (exchange: Exchange) => void | Promise<void>
+type AnswerExchange = (exchange: Exchange) => void | Promise<void>
 
 interface Routes {
-  readonly quotes: { answer: Answer }
-  readonly orders: { answerFloat: Answer; answerPlain: Answer }
-  readonly passThrough: { answer: Answer }
+  readonly quotes: { answer: AnswerExchange }
+  readonly orders: { answerFloat: AnswerExchange; answerPlain: AnswerExchange }
+  readonly passThrough: { answer: AnswerExchange }
 }
 
 /** The exchanges of one gateway, from their beginning to their end. */
@@ -36,7 +36,11 @@ export class Exchanges {
     this.#events = events
   }
 
-  serve(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: AnswerExchange,
+  ): void {
     // The client has left, while another app, in which this one is mounted, was busy.
     if (response.destroyed) return
     if (hasLeft(request.socket)) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { hasBegun } from '../http/answer.ts'
-import { Received } from './upgrades.ts'
+import { ReceivedBytes } from './upgrades.ts'
 
 /** A request in the queue of its connection. */
 export interface PipelinedRequest {
@@ -24,7 +24,7 @@ function countTurn(): void {
 }
 
 /** A client's connection, with what is to be known of it between two requests. */
-export class Connection {
+export class ClientConnection {
   /** The requests that have no complete answer yet. Only the first is being served. */
   readonly queue: PipelinedRequest[] = []
   /** The last request that was answered before all of its body had come. */
@@ -32,7 +32,7 @@ export class Connection {
   /** Called once the queue is empty, if no further request is taken. */
   atEnd: (() => void) | undefined
   takesNoMore = false
-  readonly received = new Received()
+  readonly received = new ReceivedBytes()
   /** When the last byte of a request was read. */
   #spokeInTurn = Number.NEGATIVE_INFINITY
   #spokeAtMs = Number.NEGATIVE_INFINITY

@@ -8,7 +8,7 @@ import type { Area, TargetReading } from '../http/target.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
 /** How a request ended: for logs and the console only. */
-export type Outcome =
+export type RequestEnd =
   | {
       readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'
       readonly cacheStatus: string
@@ -57,7 +57,7 @@ export class Exchange {
   readonly #unsampledTraceId: string | undefined
   /** Whose request it is; undefined if no route has needed it so far. */
   client: ClientAddress | undefined = undefined
-  outcome: Outcome | undefined = undefined
+  outcome: RequestEnd | undefined = undefined
   /** A quote that was not in memory, whatever became of the request. */
   missed = false
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */

@@ -16,7 +16,7 @@ import {
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
-import { Connection, type PipelinedRequest } from './connections.ts'
+import { ClientConnection, type PipelinedRequest } from './connections.ts'
 import { saysClose } from './head-checks.ts'
 import { whenBodyEnds } from './upgrades.ts'
 
@@ -55,7 +55,7 @@ interface PipelineOptions {
 export class Pipeline {
   readonly #options: PipelineOptions
   readonly #timers: Timers
-  readonly #open = new Map<Socket, Connection>()
+  readonly #open = new Map<Socket, ClientConnection>()
   /** Whether the end was announced. */
   #isEnding = false
   #waitingBytesInAll = 0
@@ -116,10 +116,10 @@ export class Pipeline {
     },
   }
 
-  connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
+  connectionOf(socket: Duplex & { [served]?: ClientConnection }): ClientConnection {
     const known = socket[served]
     if (known) return known
-    const connection = new Connection()
+    const connection = new ClientConnection()
     socket[served] = connection
     const idleTimer = this.#timers.setInterval(
       () => this.#checkIdle(socket, connection),
@@ -144,7 +144,7 @@ export class Pipeline {
    * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
    * of a method. So an empty line would keep a connection open forever.
    */
-  #checkIdle(socket: Duplex, connection: Connection): void {
+  #checkIdle(socket: Duplex, connection: ClientConnection): void {
     const client = connection.queue[0]?.request.socket
     if (client === undefined) {
       connection.idleChecks += 1
@@ -203,7 +203,7 @@ export class Pipeline {
   #endUnlessAlone(
     request: IncomingMessage,
     response: TrafficResponse,
-    connection: Connection,
+    connection: ClientConnection,
   ): void {
     const { received } = connection
     const missing = received.missing(request)
@@ -219,7 +219,11 @@ export class Pipeline {
     })
   }
 
-  #next(socket: Refusable, connection: Connection, answered: PipelinedRequest): void {
+  #next(
+    socket: Refusable,
+    connection: ClientConnection,
+    answered: PipelinedRequest,
+  ): void {
     const { queue, atEnd } = connection
     const { request } = answered
     if (!request.complete) {
@@ -241,7 +245,7 @@ export class Pipeline {
   }
 }
 
-function waitsTooMuch({ queue, waitingBytes }: Connection): boolean {
+function waitsTooMuch({ queue, waitingBytes }: ClientConnection): boolean {
   return queue.length - 1 > maxWaiting || waitingBytes > maxWaitingBytes
 }
 

@@ -70,7 +70,7 @@ const asksForUpgrade = /(?:^|,) *upgrade *(?:,|$)/i
  * even when the upgrade is not taken: half a request would be gone, and its body read as the next request. So such a
  * request keeps its connection only if it is certain to be alone.
  */
-export class Received {
+export class ReceivedBytes {
   /** Where the last message ended, in bytes. NaN: that is not known, and never will be. */
   #end = 0
   /** The headers since Node dropped what was behind a message, or since the connection was opened. */

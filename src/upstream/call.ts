@@ -6,15 +6,15 @@ import { bodilessStatuses } from '../http/headers.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import { type Breaker, type Permit, type Traffic, trafficOf } from './breakers.ts'
 import type { Connection } from './connection.ts'
-import type { Caller, Connections, Lane, Lanes } from './connections.ts'
+import type { ConnectionHolder, Connections, Lane, Lanes } from './connections.ts'
 import {
+  type CallOutcome,
   type CountedFailure,
   countedFaults,
   faultOf,
   isCausedByClient,
   isForClient,
   isLocalError,
-  type Outcome,
   retryableFaults,
 } from './fault.ts'
 import { CallTrace, type Receiver, type UpstreamRequest } from './request.ts'
@@ -28,7 +28,7 @@ export interface CalledUpstream {
   readonly basePath: string
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'giveBack'> & {
-    lanes: Pick<Lanes<Caller>, 'leave'>
+    lanes: Pick<Lanes<ConnectionHolder>, 'leave'>
   }
   readonly breakers: {
     readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> }
@@ -39,7 +39,7 @@ export interface CalledUpstream {
   callRetried(): void
   /** Called before a breaker counts the failure: that of connections if the call never got one. */
   callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
-  callEnded(outcome: Outcome, call: Call): void
+  callEnded(outcome: CallOutcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
@@ -78,7 +78,7 @@ const hasEnded: Progress = { step: 'ended' }
  * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
  * handlers of undici: versions 7 and 8 call these methods in the same way.
  */
-export class Call implements Caller, Dispatcher.DispatchHandler {
+export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   readonly lane: Lane
   readonly upstream: UpstreamName
@@ -97,7 +97,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #progress: Progress = isNew
   /** While it waits for its connection to be free, or to be made. */
   #timer: PatientTimer | undefined
-  /** Why the receiver was told of an end before the call ended. */
+  /** Why the receiver got its end before the call ended. */
   #givenUp: Error | undefined
   /** Undefined: the client has always read on. */
   #heldUp: Stopwatch | undefined
@@ -382,7 +382,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   }
 
   #end(
-    outcome: Outcome,
+    outcome: CallOutcome,
     verdict: 'succeeded' | 'failed' | 'abandoned',
     error?: Error,
   ): void {
@@ -393,7 +393,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (!wasTold) this.#tell(error)
   }
 
-  /** The receiver knows how the request ended. */
+  /** Whether the receiver has had its end. */
   get #isTold(): boolean {
     return this.#givenUp !== undefined || this.#progress.step === 'ended'
   }

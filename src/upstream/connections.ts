@@ -9,7 +9,7 @@ interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
 }
 
 /** Who waits for a connection, and holds it until it is given back. */
-export interface Caller {
+export interface ConnectionHolder {
   readonly lane: Lane
   /**
    * It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made.
@@ -30,7 +30,7 @@ export class Connections {
   readonly #all: Connection[] = []
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
-  readonly lanes: Lanes<Caller>
+  readonly lanes: Lanes<ConnectionHolder>
   #breakerTimer: Timer | undefined
   #closed: Error | undefined
 
@@ -49,7 +49,7 @@ export class Connections {
   }
 
   /** Starts the caller as soon as there is a connection for it, which may be at once. */
-  take(caller: Caller): void {
+  take(caller: ConnectionHolder): void {
     const closed = this.#closed
     if (closed) {
       process.nextTick(() => caller.failed(closed))
@@ -88,7 +88,7 @@ export class Connections {
     for (const caller of this.lanes.leaveAll()) caller.failed(error)
   }
 
-  giveBack(connection: Connection, caller: Caller): void {
+  giveBack(connection: Connection, caller: ConnectionHolder): void {
     connection.answerEnded()
     // Not at once: an upstream may close after its answer, and until the event loop has read that end, the next POST on
     // this connection would be lost. Each connection has its own immediate, so that each is read before it is free.
@@ -103,7 +103,7 @@ export class Connections {
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
 
-  readonly #release = (connection: Connection, caller: Caller): void => {
+  readonly #release = (connection: Connection, caller: ConnectionHolder): void => {
     this.lanes.release(caller)
     connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)

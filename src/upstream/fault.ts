@@ -126,7 +126,7 @@ export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
 }
 
 /** How a request to an upstream ended. */
-export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
+export type CallOutcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 
 /** What a breaker counted: a fault, or the status of an answer. */
 export type CountedFailure = UpstreamFault | number

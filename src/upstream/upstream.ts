@@ -17,7 +17,7 @@ import {
   type Lane,
   reservedForFloatOrders,
 } from './connections.ts'
-import type { CountedFailure, Outcome } from './fault.ts'
+import type { CallOutcome, CountedFailure } from './fault.ts'
 import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
@@ -190,7 +190,7 @@ export class Upstream implements CalledUpstream {
     this.lastFailures[hadConnection ? traffic : 'connections'] = { failure, afterMs }
   }
 
-  callEnded(outcome: Outcome, call: Call): void {
+  callEnded(outcome: CallOutcome, call: Call): void {
     this.inFlight -= 1
     if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
     if (outcome === 'answered' && call.status < 400)

@@ -7,8 +7,8 @@ import { Problem } from '../../src/http/problem.ts'
 import type { BreakerState, Permit } from '../../src/upstream/breakers.ts'
 import { Call, reasonBytes } from '../../src/upstream/call.ts'
 import type { Connection } from '../../src/upstream/connection.ts'
-import type { Caller } from '../../src/upstream/connections.ts'
-import type { CountedFailure, Outcome } from '../../src/upstream/fault.ts'
+import type { ConnectionHolder } from '../../src/upstream/connections.ts'
+import type { CallOutcome, CountedFailure } from '../../src/upstream/fault.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
 const failure = (fault: UpstreamFailure['fault']) =>
@@ -39,7 +39,7 @@ function call(options: Trial = {}) {
   /** Of the breaker of its kind, and of that of the connections. */
   const verdicts: string[] = []
   const connecting: string[] = []
-  const outcomes: Outcome[] = []
+  const outcomes: CallOutcome[] = []
   const counted: CountedFailure[] = []
   const told: string[] = []
   const connection = {
@@ -79,7 +79,7 @@ function call(options: Trial = {}) {
         retries: options.retries ?? 1,
         waitMs: { 'float-order': 10_000, stream: 10_000, other: 10_000 },
         connections: {
-          take: (caller: Caller) =>
+          take: (caller: ConnectionHolder) =>
             caller.send(
               connection as unknown as Connection,
               permitInto(connecting, options.isConnectionTrial ?? false),

@@ -1,20 +1,20 @@
 import { Events } from '../../../src/events.ts'
 import type { Area } from '../../../src/http/target.ts'
-import type { Watched } from '../../../src/metrics/gauges.ts'
+import type { GaugedParts } from '../../../src/metrics/gauges.ts'
 import { createMetrics, type Metrics } from '../../../src/metrics/metrics.ts'
 import type { Exchange } from '../../../src/server/exchange.ts'
 
 /** The metrics of a gateway that does not run and in which nothing has happened, apart from `parts`. */
 export function freshMetrics(
   pairs: readonly string[] = [],
-  parts: Partial<Watched> = {},
+  parts: Partial<GaugedParts> = {},
 ): Metrics & { events: Events } {
   const metrics = createMetrics({ version: 'test', pairs })
   metrics.watch({ ...restingParts, ...parts })
   return { ...metrics, events: new Events([metrics.listener]) }
 }
 
-const restingParts: Watched = {
+const restingParts: GaugedParts = {
   exchanges: { inFlight: 0 },
   bodies: { heldBytes: 0 },
   upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
