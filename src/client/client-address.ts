@@ -92,16 +92,13 @@ export class Clients {
   readonly read: ReadClientAddress = (peerAddress, rawHeaders) =>
     this.#clientOf(this.#peerOf(peerAddress), rawHeaders)
 
-  /** Reads whose request of the swap API it is, once for each request. */
-  identify(exchange: {
-    readonly request: IncomingMessage
-    client: ClientAddress | undefined
-  }): ClientAddress {
-    if (exchange.client !== undefined) return exchange.client
-    const { socket, rawHeaders } = exchange.request
+  /** Reads whose request of the swap API it is. What is to be known of its proxy is counted with each call. */
+  identify({
+    socket,
+    rawHeaders,
+  }: Pick<IncomingMessage, 'socket' | 'rawHeaders'>): ClientAddress {
     const peer = this.#peerOf(socket.remoteAddress)
     const client = this.#clientOf(peer, rawHeaders)
-    exchange.client = client
     if (client.note !== undefined) {
       this.#events.addressNoted(client)
       if (client.note === 'no-header') this.#countSilent(peer)

@@ -46,7 +46,7 @@ export class KeyedOrders {
    * an answer that is not known.
    */
   async once(
-    exchange: Pick<Exchange, 'target' | 'outcome'>,
+    exchange: Pick<Exchange, 'target' | 'endsAs'>,
     order: KeyedOrder,
     send: () => Promise<WholeAnswer>,
   ): Promise<KeptAnswer> {
@@ -66,7 +66,7 @@ export class KeyedOrders {
     }
     if (known !== 'claimed') {
       const why = 'The order with this Idempotency-Key was answered before.'
-      exchange.outcome = { how: 'order-replayed', why }
+      exchange.endsAs({ how: 'order-replayed', why })
       return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
     }
     events.orderKeyed('claimed')

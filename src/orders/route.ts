@@ -9,7 +9,7 @@ import type { Journal } from '../memory/journal.ts'
 import type { Ledger } from '../memory/ledger.ts'
 import type { Notes } from '../memory/notes.ts'
 import { briefText } from '../process/text.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
 import type { SwapHeaders } from '../server/swap-headers.ts'
 import { awaitsContinue, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
@@ -121,7 +121,7 @@ export class OrderRoutes {
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
     const { clients, markOf, partitionOf, rateLimit } = this.#parts
-    const place = partitionOf(clients.identify(exchange), exchange.request.rawHeaders)
+    const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
     const orderer = { application, isAddress: isAddress(place), partition: markOf(place) }
     const order = await this.#judge(terms, orderer)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
@@ -176,7 +176,7 @@ export class OrderRoutes {
   /** Throws why the order is not sent, by its verdict. */
   #refuseByVerdict(order: FloatOrder, exchange: Exchange): void {
     const { terms, verdict } = order
-    exchange.outcome = { how: 'order-sent', why: order.why }
+    exchange.endsAs({ how: 'order-sent', why: order.why })
     const decision = this.#decision(order)
     if (decision !== 'refused-expired' && decision !== 'refused-unknown') return
     this.#parts.events.orderDecided(exchange, decision, order)
@@ -229,8 +229,7 @@ export class OrderRoutes {
   ): Fetch {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
-    const times = new UpstreamTimes()
-    exchange.times = times
+    const times = exchange.asksUpstream()
     const hasLeft = 'the client left before its order was sent'
     if (response.destroyed) throw new ClientGone(hasLeft, { maybeSeen: false })
     const sending = fetchWhole({

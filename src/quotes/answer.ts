@@ -75,7 +75,7 @@ export class QuoteWriter {
   ): void {
     const { response } = exchange
     const received = this.#ofQuote(quote.headers)
-    exchange.outcome = own.outcome
+    exchange.endsAs(own.outcome)
     const isPlain = exchange.rateLimit === undefined && received.lines !== undefined
     if (isPlain && response instanceof TrafficResponse) {
       const length = `Content-Length: ${quote.body.length}\r\n`
@@ -106,7 +106,7 @@ export class QuoteWriter {
     const { status, reason, body, headers: all, repeated } = answer.received
     const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
-    exchange.outcome = { how: 'bypass', cacheStatus: bypass }
+    exchange.endsAs({ how: 'bypass', cacheStatus: bypass })
     // A shared answer came with another client's exchange, whose request id and trace are not for this client.
     const isShared = how === 'collapsed'
     let headers: string[]
@@ -118,7 +118,7 @@ export class QuoteWriter {
       const kept = isShared ? 'collapsed' : `stored; ttl=${ttl}`
       const cacheStatus =
         detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
-      if (detail === undefined) exchange.outcome = { how, cacheStatus }
+      if (detail === undefined) exchange.endsAs({ how, cacheStatus })
       const own = ownHeaders(ttl, cacheStatus)
       const received = isShared ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]

@@ -103,7 +103,7 @@ export class Asks {
         members: { parameter: 'amount' },
       })
     }
-    const client = clients.identify(exchange)
+    const client = exchange.identify(clients)
     const ask: Ask = {
       pair: asked.pair,
       spelledPath: asked.spelledPath,

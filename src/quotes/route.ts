@@ -3,7 +3,7 @@ import type { Lookup } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
-import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -113,7 +113,7 @@ export class QuoteRoute {
     /** Of its call, in the table of those under way. Undefined: no other client joins it. */
     let entry = ask.key
     let asks = 1
-    exchange.missed = true
+    exchange.misses()
     try {
       for (;;) {
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
@@ -271,8 +271,8 @@ export class QuoteRoute {
     const { clock, config, events, notes, providerLimit, rateLimit, upstream } =
       this.#parts
     flight.throwIfLeft()
-    const times = new UpstreamTimes()
-    if (replaces === undefined) exchange.times = times
+    // A refresh outlives the exchange that caused it.
+    const times = replaces === undefined ? exchange.asksUpstream() : undefined
     providerLimit.check(ask)
     // The call is under way before it is counted, so that other clients wait for it instead of being counted
     // themselves: a crowd that needs one call would use up the limits of many.

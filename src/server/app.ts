@@ -85,11 +85,11 @@ export class Exchanges {
     // A later error of the same request, such as a body that a refused client never finishes.
     if (isAnsweredWithProblem(response)) return
     const problem = problemOf(error, request.method ?? '')
-    exchange.outcome = {
+    exchange.endsAs({
       how: 'problem',
       problem: problem.slug,
       why: `${problem.slug}: ${problem.detail}`,
-    }
+    })
     this.#events.problemAnswered(problem, id, exchange)
     // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
     if (hasBegun(response)) cutOff(response)

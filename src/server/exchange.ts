@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientAddress } from '../client/client-address.ts'
+import type { ClientAddress, Clients } from '../client/client-address.ts'
 import { headerLines, readTraceparent } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
@@ -55,13 +55,10 @@ export class Exchange {
   readonly span: Span | undefined
   /** Of the trace of a request that is not sampled. */
   readonly #unsampledTraceId: string | undefined
-  /** Whose request it is; undefined if no route has needed it so far. */
-  client: ClientAddress | undefined = undefined
-  outcome: RequestEnd | undefined = undefined
-  /** A quote that was not in memory, whatever became of the request. */
-  missed = false
-  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
-  times: UpstreamTimes | undefined = undefined
+  #client: ClientAddress | undefined = undefined
+  #outcome: RequestEnd | undefined = undefined
+  #missed = false
+  #times: UpstreamTimes | undefined = undefined
   /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
   rateLimit:
     | { readonly allowed: boolean; readonly fields: readonly string[] }
@@ -86,6 +83,47 @@ export class Exchange {
     const begun = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
     this.span = typeof begun === 'string' ? undefined : begun
     this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
+  }
+
+  /** Whose request it is; undefined if no route has needed it so far. */
+  get client(): ClientAddress | undefined {
+    return this.#client
+  }
+
+  /** Whose request it is, read once: what it says of its proxy is counted, and may be logged. */
+  identify(clients: Pick<Clients, 'identify'>): ClientAddress {
+    this.#client ??= clients.identify(this.request)
+    return this.#client
+  }
+
+  /** How it ended, or would end by what is known so far. */
+  get outcome(): RequestEnd | undefined {
+    return this.#outcome
+  }
+
+  /** The latest word counts: an order may be judged again, and an answer may fail. */
+  endsAs(outcome: RequestEnd): void {
+    this.#outcome = outcome
+  }
+
+  /** Whether its quote was not in memory, whatever became of the request. */
+  get missed(): boolean {
+    return this.#missed
+  }
+
+  misses(): void {
+    this.#missed = true
+  }
+
+  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
+  get times(): UpstreamTimes | undefined {
+    return this.#times
+  }
+
+  /** It asks its upstream now. The call fills the times in. */
+  asksUpstream(): UpstreamTimes {
+    this.#times = new UpstreamTimes()
+    return this.#times
   }
 
   /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */

@@ -8,7 +8,7 @@ import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type Exchange, UpstreamTimes } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 
@@ -59,8 +59,6 @@ export class PassThroughRoute {
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)
       }
-      const times = new UpstreamTimes()
-      exchange.times = times
       await relay({
         upstream,
         request,
@@ -71,7 +69,7 @@ export class PassThroughRoute {
         headers,
         body,
         ownHeaders: isSwap ? ownHeaders : undefined,
-        times,
+        times: exchange.asksUpstream(),
         cause: exchange,
       })
     } catch (error) {

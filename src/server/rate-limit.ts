@@ -81,7 +81,7 @@ export class RateLimit {
 
   #bucketOf(exchange: Exchange): string {
     const { applicationOf, by, clients } = this.#options
-    const address = clients.identify(exchange).address ?? 'unknown'
+    const address = exchange.identify(clients).address ?? 'unknown'
     if (by === 'client-ip') return address
     const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
     // No address has a space in it.

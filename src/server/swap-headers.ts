@@ -89,7 +89,7 @@ export class SwapHeaders {
   /** `isOrder`: with the trace context of `traceHeaders` in place of the client's. */
   of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
     const { rawHeaders, method } = exchange.request
-    const { address } = this.#clients.identify(exchange)
+    const { address } = exchange.identify(this.#clients)
     const [appName, via] = linesOf(rawHeaders, ['app-name', 'via'])
     if (appName?.includes(lineBreak)) throw secondAppName()
     if (via !== undefined) refuseLoop(via)

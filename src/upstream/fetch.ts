@@ -28,7 +28,7 @@ interface FetchOptions {
   /** Since when that counts, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
   /** When the first try was sent, its answer began, and all was over, by `performance.now()`. */
-  times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined>
+  times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
 /** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */

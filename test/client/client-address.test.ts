@@ -162,10 +162,7 @@ describe('whether a trusted peer names clients', () => {
     const options = { trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' }
     const clients = new Clients(options, events)
     const send = (remoteAddress: string, rawHeaders: string[] = []) =>
-      clients.identify({
-        request: { socket: { remoteAddress }, rawHeaders } as IncomingMessage,
-        client: undefined,
-      })
+      clients.identify({ socket: { remoteAddress }, rawHeaders } as IncomingMessage)
     return { judged, send }
   }
 

@@ -42,7 +42,7 @@ async function click(
   const order = { key, headers: [], bytes: Buffer.from('b'), terms: undefined }
   let isSent = false
   const keyed = new KeyedOrders({ salt: '', keys, events })
-  await keyed.once({ target: '/', outcome: undefined }, order, async () => {
+  await keyed.once({ target: '/', endsAs() {} }, order, async () => {
     isSent = true
     return send()
   })

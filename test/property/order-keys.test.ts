@@ -127,7 +127,7 @@ async function play(where: string, steps: readonly Step[]): Promise<void> {
   let made = 0
 
   const click = async (replica: Replica, key: string, body: string): Promise<void> => {
-    const exchange = { target: '/v3/orders/float', outcome: undefined }
+    const exchange = { target: '/v3/orders/float', endsAs() {} }
     const claimedMs = clock.ms
     let isNew = false
     const send = (): Promise<WholeAnswer> => {
@@ -229,7 +229,7 @@ test.each([
     const keyed = new KeyedOrders({ salt: '', keys, events: parts.events })
     const order = { key: 'k', headers: [], bytes: Buffer.from('b'), terms: undefined }
     const sent = keyed.once(
-      { target: '/v3/orders/float', outcome: undefined },
+      { target: '/v3/orders/float', endsAs() {} },
       order,
       expect.unreachable,
     )

@@ -143,7 +143,7 @@ export class QuoteStage {
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
       ...parts,
-      clients: { identify: ({ client }) => client ?? noClient },
+      clients: { identify: () => noClient },
       partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
       supplied: new Map(),
       // Stages that share a store have the same keys.
@@ -201,7 +201,7 @@ export class QuoteStage {
         tracing: undefined,
       },
     )
-    exchange.client = { address, peer: address, peerTrusted }
+    exchange.identify({ identify: () => ({ address, peer: address, peerTrusted }) })
     const answer = new Promise<StagedAnswer>((resolve, reject) => {
       response.written = (body) =>
         resolve({ how: exchange.outcome?.how, body, atMs: this.#options.clock.nowMs() })
