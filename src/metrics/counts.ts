@@ -31,6 +31,54 @@ import { by, cross, type MetricSet, type Tally } from './series.ts'
 const hitMs = 25
 const missOverheadMs = 50
 
+const noteReasons = [
+  'malformed-header',
+  'no-client-named',
+  'untrusted-header',
+  'other-header',
+  'no-header',
+] as const
+
+/** Registers how fast quotes are answered, and counts them. */
+function latencyCounter(set: MetricSet) {
+  const latencies = set.counters(
+    'quote_latency_total',
+    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
+  )`
+    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  return ({ outcome, times }: Heard<'requestEnded'>[0], durationMs: number): void => {
+    if (outcome?.how === 'hit') {
+      count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
+      return
+    }
+    const { sentAtMs, beganAtMs, settledAtMs } = times ?? {}
+    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined)
+      return
+    const allowedMs = settledAtMs - sentAtMs + missOverheadMs
+    count(latencies[durationMs <= allowedMs ? 'miss met' : 'miss missed'])
+  }
+}
+
+/** Finds the series of a request. */
+function tallyFinder(requests: Readonly<Record<string, Tally>>) {
+  // By the first digit of the status. Keys of three parts would take three times as long.
+  const tallies = new Map<string, Readonly<Record<number, Tally>>>()
+  for (const area of areas)
+    for (const method of methods) {
+      const ofStatus = Object.entries(statusClasses).map(([digit, name]) => [
+        digit,
+        requests[`${area} ${method} ${name}`],
+      ])
+      tallies.set(area + method, Object.fromEntries(ofStatus))
+    }
+  return (area: Area, method: string, status: number): Tally | undefined => {
+    const byStatus = tallies.get(area + method) ?? tallies.get(`${area}other`)
+    // A status that HTTP does not have counts against us.
+    return byStatus?.[Math.floor(status / 100)] ?? byStatus?.[5]
+  }
+}
+
 function countRequests(set: MetricSet) {
   const byRoute = by('route', areas)
   const requests = set.counters(
@@ -61,55 +109,14 @@ function countRequests(set: MetricSet) {
     Answers with a 5xx, by who is to blame: the provider, or the gateway itself`
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
-    by('reason', [
-      'malformed-header',
-      'no-client-named',
-      'untrusted-header',
-      'other-header',
-      'no-header',
-    ]),
+    by('reason', noteReasons),
   )`
     Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, missing, or of a
     private peer outside TRUST_PROXY`
-  const latencies = set.counters(
-    'quote_latency_total',
-    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
-  )`
-    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  const countLatency = latencyCounter(set)
   const bodiesRefused = set.counter('request_bodies_refused_total')`
     Orders that were refused because they came slowly while too much was held of unfinished bodies`
-  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
-  const countLatency = (
-    { outcome, times }: Heard<'requestEnded'>[0],
-    durationMs: number,
-  ) => {
-    if (outcome?.how === 'hit') {
-      count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
-      return
-    }
-    const { sentAtMs, beganAtMs, settledAtMs } = times ?? {}
-    if (sentAtMs === undefined || beganAtMs === undefined || settledAtMs === undefined)
-      return
-    const allowedMs = settledAtMs - sentAtMs + missOverheadMs
-    count(latencies[durationMs <= allowedMs ? 'miss met' : 'miss missed'])
-  }
-
-  // By the first digit of the status. Keys of three parts would take three times as long.
-  const tallies = new Map<string, Readonly<Record<number, Tally>>>()
-  for (const area of areas)
-    for (const method of methods) {
-      const ofStatus = Object.entries(statusClasses).map(([digit, name]) => [
-        digit,
-        requests[`${area} ${method} ${name}`],
-      ])
-      tallies.set(area + method, Object.fromEntries(ofStatus))
-    }
-  const tallyOf = (area: Area, method: string, status: number): Tally | undefined => {
-    const byStatus = tallies.get(area + method) ?? tallies.get(`${area}other`)
-    // A status that HTTP does not have counts against us.
-    return byStatus?.[Math.floor(status / 100)] ?? byStatus?.[5]
-  }
-
+  const tallyOf = tallyFinder(requests)
   const listener: Listener = {
     requestEnded(exchange, status, durationMs) {
       const { area, request } = exchange

@@ -1,4 +1,4 @@
-import type { Listener } from '../events.ts'
+import type { Heard, Listener } from '../events.ts'
 import { hasBegun } from '../http/answer.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
@@ -11,55 +11,9 @@ export function createEventLog(
 ): Listener {
   const { log, summedLog, loggedAddress } = options
   return {
-    /** Asked each time: the level of an application's logger may change. */
-    requestEnded(exchange, status, durationMs) {
-      if (!log.isLevelEnabled('debug')) return
-      const { area, request, response, reading } = exchange
-      log.debug(
-        {
-          requestId: exchange.id,
-          area,
-          method: request.method,
-          path: shownTarget(reading),
-          status: hasBegun(response) ? response.statusCode : undefined,
-          durationMs: roundedMs(durationMs),
-        },
-        status === 0 ? 'request broken off' : 'request',
-      )
-    },
+    requestEnded: (...ended) => debugRequest(log, ...ended),
 
-    /** In full for the first of a cause; the others are counted. */
-    problemAnswered(problem, requestId, exchange) {
-      const { slug, status, message } = problem
-      if (exchange === undefined) {
-        const cause = { problem: slug, at: 'the head of a request' }
-        summedLog.say({ level: 'info', cause, message }, () => ({ requestId, status }))
-        return
-      }
-      const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
-      const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
-      const cause = failure === undefined ? problem.cause : failure.cause
-      const common = {
-        problem: slug,
-        area: exchange.area,
-        upstream: failure?.upstream,
-        fault: failure?.fault,
-        breaker: failure?.breaker,
-        // An expired certificate and a wrong name are two outages.
-        code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
-        // One defect must not hide another.
-        at: slug === 'internal-error' ? placeOf(cause) : undefined,
-      }
-      const { request, reading } = exchange
-      const { method } = request
-      summedLog.say({ level, cause: common, message }, () => ({
-        requestId,
-        method,
-        path: shownTarget(reading),
-        status,
-        cause,
-      }))
-    },
+    problemAnswered: (...answered) => sayProblem(summedLog, ...answered),
 
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
@@ -113,6 +67,61 @@ export function createEventLog(
       )
     },
   }
+}
+
+/** The level is asked for each time: that of an application's logger may change. */
+function debugRequest(
+  log: LogOptions['log'],
+  ...[exchange, status, durationMs]: Heard<'requestEnded'>
+): void {
+  if (!log.isLevelEnabled('debug')) return
+  const { area, request, response, reading } = exchange
+  log.debug(
+    {
+      requestId: exchange.id,
+      area,
+      method: request.method,
+      path: shownTarget(reading),
+      status: hasBegun(response) ? response.statusCode : undefined,
+      durationMs: roundedMs(durationMs),
+    },
+    status === 0 ? 'request broken off' : 'request',
+  )
+}
+
+/** In full for the first of a cause; the others are counted. */
+function sayProblem(
+  summedLog: LogOptions['summedLog'],
+  ...[problem, requestId, exchange]: Heard<'problemAnswered'>
+): void {
+  const { slug, status, message } = problem
+  if (exchange === undefined) {
+    const cause = { problem: slug, at: 'the head of a request' }
+    summedLog.say({ level: 'info', cause, message }, () => ({ requestId, status }))
+    return
+  }
+  const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
+  const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
+  const cause = failure === undefined ? problem.cause : failure.cause
+  const common = {
+    problem: slug,
+    area: exchange.area,
+    upstream: failure?.upstream,
+    fault: failure?.fault,
+    breaker: failure?.breaker,
+    // An expired certificate and a wrong name are two outages.
+    code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
+    // One defect must not hide another.
+    at: slug === 'internal-error' ? placeOf(cause) : undefined,
+  }
+  const { request, reading } = exchange
+  summedLog.say({ level, cause: common, message }, () => ({
+    requestId,
+    method: request.method,
+    path: shownTarget(reading),
+    status,
+    cause,
+  }))
 }
 
 /** Such as CERT_HAS_EXPIRED, by Node or OpenSSL; its message may hold what the upstream sent. */

@@ -17,7 +17,7 @@ const maxTicksMissed = 30
 export type LiveStream = ReturnType<typeof createLiveStream>
 
 /** Sends to each viewer the whole state, and then once a second what is new. */
-export function createLiveStream(shown: Shown, recent: Recent) {
+export function createLiveStream(shown: Pick<Shown, 'hello' | 'tick'>, recent: Recent) {
   const viewers = new Set<Viewer>()
 
   return { join, close, tick }

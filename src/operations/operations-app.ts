@@ -1,6 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
-import express, { type NextFunction, type Request, type Response } from 'express'
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type Response,
+} from 'express'
 import { createAccess, type Level, Refused } from './access.ts'
 import { createActions } from './actions.ts'
 import { consoleFile, pageHeaders } from './console-files.ts'
@@ -9,20 +14,19 @@ import type { OperationsParts } from './parts.ts'
 import { answerJson, healthy, isDegraded, readiness } from './probes.ts'
 import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
-import { createShown } from './status.ts'
+import { Shown } from './status.ts'
 import { troublesOf } from './troubles.ts'
 
 export type OperationsApp = ReturnType<typeof createOperationsApp>
 
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts) {
-  const { config, metrics, outages, recent } = parts
+  const { config, outages, recent } = parts
   const access = createAccess(config)
   outages.watch(troublesOf(parts))
-  const shown = createShown(parts)
+  const shown = new Shown(parts)
   const live = createLiveStream(shown, recent)
   const stopRecorder = startRecorder(parts, live)
-  const metricsPage = createSharedPage(metrics.renderTimed)
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -30,28 +34,14 @@ export function createOperationsApp(parts: OperationsParts) {
     response.set(pageHeaders)
     next()
   })
-  const get = (path: string, answer: (response: Response) => unknown) =>
-    app.get(path, (_request: Request, response: Response) => answer(response))
-
-  get('/healthz', (response) => response.json(healthy))
-  get('/readyz', (response) => {
-    const isReady = parts.isReady()
-    response.status(isReady ? 200 : 503).json(readiness(isReady, isDegraded(parts)))
-  })
-  get('/metrics', async (response) =>
-    response.type(metrics.contentType).send(await metricsPage()),
-  )
-  get('/openapi.json', async (response) =>
-    response.type('json').send(await consoleFile('openapi.json')),
-  )
-  get('/runbook', async (response) =>
-    response.type('html').send(await consoleFile('runbook.html')),
-  )
+  addProbes(app, parts)
 
   // All routes from here on refuse a Host that is not a name of this listener.
   app.use(access.refuseHost)
   const show = (path: string, answer: (response: Response, level: Level) => void) =>
-    get(path, (response) => answer(response, access.levelOf(response.req)))
+    app.get(path, (request: Request, response: Response) =>
+      answer(response, access.levelOf(request)),
+    )
   show('/status', (response, level) => {
     response.type('json').send(JSON.stringify(shown.status(level), null, 2))
   })
@@ -64,43 +54,14 @@ export function createOperationsApp(parts: OperationsParts) {
     else live.join(response, level)
   })
   app.use('/actions', createActions(parts, access))
-  app.get(
-    ['/', '/:file'],
-    async (request: Request, response: Response, next: NextFunction) => {
-      const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
-      if (place !== undefined) return response.redirect(301, place)
-      const name = String(request.params.file ?? 'index.html')
-      const file = await consoleFile(name)
-      if (file === undefined) next()
-      else response.type(extname(name)).send(file)
-    },
-  )
+  app.get(['/', '/:file'], answerFile)
   app.use(() => {
     throw new Refused(
       404,
       'Here are the console at /, /runbook, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
     )
   })
-  app.use(
-    (
-      error: { status?: number },
-      _request: Request,
-      response: Response,
-      _next: NextFunction,
-    ) => {
-      const { status = 500 } = error
-      // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
-      if (status === 401 && !response.headersSent)
-        response.set('WWW-Authenticate', 'Bearer')
-      const failed =
-        status >= 500 ? { error: 'The operations listener failed.' } : unreadable
-      if (response.headersSent) response.destroy()
-      else
-        response
-          .status(status)
-          .json(error instanceof Refused ? { error: error.message } : failed)
-    },
-  )
+  app.use(answerError)
   return {
     listener(request: IncomingMessage, response: ServerResponse) {
       // Express comes to this without running any handler above, if it cannot parse the target. Its own answer would
@@ -120,6 +81,63 @@ export function createOperationsApp(parts: OperationsParts) {
 }
 
 const unreadable = { error: 'The request cannot be read.' }
+
+/** What is served under any Host and without the token. */
+function addProbes(app: Express, parts: OperationsParts): void {
+  const { metrics } = parts
+  const metricsPage = createSharedPage(metrics.renderTimed)
+  const get = (path: string, answer: (response: Response) => unknown) =>
+    app.get(path, (_request: Request, response: Response) => answer(response))
+
+  get('/healthz', (response) => response.json(healthy))
+  get('/readyz', (response) => {
+    const isReady = parts.isReady()
+    response.status(isReady ? 200 : 503).json(readiness(isReady, isDegraded(parts)))
+  })
+  get('/metrics', async (response) =>
+    response.type(metrics.contentType).send(await metricsPage()),
+  )
+  get('/openapi.json', async (response) =>
+    response.type('json').send(await consoleFile('openapi.json')),
+  )
+  get('/runbook', async (response) =>
+    response.type('html').send(await consoleFile('runbook.html')),
+  )
+}
+
+/** The page of the console, or a file of it. */
+async function answerFile(
+  request: Request,
+  response: Response,
+  next: NextFunction,
+): Promise<void> {
+  const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
+  if (place !== undefined) return response.redirect(301, place)
+  const name = String(request.params.file ?? 'index.html')
+  const file = await consoleFile(name)
+  if (file === undefined) next()
+  else response.type(extname(name)).send(file)
+}
+
+/** Express knows by the number of its parameters that it is for errors. */
+function answerError(
+  error: { status?: number },
+  _request: Request,
+  response: Response,
+  _next: NextFunction,
+): void {
+  const { status = 500 } = error
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
+  if (status === 401) response.set('WWW-Authenticate', 'Bearer')
+  const failed = status >= 500 ? { error: 'The operations listener failed.' } : unreadable
+  response
+    .status(status)
+    .json(error instanceof Refused ? { error: error.message } : failed)
+}
 
 /**
  * Where another app has mounted this one, the page may be asked for without the slash that ends its path. A browser would

@@ -25,29 +25,22 @@ const maxQuotes = 100
 /** The provider may make it as long as it likes. */
 const maxPairLength = 200
 
-export type Shown = ReturnType<typeof createShown>
-
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export function createShown(parts: OperationsParts) {
-  const { version, config, clock, history, recent, addressNotes, clockDifference } = parts
-  const {
-    sharedStore,
-    cache,
-    ledger,
-    exchanges,
-    journals,
-    outages,
-    providerLimit,
-    sandbox,
-  } = parts
-  const upstreams = Object.values(parts.upstreams).filter(
-    (upstream) => upstream !== undefined,
-  )
-  const startedAtMs = performance.now()
+export class Shown {
+  readonly #parts: OperationsParts
+  readonly #upstreams: readonly Upstream[]
+  readonly #startedAtMs = performance.now()
 
-  return { status, history: shownHistory, hello, tick }
+  constructor(parts: OperationsParts) {
+    this.#parts = parts
+    this.#upstreams = Object.values(parts.upstreams).filter(
+      (upstream) => upstream !== undefined,
+    )
+  }
 
-  function healthOf(level: Level): Health {
+  #healthOf(level: Level): Health {
+    const { version, config, clock, history, clockDifference, sharedStore } = this.#parts
+    const { cache, ledger, journals, providerLimit, exchanges } = this.#parts
     const { newestMs, bounds, saysNoTime } = clockDifference
     const { slowest } = history
     const coolDowns = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
@@ -58,10 +51,10 @@ export function createShown(parts: OperationsParts) {
       version,
       mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
       now: clock.nowMs(),
-      uptimeMs: Math.round(performance.now() - startedAtMs),
-      ready: parts.isReady(),
-      degraded: isDegraded(parts),
-      upstreams: upstreams.map(stateOf),
+      uptimeMs: Math.round(performance.now() - this.#startedAtMs),
+      ready: this.#parts.isReady(),
+      degraded: isDegraded(this.#parts),
+      upstreams: this.#upstreams.map((upstream) => this.#stateOf(upstream)),
       savings: history.savings,
       clock: {
         estimateMs: newestMs,
@@ -84,7 +77,8 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
+  #stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
+    const { config, history } = this.#parts
     const { busy, idle, lanes } = connections
     const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
       name,
@@ -104,7 +98,8 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function status(level: Level): StatusPage {
+  status(level: Level): StatusPage {
+    const { recent, addressNotes, providerLimit } = this.#parts
     const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
     const isFull = level === 'full'
     // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
@@ -113,11 +108,11 @@ export function createShown(parts: OperationsParts) {
       peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)),
     })
     const coolDowns = providerLimit.list().slice(0, maxShown)
-    const health = healthOf(level)
+    const health = this.#healthOf(level)
     return {
       ...health,
       access: level,
-      outages: outagesOf(level),
+      outages: this.#outagesOf(level),
       ordersRefused: recent.refusedTotal,
       ordersReported: recent.reportedTotal,
       lastRefusals: shownRefusals(recent.refusals, level),
@@ -133,7 +128,7 @@ export function createShown(parts: OperationsParts) {
       },
       untrustedPeers: shownPeers(untrusted),
       otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
-      settings: parts.settings.map(({ name, value, source }) => ({
+      settings: this.#parts.settings.map(({ name, value, source }) => ({
         name,
         value,
         source,
@@ -142,32 +137,35 @@ export function createShown(parts: OperationsParts) {
   }
 
   /** GET /history: what was kept while no console was open. */
-  function shownHistory(): ShownHistory {
+  history(): ShownHistory {
+    const { history, outages, recent } = this.#parts
     const slots = { seconds: history.seconds(), minutes: history.minutes() }
     return { ...slots, outages: outages.past, events: recent.eventsAfter(0) }
   }
 
-  function hello(level: Level): Hello {
+  hello(level: Level): Hello {
+    const { config, recent, sandbox } = this.#parts
     return {
-      ...frameOf(level),
+      ...this.#frameOf(level),
       access: level,
       needsToken: config.admin.token !== undefined,
-      settings: [...parts.settings],
-      history: shownHistory(),
+      settings: [...this.#parts.settings],
+      history: this.history(),
       requests: ofRequests(level, recent.requests),
       failures: ofRequests(level, recent.failures),
       refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
-      traffic: trafficOf(parts),
+      traffic: trafficOf(this.#parts),
     }
   }
 
-  function tick(
+  tick(
     level: Level,
     passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>,
   ): Tick {
+    const { history } = this.#parts
     return {
-      ...frameOf(level),
+      ...this.#frameOf(level),
       ...passed,
       requests: ofRequests(level, passed.requests),
       refusals: shownRefusals(passed.refusals, level),
@@ -177,16 +175,17 @@ export function createShown(parts: OperationsParts) {
     }
   }
 
-  function frameOf(level: Level) {
+  #frameOf(level: Level) {
+    const { cache, clock, history, recent } = this.#parts
     const quotes = cache.mostHit(maxQuotes, lookAt(clock))
     return {
-      health: healthOf(level),
+      health: this.#healthOf(level),
       quotes: quotes.map(({ id, pair, ...quote }) => ({
         ...quote,
         id: level === 'full' ? id : '',
         pair: cutText(pair, maxPairLength),
       })),
-      outages: outagesOf(level),
+      outages: this.#outagesOf(level),
       recent: history.recent,
       refusedByApplication: ofRequests(level, recent.refusedByApplication),
       refusedTotal: recent.refusedTotal,
@@ -195,8 +194,8 @@ export function createShown(parts: OperationsParts) {
   }
 
   /** The pairs that fail and the peers that are not trusted are details of requests. */
-  function outagesOf(level: Level): Outage[] {
-    const { current } = outages
+  #outagesOf(level: Level): Outage[] {
+    const { current } = this.#parts.outages
     return level === 'full'
       ? current
       : current.map((outage) => ({ ...outage, names: [] }))
