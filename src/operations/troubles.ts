@@ -21,34 +21,49 @@ interface JudgedUpstream {
 
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
-  const { cache, clock, config, clockDifference, metrics } = parts
-  const { addressNotes, outages, history } = parts
-  const {
-    'untrusted-header': untrusted,
-    'other-header': others,
-    'no-header': silent,
-  } = addressNotes.peers
-  const upstreams = Object.values(parts.upstreams).filter(
-    (upstream) => upstream !== undefined,
-  )
+  return [
+    ...new UpstreamTroubles(parts).subjects,
+    ...memoryTroubles(parts),
+    clockTrouble(parts),
+    ...addressTroubles(parts),
+    {
+      name: 'unknown orders',
+      count: () => parts.metrics.quoteCounts().orders['forwarded-unknown'],
+      trouble: () => unknownOrders(parts.history),
+    },
+  ]
+}
 
-  const watched = upstreams.map(
-    (upstream): JudgedUpstream => ({
-      upstream,
-      failingNow: createFailing(upstream, parts),
-    }),
-  )
+/** What may be wrong with the upstreams: with each, or with one as long as others still serve. */
+class UpstreamTroubles {
+  readonly #parts: OperationsParts
+  readonly #watched: readonly JudgedUpstream[]
+
+  constructor(parts: OperationsParts) {
+    this.#parts = parts
+    this.#watched = Object.values(parts.upstreams)
+      .filter((upstream) => upstream !== undefined)
+      .map((upstream) => ({ upstream, failingNow: createFailing(upstream, parts) }))
+  }
+
+  get subjects(): Subject[] {
+    return [
+      ...this.#watched.flatMap((one) => this.#ofUpstream(one)),
+      ...this.#watched.map(({ upstream }) => this.#ofSlowness(upstream)),
+    ]
+  }
 
   /** Only what has succeeded since the first failure, and is not failing. */
-  function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
-    return watched.flatMap(({ upstream: { name, breakers }, failingNow }) => {
+  #stillServed(sinceMs: number, quotes = 'quotes'): string[] {
+    return this.#watched.flatMap(({ upstream: { name, breakers }, failingNow }) => {
       const succeeded = breakers.servedSince(sinceMs)
       const failing = failingNow().map(({ traffic }) => traffic)
       const works = (traffic: Traffic) =>
         succeeded.includes(traffic) && !failing.includes(traffic)
       if (breakers.states.orders === undefined) return works('rest') ? [name] : []
       const isCached =
-        history.hitAfterMs >= sinceMs && cache.mostHit(1, lookAt(clock)).length > 0
+        this.#parts.history.hitAfterMs >= sinceMs &&
+        this.#parts.cache.mostHit(1, lookAt(this.#parts.clock)).length > 0
       return [
         ...(works('quotes') ? [quotes] : isCached ? ['cached quotes'] : []),
         ...(works('orders') ? ['orders'] : []),
@@ -58,16 +73,19 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   }
 
   /** All kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
-  function ofUpstream({ upstream, failingNow }: JudgedUpstream): Subject[] {
+  #ofUpstream({ upstream, failingNow }: JudgedUpstream): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
     const subjectOf = (isSevere: boolean): Subject => ({
       name: isSevere ? name : `${name}, in part`,
       count: () => {
         const stopped = ['connections', 'orders', 'rest', 'pair'] as const
-        return stopped.reduce((sum, one) => sum + outages.refusals(name, one), 0)
+        return stopped.reduce(
+          (sum, one) => sum + this.#parts.outages.refusals(name, one),
+          0,
+        )
       },
-      trouble() {
+      trouble: () => {
         const all = failingNow()
         // What fails for the same reason is the same outage, a little above the bound or below it.
         const reasons = all.flatMap((one) => (one.isSevere ? one.reason : []))
@@ -93,7 +111,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
           sinceMs,
           lastFailure: only.reason,
           retryInMs: leastOf([...trials, pairs?.retryInMs]),
-          stillServed: stillServed(sinceMs ?? performance.now()),
+          stillServed: this.#stillServed(sinceMs ?? performance.now()),
           ...(areQuotes ? pairs : {}),
           gist: failing.map(({ traffic, reason }) => `${traffic} ${reason}`).join(),
           logged: failing.flatMap(({ logged }) => logged ?? []),
@@ -101,51 +119,60 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       },
     })
     if (orders === undefined) return [subjectOf(true), subjectOf(false)]
-    return [subjectOf(true), subjectOf(false), ofPairs(upstream)]
+    return [subjectOf(true), subjectOf(false), this.#ofPairs(upstream)]
   }
 
   /** Single pairs: that all quotes fail is said of the upstream. */
-  const ofPairs = (upstream: Upstream): Subject => ({
-    name: `${upstream.name} quotes`,
-    count: () => outages.refusals(upstream.name, 'pair'),
-    trouble() {
-      const { name, breakers } = upstream
-      const outage = breakers.quotesOutage()
-      if (outage === undefined) return undefined
-      if (outage.askedFor !== undefined) return 'covered'
-      const { sinceMs } = outage
-      const lastFailure = lastFailureOf(upstream, 'quotes')
-      const pairs = pairsOf(upstream)
-      return {
-        ...pairs,
-        what: 'pairs',
-        says: `${many(pairs.howMany, 'pair')} stopped (${lastFailure})`,
-        isSevere: false,
-        upstream: name,
-        sinceMs,
-        lastFailure,
-        stillServed: stillServed(sinceMs, 'quotes of other pairs'),
-        gist: String(pairs.howMany),
-      }
-    },
-  })
+  #ofPairs(upstream: Upstream): Subject {
+    return {
+      name: `${upstream.name} quotes`,
+      count: () => this.#parts.outages.refusals(upstream.name, 'pair'),
+      trouble: () => {
+        const { name, breakers } = upstream
+        const outage = breakers.quotesOutage()
+        if (outage === undefined) return undefined
+        if (outage.askedFor !== undefined) return 'covered'
+        const { sinceMs } = outage
+        const lastFailure = lastFailureOf(upstream, 'quotes')
+        const pairs = pairsOf(upstream)
+        return {
+          ...pairs,
+          what: 'pairs',
+          says: `${many(pairs.howMany, 'pair')} stopped (${lastFailure})`,
+          isSevere: false,
+          upstream: name,
+          sinceMs,
+          lastFailure,
+          stillServed: this.#stillServed(sinceMs, 'quotes of other pairs'),
+          gist: String(pairs.howMany),
+        }
+      },
+    }
+  }
 
-  const ofSlowness = ({ name }: Upstream): Subject => ({
-    name: `${name} slowness`,
-    trouble() {
-      const found = slowness(history.p95s[name], config.upstream.totalTimeoutMs / 2)
-      if (found === undefined) return undefined
-      const { p95Ms, usualP95Ms } = found
-      const usual =
-        usualP95Ms === undefined
-          ? 'at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour'
-          : `usually ${usualP95Ms} ms`
-      const says = `p95 of 10 min is ${p95Ms} ms, ${usual}`
-      return { what: 'slow', says, isSevere: false, upstream: name, ...found }
-    },
-  })
+  #ofSlowness({ name }: Upstream): Subject {
+    const { config, history } = this.#parts
+    return {
+      name: `${name} slowness`,
+      trouble() {
+        const found = slowness(history.p95s[name], config.upstream.totalTimeoutMs / 2)
+        if (found === undefined) return undefined
+        const { p95Ms, usualP95Ms } = found
+        const usual =
+          usualP95Ms === undefined
+            ? 'at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour'
+            : `usually ${usualP95Ms} ms`
+        const says = `p95 of 10 min is ${p95Ms} ms, ${usual}`
+        return { what: 'slow', says, isSevere: false, upstream: name, ...found }
+      },
+    }
+  }
+}
 
-  const general: readonly Subject[] = [
+/** What may be wrong with what keeps quotes and keys beyond this process. */
+function memoryTroubles(parts: OperationsParts): Subject[] {
+  const { metrics, outages } = parts
+  return [
     {
       name: 'shared store',
       count: () => metrics.quoteCounts().ordersWithoutStore,
@@ -177,20 +204,34 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         return { what: 'disk', says, isSevere: true, lastFailure: why }
       },
     },
-    {
-      name: "provider's clock",
-      trouble() {
-        const { saysNoTime, leastMs } = clockDifference
-        const unknown =
-          'unknown without a Date that can be read, so quotes expire by our own clock'
-        if (saysNoTime) return { what: 'clock', says: unknown, isSevere: false }
-        const offMs = Math.abs(leastMs)
-        if (offMs <= maxClockOffsetMs) return undefined
-        const off = `${durationText(offMs)} ${leastMs > 0 ? 'ahead of' : 'behind'} ours`
-        const says = `${off}, and quotes expire by it, so check which of the two is wrong`
-        return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
-      },
+  ]
+}
+
+function clockTrouble({ clockDifference }: OperationsParts): Subject {
+  return {
+    name: "provider's clock",
+    trouble() {
+      const { saysNoTime, leastMs } = clockDifference
+      const unknown =
+        'unknown without a Date that can be read, so quotes expire by our own clock'
+      if (saysNoTime) return { what: 'clock', says: unknown, isSevere: false }
+      const offMs = Math.abs(leastMs)
+      if (offMs <= maxClockOffsetMs) return undefined
+      const off = `${durationText(offMs)} ${leastMs > 0 ? 'ahead of' : 'behind'} ours`
+      const says = `${off}, and quotes expire by it, so check which of the two is wrong`
+      return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
     },
+  }
+}
+
+/** What may be wrong with how the client of a request is found. */
+function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Subject[] {
+  const {
+    'untrusted-header': untrusted,
+    'other-header': others,
+    'no-header': silent,
+  } = addressNotes.peers
+  return [
     {
       name: 'TRUST_PROXY',
       count: () => metrics.requestCounts().untrustedHeaders,
@@ -224,14 +265,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         return peers && { what: 'no-client-header', says, isSevere: false, ...peers }
       },
     },
-    {
-      name: 'unknown orders',
-      count: () => metrics.quoteCounts().orders['forwarded-unknown'],
-      trouble: () => unknownOrders(history),
-    },
   ]
-
-  return [...watched.flatMap(ofUpstream), ...upstreams.map(ofSlowness), ...general]
 }
 
 /** The pairs that have stopped. */
