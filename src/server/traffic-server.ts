@@ -1,32 +1,22 @@
-import {
-  createServer,
-  IncomingMessage,
-  type RequestListener,
-  Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, Server } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { PatientTimer, type Timers } from '../clock.ts'
+import type { Timers } from '../clock.ts'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
   bodyExpected,
-  dateLine,
   hasBegun,
-  headLines,
-  lingerMs,
-  problemHeaders,
   type Refusable,
   refused,
   TrafficResponse,
 } from '../http/answer.ts'
-import { Problem, problemBody } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../upstream/body.ts'
-import { hasLeft, nextRequestId } from './exchange.ts'
+import { hasLeft } from './exchange.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
+import { Refusals } from './refusals.ts'
 import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
 /** What a server makes its requests and responses of. */
@@ -63,9 +53,6 @@ const maxKeptHeaders = maxHeaders + 1
  * 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
  */
 const emptyRequests = { optimizeEmptyRequests: true }
-/** Refused connections that are given time to read their refusal; further ones are closed at once. */
-const maxTurnedAway = 1_000
-
 export type TrafficServer = Server & Pipeline['end']
 
 /**
@@ -76,6 +63,103 @@ export type TrafficServer = Server & Pipeline['end']
 function shapeAlike(socket: Socket): void {
   void socket.remoteAddress
   socket.setTimeout(0)
+}
+
+/** What Node is left to check. The rest is checked here. */
+const limitsOf = (headTimeoutMs: number) => ({
+  ...emptyRequests,
+  maxHeaderSize: maxParserHeadBytes,
+  requireHostHeader: false,
+  headersTimeout: headTimeoutMs,
+  requestTimeout: 0,
+  connectionsCheckingInterval: Math.min(1_000, Math.ceil(headTimeoutMs / 4)),
+})
+
+function endIdle(socket: Socket, pipeline: Pipeline): void {
+  // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
+  // its answer is not timed out here: the upstream's deadlines apply.
+  if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0)
+    socket.destroy()
+  else socket.setTimeout(0)
+}
+
+/** What its connections and heads are judged with. */
+interface Listening {
+  readonly pipeline: Pipeline
+  readonly refusals: Refusals
+  /** Serves a request if its head may be served. */
+  checked(serve: RequestListener): RequestListener
+}
+
+function refuseConnect(
+  request: IncomingMessage,
+  socket: Duplex & Refusable,
+  { pipeline, refusals }: Pick<Listening, 'pipeline' | 'refusals'>,
+): void {
+  // Node takes its own listeners off this socket: without this one a reset would end the process.
+  socket.on('error', () => socket.destroy())
+  socket.resume()
+  const connection = pipeline.connectionOf(socket)
+  if (socket[refused] || connection.takesNoMore) return
+  connection.takesNoMore = true
+  const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' }
+  const problem = new Problem('method-not-allowed', {
+    detail: 'CONNECT is not relayed.',
+    headers,
+  })
+  if (connection.queue.length === 0) refusals.refuseSocket(socket, problem, request)
+  // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
+  else socket.destroy()
+}
+
+/** Answers what Node could not read. */
+function answerUnreadable(
+  error: NodeJS.ErrnoException & { rawPacket?: Buffer },
+  socket: Duplex & Refusable,
+  { pipeline, refusals, checked }: Listening,
+): void {
+  if (error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  // Node calls this again for every further piece of what it could not read: closing now would take the answer back.
+  if (socket[refused]) return
+  const connection = pipeline.connectionOf(socket)
+  const { queue } = connection
+  const last = queue.at(-1)
+  // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be
+  // read. Looked at before takesNoMore, which is set in a drain: that connection would stay open until
+  // DRAIN_TIMEOUT_MS.
+  const begun = last?.request ?? connection.answeredEarly
+  if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
+    socket.destroy()
+    return
+  }
+  // What comes behind the last request is ignored, but a body of its own that breaks is answered.
+  if (connection.takesNoMore && last?.request.complete !== false) return
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  connection.takesNoMore = true
+  // Bytes after a `Connection: close` request are ignored.
+  if (error.code === 'HPE_CLOSED_CONNECTION') return
+  const problem = problemOfParser(error)
+  // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
+  if (last === undefined) refusals.refuseSocket(socket, problem)
+  else if (last.request.complete)
+    connection.atEnd = () => refusals.refuseSocket(socket, problem)
+  else if (queue.length > 1)
+    last.serve = checked((request, response) =>
+      refusals.refuse(request, response, problem),
+    )
+  else if (hasBegun(last.response)) socket.destroy()
+  // Its route sees the end of this answer, and with it the access log.
+  else
+    answerProblem(last.request, last.response, {
+      problem,
+      requestId: refusals.report(problem),
+    })
 }
 
 /**
@@ -90,72 +174,14 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
   const pipeline = new Pipeline({ maxConnections, idleMs, timers })
-  let turnedAway = 0
-
-  function accept(socket: Socket): void {
-    shapeAlike(socket)
-    if (hasLeft(socket)) socket.destroy()
-    else if (!pipeline.accept(socket)) turnAway(socket)
-  }
-
-  function turnAway(socket: Socket): void {
-    turnedAway += 1
-    socket.once('close', () => {
-      turnedAway -= 1
-    })
-    const detail =
-      'This gateway has its maximum of client connections. Nothing was read: try again in 1 s.'
-    refuseSocket(
-      socket,
-      new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }),
-    )
-    if (turnedAway > maxTurnedAway) socket.destroySoon()
-  }
-
-  /** Returns the id that its client is given. */
-  function report(problem: Problem): string {
-    const requestId = nextRequestId()
-    events.problemAnswered(problem, requestId, undefined)
-    return requestId
-  }
-
-  function refuse(
-    request: IncomingMessage,
-    response: ServerResponse,
-    problem: Problem,
-  ): void {
-    const requestId = report(problem)
-    events.requestRefused(problem, requestId, request)
-    answerProblem(request, response, { problem, requestId })
-  }
-
-  /** Where Node has no response to write to. The connection serves no further requests. */
-  function refuseSocket(
-    socket: Duplex & Refusable,
-    problem: Problem,
-    request?: IncomingMessage,
-  ): void {
-    const requestId = report(problem)
-    events.requestRefused(problem, requestId, request ?? socket)
-    socket[refused] = true
-    const body = problemBody(problem, requestId)
-    const headers = [
-      ...problemHeaders(problem, requestId, Buffer.byteLength(body)),
-      'Connection',
-      'close',
-    ]
-    const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
-    socket.end(`${head}${dateLine()}\r\n${body}`)
-    const timer = new PatientTimer(lingerMs, () => socket.destroy())
-    socket.once('close', () => timer.clear())
-  }
+  const refusals = new Refusals(events)
 
   /** Serves a request if its head may be served. */
   function checked(serve: RequestListener): RequestListener {
     return (request, response) => {
       const refusal = headRefusal(request)
       if (refusal) {
-        refuse(request, response, refusal)
+        refusals.refuse(request, response, refusal)
         return
       }
       if (errorsGoUnreported(request)) {
@@ -175,20 +201,11 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
   const refuseExpectation = checked((request, response) => {
     const detail = 'The only Expect value that this gateway supports is 100-continue.'
-    refuse(request, response, new Problem('expectation-failed', { detail }))
+    refusals.refuse(request, response, new Problem('expectation-failed', { detail }))
   })
 
   const server = createServer(
-    {
-      ...messages,
-      ...emptyRequests,
-      maxHeaderSize: maxParserHeadBytes,
-      requireHostHeader: false,
-      headersTimeout: headTimeoutMs,
-      requestTimeout: 0,
-      keepAliveTimeout: keepAliveMs,
-      connectionsCheckingInterval: Math.min(1_000, Math.ceil(headTimeoutMs / 4)),
-    },
+    { ...messages, ...limitsOf(headTimeoutMs), keepAliveTimeout: keepAliveMs },
     (request, response) => {
       response.keepAliveLines = keepAliveLines
       pipeline.take(request, response, serve)
@@ -198,14 +215,12 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   // Not in Node's documentation: the connection of a client that has ended its own side closes behind its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
 
-  server.on('timeout', (socket) => {
-    // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
-    // its answer is not timed out here: the upstream's deadlines apply.
-    if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0)
-      socket.destroy()
-    else socket.setTimeout(0)
+  server.on('timeout', (socket) => endIdle(socket, pipeline))
+  server.on('connection', (socket) => {
+    shapeAlike(socket)
+    if (hasLeft(socket)) socket.destroy()
+    else if (!pipeline.accept(socket)) refusals.turnAway(socket)
   })
-  server.on('connection', accept)
   server.on('checkContinue', (request, response) => {
     response.awaitsContinue = bodyExpected(request)
     pipeline.take(request, response, serveAndContinue)
@@ -213,71 +228,20 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   server.on('checkExpectation', (request, response) =>
     pipeline.take(request, response, refuseExpectation),
   )
-  server.on('connect', (request, socket: Refusable) => {
-    // Node takes its own listeners off this socket: without this one a reset would end the process.
-    socket.on('error', () => socket.destroy())
-    socket.resume()
-    const connection = pipeline.connectionOf(socket)
-    if (socket[refused] || connection.takesNoMore) return
-    connection.takesNoMore = true
-    const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' }
-    const problem = new Problem('method-not-allowed', {
-      detail: 'CONNECT is not relayed.',
-      headers,
-    })
-    if (connection.queue.length === 0) refuseSocket(socket, problem, request)
-    // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
-    else socket.destroy()
-  })
-  server.on(
-    'clientError',
-    (
-      error: NodeJS.ErrnoException & { rawPacket?: Buffer },
-      socket: Duplex & Refusable,
-    ) => {
-      if (error.code === 'ECONNRESET') {
-        socket.destroy()
-        return
-      }
-      // Node calls this again for every further piece of what it could not read: closing now would take the answer back.
-      if (socket[refused]) return
-      const connection = pipeline.connectionOf(socket)
-      const { queue } = connection
-      const last = queue.at(-1)
-      // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be
-      // read. Looked at before takesNoMore, which is set in a drain: that connection would stay open until
-      // DRAIN_TIMEOUT_MS.
-      const begun = last?.request ?? connection.answeredEarly
-      if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
-        socket.destroy()
-        return
-      }
-      // What comes behind the last request is ignored, but a body of its own that breaks is answered.
-      if (connection.takesNoMore && last?.request.complete !== false) return
-      if (!socket.writable) {
-        socket.destroy()
-        return
-      }
-      connection.takesNoMore = true
-      // Bytes after a `Connection: close` request are ignored.
-      if (error.code === 'HPE_CLOSED_CONNECTION') return
-      const problem = problemOfParser(error)
-      // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
-      if (last === undefined) refuseSocket(socket, problem)
-      else if (last.request.complete)
-        connection.atEnd = () => refuseSocket(socket, problem)
-      else if (queue.length > 1)
-        last.serve = checked((request, response) => refuse(request, response, problem))
-      else if (hasBegun(last.response)) socket.destroy()
-      // Its route sees the end of this answer, and with it the access log.
-      else
-        answerProblem(last.request, last.response, {
-          problem,
-          requestId: report(problem),
-        })
-    },
+  server.on('connect', (request, socket) =>
+    refuseConnect(request, socket, { pipeline, refusals }),
   )
+  server.on('clientError', (error, socket) =>
+    answerUnreadable(error, socket, { pipeline, refusals, checked }),
+  )
+  return closingInOrder(server, pipeline)
+}
 
+/** The same server, which closes when its answers have gone out, and keeps its deadlines until then. */
+function closingInOrder(
+  server: Server<typeof IncomingMessage, typeof TrafficResponse>,
+  pipeline: Pipeline,
+): TrafficServer {
   /**
    * Node takes a connection for idle as soon as its answer has been handed over, and would cut an answer off that a slow
    * client is still reading. Node closes idle connections all together, so the others wait for that one.
