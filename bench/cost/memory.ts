@@ -8,7 +8,7 @@ import { Ledger } from '../../src/memory/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
 import { keyOf } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
-import { AnswerReader, type StoredQuote } from '../../src/quotes/quote.ts'
+import { AnswerReader, type Quote } from '../../src/quotes/quote.ts'
 import { table } from '../shared/table.ts'
 
 const entries = Number(process.argv[2] ?? 200_000)
@@ -62,7 +62,7 @@ const keyOfNumber = (number: number) =>
   )
 
 /** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
-function storedQuote(number: number): StoredQuote {
+function quoteNumbered(number: number): Quote {
   const body = Buffer.from(
     `{"fromAmount":{"assetId":"ETH","value":"${number}"},"id":"${number.toString(16).padStart(64, 'f')}",` +
       `"pairId":"ETH_USDC","toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
@@ -86,9 +86,9 @@ function storedQuote(number: number): StoredQuote {
     sentSteadyMs: performance.now(),
     receivedSteadyMs: performance.now(),
   }
-  const { stored, notKept } = reader.read(answer, String(number), at)
-  if (stored === undefined) throw new Error(`a quote was not kept: ${notKept}`)
-  return stored
+  const read = reader.read(answer, String(number), at).answer
+  if (read.kind !== 'quote') throw new Error(`a quote was not kept: ${read.why}`)
+  return read.quote
 }
 
 function measureCache(): string[] {
@@ -96,10 +96,10 @@ function measureCache(): string[] {
   /** The first quotes bring code and tables into memory, which are not theirs. */
   const uncounted = 500
   for (let number = 1; number <= uncounted; number += 1)
-    cache.keep(keyOfNumber(number), storedQuote(number), at)
+    cache.keep(keyOfNumber(number), quoteNumbered(number), at)
   const before = memory()
   for (let number = uncounted + 1; number <= entries; number += 1)
-    cache.keep(keyOfNumber(number), storedQuote(number), at)
+    cache.keep(keyOfNumber(number), quoteNumbered(number), at)
   const bytes = bytesEach(entries - uncounted, before)
   if (cache.entries !== entries)
     throw new Error(`${cache.entries} quotes are kept, not ${entries}`)

@@ -5,12 +5,7 @@ import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
-import {
-  type GivenQuote,
-  type QuoteLookalike,
-  type StoredQuote,
-  storedQuote,
-} from '../quotes/quote.ts'
+import type { Lookalike, Quote } from '../quotes/quote.ts'
 import type {
   Journal,
   JournalRecord,
@@ -50,7 +45,7 @@ export class Notes implements QuoteNotes, RewritingReader {
     this.#parts = parts
   }
 
-  note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
+  note(given: Quote, ask: Ask, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
     const quote = this.#toNoted(given, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
@@ -65,16 +60,14 @@ export class Notes implements QuoteNotes, RewritingReader {
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
-  noteFound(found: StoredQuote, ask: Ask): void {
-    const quote = storedQuote(found)
-    if (quote === undefined) return
-    const { end, lifeMs } = found
-    const noted = this.#toNoted({ quote, end }, ask, end.servedUntilMs - lifeMs)
+  noteFound(quote: Quote, ask: Ask): void {
+    const noted = this.#toNoted(quote, ask, quote.end.servedUntilMs - quote.lifeMs)
     if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
   }
 
   /** Orders are matched with the quote's own amounts, and with the requested amount. */
-  #toNoted({ quote, end }: GivenQuote, ask: Ask, notedAtMs: number): NotedQuote {
+  #toNoted(quote: Quote, ask: Ask, notedAtMs: number): NotedQuote {
+    const { end } = quote
     return {
       id: quote.id,
       pairId: briefText(quote.pairId),
@@ -83,16 +76,16 @@ export class Notes implements QuoteNotes, RewritingReader {
       cacheKey: ask.key ?? '',
       application: briefText(ask.application),
       partition: this.#parts.markOf(ask.partition),
-      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-      expiresAtMs: quote.expiryMs,
+      fromValue: parseDecimal(quote.fromValue) ?? quote.fromValue,
+      toValue: parseDecimal(quote.toValue) ?? quote.toValue,
+      expiresAtMs: quote.expiresAtMs,
       refusedFromMs: end.refusedFromMs,
       wallAheadMs: end.wallAheadMs,
       notedAtMs,
     }
   }
 
-  async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
+  async noteUnreadable({ pairId, fromAmount }: Lookalike, ask: Ask): Promise<void> {
     const { ledger, markOf } = this.#parts
     const whose = {
       application: briefText(ask.application),

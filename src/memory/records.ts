@@ -1,10 +1,13 @@
 import { crc32 } from 'node:zlib'
 import { type Now, orderLeftMs } from '../clock.ts'
+import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
+import { type End, refusalIn } from '../quotes/ends.ts'
+import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
 import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
 
 /*
- * A record is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
+ * What leaves this process as bytes. A record of a journal is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
  * of it, because its reader has other clocks, beside the wall clock of its writer:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  * expiresAtMs]
@@ -25,12 +28,8 @@ export function sealLine(members: readonly unknown[]): string {
 export function unsealLine(line: string): unknown[] | undefined {
   const comma = line.indexOf(',')
   if (Number(line.slice(1, comma)) !== crc32(line.slice(comma + 1))) return undefined
-  try {
-    const members: unknown = JSON.parse(line)
-    return Array.isArray(members) ? members : undefined
-  } catch {
-    return undefined
-  }
+  const members = parsed(line)
+  return Array.isArray(members) ? members : undefined
 }
 
 /** Written with what is left now: not to be kept for later. */
@@ -146,7 +145,7 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
     return undefined
   // Other programs can write to the store. Only an answer that could not be read has no toAmount, and that has no id.
   if (toValue !== '' && parseDecimal(toValue) !== toValue) return undefined
-  const refusedFromMs = Math.ceil(now.nowMs - ageMs + leftMs)
+  const { refusedFromMs, wallAheadMs } = refusalIn(leftMs - ageMs, now)
   return {
     id,
     pairId,
@@ -158,7 +157,7 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
     expiresAtMs,
     cacheKey,
     refusedFromMs,
-    wallAheadMs: now.nowMs - now.steadyMs,
+    wallAheadMs,
     notedAtMs: refusedFromMs - lifeMs,
   }
 }
@@ -166,3 +165,49 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
 function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
+
+/**
+ * A copy for the cache that replicas share: a line with the quote's id, a line with what is needed to serve it, and its
+ * body, byte for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
+ * What is left of the quote is beside its copy.
+ */
+export function encodeCopy({ id, body, headers, lifeMs, expiresAtMs }: Quote): Buffer {
+  const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
+}
+
+/** The first line of a copy. */
+export function idLine(id: string): string {
+  return `${JSON.stringify(id)}\n`
+}
+
+/**
+ * Undefined: the bytes are not the copy of a quote. Other programs, and other versions of this one, can write to the
+ * store, and a damaged quote would be handed out until it expires.
+ */
+export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
+  const idEnd = bytes.indexOf(lineBreak)
+  const headEnd = bytes.indexOf(lineBreak, idEnd + 1)
+  if (idEnd === -1 || headEnd === -1) return undefined
+  const id = parsed(bytes.toString('utf8', 0, idEnd))
+  const head = parsed(bytes.toString('utf8', idEnd + 1, headEnd))
+  if (!Array.isArray(head)) return undefined
+  const [lifeMs, expiresAtMs, ...headers] = head
+  if (!Number.isFinite(lifeMs) || headers.length % 2 !== 0) return undefined
+  if (!headers.every(isText) || headLines(headers) === undefined) return undefined
+  const body = bytes.subarray(headEnd + 1)
+  const stated = readQuote(body)
+  if (typeof stated === 'string') return undefined
+  if (stated.id !== id || stated.expiresAtMs !== expiresAtMs) return undefined
+  return quoteOf(stated, { body: body.toString('latin1'), headers, lifeMs, end })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const lineBreak = 0x0a

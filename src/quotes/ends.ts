@@ -1,4 +1,4 @@
-import type { Ending, Now } from '../clock.ts'
+import { type Ending, type Now, orderLeftMs } from '../clock.ts'
 import { readHttpDate } from '../http/http-date.ts'
 import type { Logger } from '../process/logger.ts'
 
@@ -16,6 +16,37 @@ export function serveLeftMs(
   { nowMs, steadyMs }: Now,
 ): number {
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
+}
+
+/** What is left of an end, in whole milliseconds: a reader with other clocks is sent this in place of the end. */
+export interface Left {
+  /** For so long the quote is served. */
+  readonly serveMs: number
+  /** After so long orders for it are refused. */
+  readonly orderMs: number
+}
+
+export function leftOf(end: End, now: Now): Left {
+  return {
+    serveMs: Math.floor(serveLeftMs(end, now)),
+    orderMs: Math.ceil(orderLeftMs(end, now)),
+  }
+}
+
+/** The end, by our clocks, of a quote with so much left. `before`: from when the time to serve it counts. */
+export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
+  const { refusedFromMs, wallAheadMs } = refusalIn(orderMs, now)
+  const beforeMs = Math.min(before.nowMs, before.steadyMs + wallAheadMs)
+  return {
+    servedUntilMs: Math.floor(beforeMs + serveMs),
+    refusedFromMs,
+    wallAheadMs,
+  }
+}
+
+/** When, by our clocks, orders for a quote are refused of which so much is left. */
+export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
+  return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }
 
 /** Of an answer, what tells the provider's time: two headers, and when it was sent for and received by our two clocks. */

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import type { NotedQuote } from '../../src/memory/journal.ts'
-import { decodeQuote, encodeQuote } from '../../src/memory/quote-copies.ts'
-import { decodeLine, encodeEnd, encodeRecord } from '../../src/memory/records.ts'
+import {
+  decodeCopy,
+  decodeLine,
+  encodeCopy,
+  encodeEnd,
+  encodeRecord,
+} from '../../src/memory/records.ts'
 
 // In a rolling update both versions read what the other one writes, and a new version reads the folder of the old one.
 // The texts here are what version 1.1 wrote: they are read, and the same is written.
@@ -74,16 +79,26 @@ test('the copy of a quote in the shared cache is the same in both versions', () 
   const body =
     '{"fromAmount":{"assetId":"ETH","value":"0.10"},"id":"bb206d2a","pairId":"ETH_USDC",' +
     '"toAmount":{"assetId":"USDC","value":"289.6450"},"expiry":1763640030000,"note":"caf\xc3\xa9"}'
+  const end = {
+    servedUntilMs: 1_763_640_029_000,
+    refusedFromMs: 1_763_640_029_250,
+    wallAheadMs: now.nowMs - now.steadyMs,
+  }
   const copied = {
     id: 'bb206d2a',
+    pairId: 'ETH_USDC',
+    fromValue: '0.10',
+    toValue: '289.6450',
+    toAsset: 'USDC',
     body,
     headers: ['Content-Type', 'application/json', 'X-Latin', 'caf\xe9'],
     lifeMs: 29_000,
     expiresAtMs: 1_763_640_030_000,
+    end,
   }
   const head =
     '"bb206d2a"\n[29000,1763640030000,"Content-Type","application/json","X-Latin","café"]\n'
   const bytes = Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
-  expect(encodeQuote(copied).equals(bytes)).toBe(true)
-  expect(decodeQuote(bytes)).toMatchObject(copied)
+  expect(encodeCopy(copied).equals(bytes)).toBe(true)
+  expect(decodeCopy(bytes, end)).toEqual(copied)
 })
