@@ -107,7 +107,7 @@ export class QuotesOfAll implements SharedQuotes {
     return { kind: 'failed', spare }
   }
 
-  /** Whoever has the lock, a quote may be put. */
+  /** A quote may be put whether this call has the lock or not. */
   #lock(key: string, token: string, { holder, storeAheadMs }: StoreLock): TurnsLock {
     let isHeld = holder === token
     return {
