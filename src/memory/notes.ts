@@ -1,19 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
 import type { Lookalike, Quote } from '../quotes/quote.ts'
-import type {
-  Journal,
-  JournalRecord,
-  NotedQuote,
-  RewritingReader,
-  UsedQuote,
-} from './journal.ts'
+import type { Journal, JournalRecord, RewritingReader } from './journal.ts'
 import type { Ledger } from './ledger.ts'
+import { type Note, noteOf, type QuoteName, withoutCacheKey } from './note.ts'
 
 interface NotesParts {
   ledger: Ledger
@@ -28,7 +22,7 @@ interface NotesParts {
   events: Events
 }
 
-type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
+type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
 export class Notes implements QuoteNotes, RewritingReader {
@@ -45,44 +39,29 @@ export class Notes implements QuoteNotes, RewritingReader {
     this.#parts = parts
   }
 
-  note(given: Quote, ask: Ask, at: Now): Promise<void> | void {
+  note(quote: Quote, ask: Ask, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
-    const quote = this.#toNoted(given, ask, at.nowMs)
+    const note = this.#noteOf(quote, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
-    if (ledger.knows(quote)) return
-    ledger.note(quote, 'own', at)
-    return this.#append({ kind: 'noted', quote: this.#written(quote) })
+    if (ledger.knows(note)) return
+    ledger.note(note, 'own', at)
+    return this.#append({ kind: 'noted', quote: this.#written(note) })
   }
 
   /** The cache key says who asked for what, unless it is a digest for the shared store. */
-  #written(quote: NotedQuote): NotedQuote {
-    return this.#parts.sharedQuotes === undefined ? withoutCacheKey(quote) : quote
+  #written(note: Note): Note {
+    return this.#parts.sharedQuotes === undefined ? withoutCacheKey(note) : note
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
   noteFound(quote: Quote, ask: Ask): void {
-    const noted = this.#toNoted(quote, ask, quote.end.servedUntilMs - quote.lifeMs)
-    if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
+    const note = this.#noteOf(quote, ask, quote.end.servedUntilMs - quote.lifeMs)
+    if (!this.#parts.ledger.knows(note)) this.#parts.ledger.note(note, 'delivered')
   }
 
-  /** Orders are matched with the quote's own amounts, and with the requested amount. */
-  #toNoted(quote: Quote, ask: Ask, notedAtMs: number): NotedQuote {
-    const { end } = quote
-    return {
-      id: quote.id,
-      pairId: briefText(quote.pairId),
-      // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
-      requestedAmount: flatText(ask.canonicalAmount),
-      cacheKey: ask.key ?? '',
-      application: briefText(ask.application),
-      partition: this.#parts.markOf(ask.partition),
-      fromValue: parseDecimal(quote.fromValue) ?? quote.fromValue,
-      toValue: parseDecimal(quote.toValue) ?? quote.toValue,
-      expiresAtMs: quote.expiresAtMs,
-      refusedFromMs: end.refusedFromMs,
-      wallAheadMs: end.wallAheadMs,
-      notedAtMs,
-    }
+  #noteOf(quote: Quote, ask: Ask, notedAtMs: number): Note {
+    const partition = this.#parts.markOf(ask.partition)
+    return noteOf(quote, ask, { partition, notedAtMs })
   }
 
   async noteUnreadable({ pairId, fromAmount }: Lookalike, ask: Ask): Promise<void> {
@@ -112,7 +91,7 @@ export class Notes implements QuoteNotes, RewritingReader {
   }
 
   /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
-  order(quote: NotedQuote, partition: string | undefined): boolean {
+  order(quote: Note, partition: string | undefined): boolean {
     if (partition === undefined) return false
     const isOwnUsed = quote.partition === partition && this.wasUsed(quote)
     const key = keyOf(quote, partition)
@@ -122,18 +101,18 @@ export class Notes implements QuoteNotes, RewritingReader {
   }
 
   /** The provider refused that order, so another one is its first. */
-  orderRefused(quote: NotedQuote, partition: string | undefined): void {
+  orderRefused(quote: Note, partition: string | undefined): void {
     if (partition !== undefined) this.#ordered.delete(keyOf(quote, partition))
   }
 
   /** An order used the quote, or may have. */
-  use(quote: CachedQuote): void {
+  use(quote: Cached): void {
     const dropped = this.drop(quote)
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
-  drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
+  drop({ id, expiresAtMs, cacheKey }: Cached): number {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0
     const { ledger, cache, sharedQuotes } = this.#parts
@@ -151,12 +130,12 @@ export class Notes implements QuoteNotes, RewritingReader {
   }
 
   /** The same id with a later expiry is a different quote. */
-  wasUsed({ id, expiresAtMs }: UsedQuote): boolean {
+  wasUsed({ id, expiresAtMs }: QuoteName): boolean {
     return expiresAtMs <= (this.#used.peek(id)?.expiresAtMs ?? Number.NEGATIVE_INFINITY)
   }
 
   /** Returns whether it was not known. */
-  #markUsed({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
+  #markUsed({ id, expiresAtMs }: QuoteName, generation = 0): boolean {
     const known = this.#used.peek(id)
     const isNews = known === undefined || expiresAtMs > known.expiresAtMs
     if (isNews) this.#used.set(id, { expiresAtMs, generation })
@@ -227,24 +206,6 @@ export class Notes implements QuoteNotes, RewritingReader {
   }
 }
 
-/** Of an entry of the ledger too, which has much of it elsewhere. */
-function withoutCacheKey(quote: NotedQuote): NotedQuote {
-  return {
-    id: quote.id,
-    pairId: quote.pairId,
-    application: quote.application,
-    partition: quote.partition,
-    fromValue: quote.fromValue,
-    requestedAmount: quote.requestedAmount,
-    toValue: quote.toValue,
-    expiresAtMs: quote.expiresAtMs,
-    refusedFromMs: quote.refusedFromMs,
-    wallAheadMs: quote.wallAheadMs,
-    notedAtMs: quote.notedAtMs,
-    cacheKey: '',
-  }
-}
-
 function decoded(pair: string): string {
   try {
     return decodeURIComponent(pair)
@@ -253,7 +214,7 @@ function decoded(pair: string): string {
   }
 }
 
-function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
+function keyOf({ id, expiresAtMs }: QuoteName, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
 

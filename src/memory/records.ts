@@ -4,7 +4,8 @@ import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import { type End, refusalIn } from '../quotes/ends.ts'
 import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
-import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
+import type { JournalRecord } from './journal.ts'
+import type { Note, QuoteName } from './note.ts'
 
 /*
  * What leaves this process as bytes. A record of a journal is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
@@ -36,7 +37,7 @@ export function unsealLine(line: string): unknown[] | undefined {
 export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
   return sealLine(
     kind === 'noted'
-      ? notedMembers(quote, now)
+      ? noteMembers(quote, now)
       : ['u', now.nowMs, quote.id, quote.expiresAtMs],
   )
 }
@@ -46,7 +47,7 @@ export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
 }
 
-function notedMembers(quote: NotedQuote, now: Now): unknown[] {
+function noteMembers(note: Note, now: Now): unknown[] {
   const {
     id,
     pairId,
@@ -56,9 +57,9 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
     toValue,
     partition = 0,
     cacheKey,
-  } = quote
-  const leftMs = Math.ceil(orderLeftMs(quote, now))
-  const lifeMs = Math.ceil(quote.refusedFromMs - quote.notedAtMs)
+  } = note
+  const leftMs = Math.ceil(orderLeftMs(note, now))
+  const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
   // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.
   const amounts = `${fromValue} ${toValue}`
@@ -74,7 +75,7 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
     requested,
     partition,
     cacheKey,
-    quote.expiresAtMs,
+    note.expiresAtMs,
   ]
 }
 
@@ -98,19 +99,19 @@ export function decodeLine(
   const wallMs = members[2]
   if (typeof wallMs !== 'number') return undefined
   if (kind === 'e') return { record: undefined, wallMs }
-  const quote = kind === 'n' ? notedOf(members, now, ageOf(wallMs)) : undefined
+  const quote = kind === 'n' ? noteIn(members, now, ageOf(wallMs)) : undefined
   if (quote !== undefined) return { record: { kind: 'noted', quote }, wallMs }
-  const used = kind === 'u' ? usedOf(members) : undefined
+  const used = kind === 'u' ? usedIn(members) : undefined
   return used && { record: { kind: 'used', quote: used }, wallMs }
 }
 
-function usedOf([, , , id, expiresAtMs]: unknown[]): UsedQuote | undefined {
+function usedIn([, , , id, expiresAtMs]: unknown[]): QuoteName | undefined {
   return typeof id === 'string' && typeof expiresAtMs === 'number'
     ? { id, expiresAtMs }
     : undefined
 }
 
-function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | undefined {
+function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
   if (members.length !== 13) return undefined
   // Each by its place: taking a list apart makes an object for each member, of a million records too.
   const leftMs = members[3]

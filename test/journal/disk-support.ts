@@ -4,11 +4,8 @@ import { onTestFinished } from 'vitest'
 import { systemTimers, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/memory/disk.ts'
-import type {
-  JournalRecord,
-  NotedQuote,
-  RewritingReader,
-} from '../../src/memory/journal.ts'
+import type { JournalRecord, RewritingReader } from '../../src/memory/journal.ts'
+import type { Note } from '../../src/memory/note.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
@@ -45,9 +42,9 @@ export const hurriedTimers: Timers = {
   setTimeout: (onTime, ms) => systemTimers.setTimeout(onTime, ms / 10),
 }
 
-export function noted(number: number, more: Partial<NotedQuote> = {}): JournalRecord {
+export function noted(number: number, more: Partial<Note> = {}): JournalRecord {
   const { expiresAtMs = noon + 30_000 + number } = more
-  const quote: NotedQuote = {
+  const quote: Note = {
     id: `quote-${number}`,
     pairId: 'ETH_USDC',
     application: 'wallet',

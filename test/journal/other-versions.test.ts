@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { NotedQuote } from '../../src/memory/journal.ts'
+import type { Note } from '../../src/memory/note.ts'
 import {
   decodeCopy,
   decodeLine,
@@ -12,7 +12,7 @@ import {
 // The texts here are what version 1.1 wrote: they are read, and the same is written.
 
 const now = { nowMs: 1_763_640_000_000, steadyMs: 5_000 }
-const quote: NotedQuote = {
+const quote: Note = {
   id: 'bb206d2a',
   pairId: 'ETH_USDC',
   application: 'wallet',

@@ -1,11 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, lookAt, orderLeftMs, systemClock } from '../../../src/clock.ts'
 import { Events } from '../../../src/events.ts'
-import type {
-  JournalReader,
-  JournalRecord,
-  NotedQuote,
-} from '../../../src/memory/journal.ts'
+import type { JournalReader, JournalRecord } from '../../../src/memory/journal.ts'
+import type { Note } from '../../../src/memory/note.ts'
 import type { SharedStore } from '../../../src/memory/store.ts'
 import { StreamJournal, type StreamJournalOptions } from '../../../src/memory/stream.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
@@ -16,7 +13,7 @@ import { storeAt } from './valkey.ts'
 export const streamKey = 'quotegate:journal:test'
 
 interface Known {
-  quote: NotedQuote
+  quote: Note
   own: boolean
   generation: number
 }
@@ -37,7 +34,7 @@ export class MemoryReader implements JournalReader {
   restore(): void {}
   doubtRestored(): void {}
 
-  note(quote: NotedQuote): void {
+  note(quote: Note): void {
     this.quotes.set(quote.id, { quote, own: true, generation: 0 })
   }
 
@@ -135,7 +132,7 @@ export async function streamReplica(
   }
 }
 
-export function quoteOf(id: string, clock: Clock, lifeMs: number): NotedQuote {
+export function quoteOf(id: string, clock: Clock, lifeMs: number): Note {
   const { nowMs, steadyMs } = lookAt(clock)
   return {
     id,
