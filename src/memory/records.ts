@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
-import { type End, refusalIn } from '../quotes/ends.ts'
+import { type End, refusalIn, untilRefusal } from '../quotes/ends.ts'
 import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
 import type { JournalRecord } from './journal.ts'
 import type { Note, QuoteName } from './note.ts'
@@ -58,7 +58,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
     partition = 0,
     cacheKey,
   } = note
-  const leftMs = Math.ceil(orderLeftMs(note, now))
+  const leftMs = untilRefusal(note, now)
   const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
   // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.

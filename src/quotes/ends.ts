@@ -29,7 +29,7 @@ export interface Left {
 export function leftOf(end: End, now: Now): Left {
   return {
     serveMs: Math.floor(serveLeftMs(end, now)),
-    orderMs: Math.ceil(orderLeftMs(end, now)),
+    orderMs: untilRefusal(end, now),
   }
 }
 
@@ -42,6 +42,11 @@ export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
     refusedFromMs,
     wallAheadMs,
   }
+}
+
+/** How long until orders are refused, in whole milliseconds, for a reader with other clocks. */
+export function untilRefusal(ending: Ending, now: Now): number {
+  return Math.ceil(orderLeftMs(ending, now))
 }
 
 /** When, by our clocks, orders for a quote are refused of which so much is left. */
