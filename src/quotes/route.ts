@@ -5,7 +5,7 @@ import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { fetchWhole } from '../upstream/fetch.ts'
+import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
@@ -207,7 +207,7 @@ export class QuoteRoute {
 
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
-    const { cache, clock, events, sharedQuotes } = this.#parts
+    const { cache, clock, events, notes, sharedQuotes } = this.#parts
     const { ask, lookup, replaces } = cause
     const { key } = ask
     const known = replaces ?? cache.live(key, lookAt(clock))
@@ -221,8 +221,17 @@ export class QuoteRoute {
         })
       if (lookup !== undefined)
         events.quoteLookedUp(look?.kind === 'found' ? 'shared' : lookup)
-      if (look?.kind === 'found') return this.#found(look.quote, cause)
-      return await this.#askProvider(cause, flight, look)
+      if (look?.kind === 'found') {
+        notes.noteFound(look.quote, ask)
+        this.#keep(look.quote, cause)
+        return look
+      }
+      if (look !== undefined) {
+        flight.waited = look.waited
+        this.#keepSpare(look.spare, ask)
+      }
+      const whole = await this.#askProvider(cause, flight)
+      return await this.#taken(whole, cause, look)
     } finally {
       if (look?.kind === 'turn') look.release()
       // Before its clients hear of it: those that ask again find no call that is over.
@@ -230,25 +239,11 @@ export class QuoteRoute {
     }
   }
 
-  #found(quote: Quote, cause: CallCause): QuoteAnswer {
-    this.#parts.notes.noteFound(quote, cause.ask)
-    this.#whyNotKept(quote, cause)
-    return { kind: 'found', quote }
-  }
-
   async #askProvider(
-    cause: CallCause,
+    { exchange, ask, replaces }: CallCause,
     flight: Flight,
-    turn: Turn | undefined,
-  ): Promise<ProviderAnswer> {
-    const { cache, clock, config, events, notes, providerLimit, rateLimit, upstream } =
-      this.#parts
-    const { exchange, ask, replaces } = cause
-    const { key } = ask
-    if (turn !== undefined) {
-      flight.waited = turn.waited
-      this.#keepSpare(turn.spare, ask)
-    }
+  ): Promise<WholeAnswer> {
+    const { clock, config, events, providerLimit, rateLimit, upstream } = this.#parts
     flight.throwIfLeft()
     const times = new UpstreamTimes()
     if (replaces === undefined) exchange.times = times
@@ -277,34 +272,38 @@ export class QuoteRoute {
     const { status, rawHeaders, receivedAtMs } = await call.head()
     // At the head, because the rest of the answer may take as long as a call may, or never come.
     if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
-    const whole = await call.whole()
+    return call.whole()
+  }
+
+  /** Notes what the provider answered, gives it to the other replicas, and keeps it. */
+  async #taken(
+    whole: WholeAnswer,
+    cause: CallCause,
+    turn: Turn | undefined,
+  ): Promise<ProviderAnswer> {
+    const { cache, clock, events, notes } = this.#parts
+    const { ask } = cause
     const at = lookAt(clock)
     const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
     const noted = [
       quote && notes.note(quote, ask, at),
       lookalike && notes.noteUnreadable(lookalike, ask),
     ]
-    if (key !== undefined && quote !== undefined) cache.shorten(key, quote, at)
+    if (ask.key !== undefined && quote !== undefined) cache.shorten(ask.key, quote, at)
     // In one write with the note. Clients need not wait for the store to have it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // No client has it before every replica can judge an order for it.
     await Promise.all(noted)
-    return this.#keep(answer, cause, at)
-  }
-
-  #keep(answer: ProviderAnswer, cause: CallCause, at: Now): ProviderAnswer {
-    const { received } = answer
-    const why =
-      answer.kind === 'quote' ? this.#whyNotKept(answer.quote, cause, at) : answer.why
+    const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
     if (why === undefined) return answer
-    this.#parts.events.quoteNotKept(why, received.status)
+    events.quoteNotKept(why, whole.status)
     return answer.kind === 'quote'
-      ? notKept(received, { why, end: answer.quote.end })
+      ? notKept(answer.received, { why, end: answer.quote.end })
       : answer
   }
 
-  /** Keeps the quote in memory, or says why that is not done. */
-  #whyNotKept(
+  /** Keeps the quote in memory. Returns why it does not, if so. */
+  #keep(
     quote: Quote,
     { ask, replaces }: CallCause,
     at = lookAt(this.#parts.clock),
