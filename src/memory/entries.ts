@@ -1,4 +1,5 @@
-import { type Ending, type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
+import { type Ending, orderLeftMs } from '../quotes/ends.ts'
 import type { Price } from './amounts.ts'
 import { isUnreadable, type Note } from './note.ts'
 

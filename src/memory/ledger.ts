@@ -1,6 +1,6 @@
-import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, lookAt, type Now, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
-import { refusalIn } from '../quotes/ends.ts'
+import { orderLeftMs, refusalIn } from '../quotes/ends.ts'
 import { type AmountClaim, keysOfAmount, keysOfClaim } from './amounts.ts'
 import { EntriesByKey, Entry, fold, lastToEnd, later, type Origin } from './entries.ts'
 import { isUnreadable, type Note, type Whose } from './note.ts'

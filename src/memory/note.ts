@@ -1,12 +1,12 @@
-import type { Ending } from '../clock.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
+import type { Ending } from '../quotes/ends.ts'
 import type { Quote } from '../quotes/quote.ts'
 
 /**
- * What outlives a relayed quote: orders are judged by it. Or what is known of an answer that could not be read, which has
- * no id and no toAmount.
+ * What outlives a relayed quote: orders are judged by it. An answer that could not be read has a note, too, without an id
+ * and without a toAmount.
  */
 export interface Note extends Ending {
   readonly id: string
@@ -30,7 +30,7 @@ export interface Note extends Ending {
 /** Names one quote: the same id with a later expiry is another quote. */
 export type QuoteName = Pick<Note, 'id' | 'expiresAtMs'>
 
-/** Of a quote: who was given it. Of an order: who sends it. */
+/** Who was given a quote, or who sends an order. */
 export type Whose = Pick<Note, 'application' | 'partition'>
 
 export function isUnreadable({ toValue }: Pick<Note, 'toValue'>): boolean {

@@ -1,5 +1,6 @@
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { shortestDecimal } from '../http/decimal.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { StatedAmount } from './amounts.ts'
 import { EntriesByKey, type Entry, later } from './entries.ts'
 import type { Whose } from './note.ts'

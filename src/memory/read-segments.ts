@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { truncate } from 'node:fs/promises'
-import { lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { lookAt, type Now } from '../clock.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { JournalReader, JournalRecord } from './journal.ts'
 import { decodeLine } from './records.ts'
 import { countRecord, type Segment, type SegmentsOptions } from './segments.ts'

@@ -79,7 +79,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
   ]
 }
 
-/** What was read. Of a quote that was noted: as if it had been written by this process now. */
+/** What was read. A note is as if this process had written it now. */
 interface ReadLine {
   /** Undefined: it is the last line of a process that ended as it should. */
   readonly record: JournalRecord | undefined
@@ -183,7 +183,7 @@ export function idLine(id: string): string {
 }
 
 /**
- * Undefined: the bytes are not the copy of a quote. Other programs, and other versions of this one, can write to the
+ * `end`: what was beside the copy, by our clocks. Undefined: the bytes are not the copy of a quote. Other programs, and other versions of this one, can write to the
  * store, and a damaged quote would be handed out until it expires.
  */
 export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {

@@ -1,6 +1,7 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Ending, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
+import { type Ending, orderLeftMs } from '../quotes/ends.ts'
 import { fileAt } from './folder-lock.ts'
 import type { JournalRecord } from './journal.ts'
 

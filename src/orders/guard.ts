@@ -1,9 +1,10 @@
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { type StatedAmount, statedAmountOf } from '../memory/amounts.ts'
 import { type Entry, lastToEnd } from '../memory/entries.ts'
 import type { Ledger } from '../memory/ledger.ts'
 import type { Note } from '../memory/note.ts'
 import { recentMs } from '../memory/offers.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
 
 /**

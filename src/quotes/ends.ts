@@ -1,6 +1,13 @@
-import { type Ending, type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { readHttpDate } from '../http/http-date.ts'
 import type { Logger } from '../process/logger.ts'
+
+/** From when orders for a quote are refused, on both of our clocks: this part of its end outlives the quote. */
+export interface Ending {
+  readonly refusedFromMs: number
+  /** Our wall clock less our steady clock then: makes an instant of the steady clock out of the other. */
+  readonly wallAheadMs: number
+}
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
 export interface End extends Ending {
@@ -18,11 +25,19 @@ export function serveLeftMs(
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
 }
 
+/** How long until orders for it are refused: until both of our clocks are past its end. */
+export function orderLeftMs(
+  { refusedFromMs, wallAheadMs }: Ending,
+  { nowMs, steadyMs }: Now,
+): number {
+  return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
+}
+
 /** What is left of an end, in whole milliseconds: a reader with other clocks is sent this in place of the end. */
 export interface Left {
-  /** For so long the quote is served. */
+  /** The quote is served for this time. */
   readonly serveMs: number
-  /** After so long orders for it are refused. */
+  /** Orders for the quote are refused after this time. */
   readonly orderMs: number
 }
 
@@ -33,7 +48,7 @@ export function leftOf(end: End, now: Now): Left {
   }
 }
 
-/** The end, by our clocks, of a quote with so much left. `before`: from when the time to serve it counts. */
+/** Reads what `leftOf` wrote. `before`: an earlier look at our clocks, from which the time to serve counts. */
 export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
   const { refusedFromMs, wallAheadMs } = refusalIn(orderMs, now)
   const beforeMs = Math.min(before.nowMs, before.steadyMs + wallAheadMs)
@@ -49,7 +64,7 @@ export function untilRefusal(ending: Ending, now: Now): number {
   return Math.ceil(orderLeftMs(ending, now))
 }
 
-/** When, by our clocks, orders for a quote are refused of which so much is left. */
+/** Reads what `untilRefusal` wrote. */
 export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
   return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }

@@ -12,11 +12,11 @@ const nothing = (): void => {}
 export class Flight {
   /** In the table of flights. Undefined: no other client may join. */
   readonly entry: string | undefined
-  /** Whether it waited for another replica's call first. */
+  /** Whether the call waited for another replica's call first. */
   waited = false
-  /** Whether a client has got its answer: one that may not be shared is not given to a second. */
+  /** Whether a client has the answer. A second client does not get an answer that may not be shared. */
   isTaken = false
-  /** Of the request that caused the call. */
+  /** The span of the request that caused the call. */
   span: Span | undefined
   #answer = never
   #left: ClientGone | undefined
@@ -43,14 +43,14 @@ export class Flight {
     this.span = span
   }
 
-  /** Makes the call. From now on clients find it in the table. */
+  /** Makes the call. From now on clients find the flight in the table. */
   start(call: () => Promise<QuoteAnswer>): this {
     if (this.entry !== undefined) this.#table.set(this.entry, this)
     this.#answer = call()
     return this
   }
 
-  /** For clients who find the flight in the table: once it has landed there is none. */
+  /** Only for clients who find the flight in the table: a flight that has landed has no answer. */
   get answer(): Promise<QuoteAnswer> {
     return this.#answer
   }
