@@ -27,7 +27,7 @@ const maxLookups = 3
 const forgetBatch = 50
 
 /** What a look at the store sees. `spare`: a quote that is close to its end, for when no younger one can be had. */
-type Seen =
+type StoreLook =
   | { readonly kind: 'quote'; readonly quote: Quote }
   | { readonly kind: 'failed'; readonly spare: Quote | undefined }
   | (StoreLock & { readonly spare: Quote | undefined })
@@ -86,7 +86,7 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** `before`: a quote with a later expiry is looked for. */
-  async #see(key: string, token: string, before: Quote | undefined): Promise<Seen> {
+  async #see(key: string, token: string, before: Quote | undefined): Promise<StoreLook> {
     const { isUsed, clock, minValidityMs, lockWaitMs: lockMs } = this.#parts
     let expiresAfterMs = before?.expiresAtMs ?? 0
     let spare: Quote | undefined

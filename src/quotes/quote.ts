@@ -101,7 +101,7 @@ export function endOf(answer: QuoteAnswer): End | undefined {
 }
 
 /** What is read in an answer: what its clients get, and what orders are judged by. */
-interface Reading {
+interface ReadAnswer {
   readonly answer: ProviderAnswer
   /** The quote in it, even if that is over already. */
   readonly quote: Quote | undefined
@@ -130,7 +130,7 @@ export class AnswerReader {
   }
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
-  read(whole: WholeAnswer, asked: string, at: Now): Reading {
+  read(whole: WholeAnswer, asked: string, at: Now): ReadAnswer {
     const { status, reason, rawHeaders, body } = whole
     const [vary, cacheControl, contentCoding, date, age] = linesOf(rawHeaders, marks)
     const headers = answerHeaders(status, rawHeaders, dropsCookies)
