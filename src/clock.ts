@@ -121,18 +121,3 @@ export function pause(
 export function lookAt(clock: Clock): Now {
   return { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
 }
-
-/** From when orders for a quote are refused, on both of our clocks (`quotes/ends.ts` computes it). */
-export interface Ending {
-  readonly refusedFromMs: number
-  /** Our wall clock less our steady clock then: makes an instant of the steady clock out of the other. */
-  readonly wallAheadMs: number
-}
-
-/** How long until orders for it are refused: until both of our clocks are past its end. */
-export function orderLeftMs(
-  { refusedFromMs, wallAheadMs }: Ending,
-  { nowMs, steadyMs }: Now,
-): number {
-  return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
-}

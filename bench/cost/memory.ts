@@ -8,7 +8,7 @@ import { Ledger } from '../../src/memory/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
 import { keyOf } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
-import { AnswerReader, type StoredQuote } from '../../src/quotes/quote.ts'
+import { AnswerReader, type Quote, quoteOf } from '../../src/quotes/quote.ts'
 import { table } from '../shared/table.ts'
 
 const entries = Number(process.argv[2] ?? 200_000)
@@ -61,10 +61,12 @@ const keyOfNumber = (number: number) =>
     'bench',
   )
 
-/** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
-function storedQuote(number: number): StoredQuote {
+const idOf = (number: number) => number.toString(16).padStart(64, 'f')
+
+/** Made like a quote of the gateway: by the same function, from an answer's bytes. */
+function quoteNumbered(number: number): Quote {
   const body = Buffer.from(
-    `{"fromAmount":{"assetId":"ETH","value":"${number}"},"id":"${number.toString(16).padStart(64, 'f')}",` +
+    `{"fromAmount":{"assetId":"ETH","value":"${number}"},"id":"${idOf(number)}",` +
       `"pairId":"ETH_USDC","toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
   )
   const date = new Date().toUTCString()
@@ -86,9 +88,9 @@ function storedQuote(number: number): StoredQuote {
     sentSteadyMs: performance.now(),
     receivedSteadyMs: performance.now(),
   }
-  const { stored, notKept } = reader.read(answer, String(number), at)
-  if (stored === undefined) throw new Error(`a quote was not kept: ${notKept}`)
-  return stored
+  const read = reader.read(answer, String(number), at).answer
+  if (read.kind !== 'quote') throw new Error(`a quote was not kept: ${read.why}`)
+  return read.quote
 }
 
 function measureCache(): string[] {
@@ -96,10 +98,18 @@ function measureCache(): string[] {
   /** The first quotes bring code and tables into memory, which are not theirs. */
   const uncounted = 500
   for (let number = 1; number <= uncounted; number += 1)
-    cache.keep(keyOfNumber(number), storedQuote(number), at)
+    cache.keep(keyOfNumber(number), quoteNumbered(number), at)
+  // The ledger has the same text as the id of a quote, and it is counted there.
+  const ids = Array.from({ length: entries + 1 }, (_, number) => flatText(idOf(number)))
   const before = memory()
-  for (let number = uncounted + 1; number <= entries; number += 1)
-    cache.keep(keyOfNumber(number), storedQuote(number), at)
+  for (let number = uncounted + 1; number <= entries; number += 1) {
+    const quote = quoteNumbered(number)
+    cache.keep(
+      keyOfNumber(number),
+      quoteOf({ ...quote, id: ids[number] ?? '' }, quote),
+      at,
+    )
+  }
   const bytes = bytesEach(entries - uncounted, before)
   if (cache.entries !== entries)
     throw new Error(`${cache.entries} quotes are kept, not ${entries}`)

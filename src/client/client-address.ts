@@ -1,10 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  claimingHeaders,
-  clientAddressHeaders,
-  headerValues,
-  memoize,
-} from '../http/headers.ts'
+import { claimingHeaders, clientAddressHeaders, headerValues } from '../http/headers.ts'
 import {
   blocksHold,
   maskedAddress,
@@ -12,6 +7,7 @@ import {
   normalizeAddress,
   parseAddressBlock,
 } from '../http/ip-address.ts'
+import { memoize } from '../http/memoize.ts'
 import { flatText } from '../process/text.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 

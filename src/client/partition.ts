@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
-import { lineBreak, linesOf, memoize } from '../http/headers.ts'
+import { lineBreak, linesOf } from '../http/headers.ts'
+import { memoize } from '../http/memoize.ts'
 import { flatText } from '../process/text.ts'
 import type { ClientAddress } from './client-address.ts'
 

@@ -47,7 +47,7 @@ export interface LoadOptions {
 }
 
 /** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
-type Note = (name: string, expected: string) => void
+type NoteWrong = (name: string, expected: string) => void
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
@@ -57,7 +57,7 @@ export function loadConfig(
   const { by = 'start', memory = memoryLimits() } = options
   const expectedOf = new Map<string, string>()
   const isWrong = (name: string) => expectedOf.has(name)
-  const note: Note = (name, expected) => {
+  const note: NoteWrong = (name, expected) => {
     // Once a value is wrong, its default is in place, and nothing is said of that default.
     if (!isWrong(name)) expectedOf.set(name, expected)
   }
@@ -120,7 +120,7 @@ export function loadConfig(
 }
 
 /** The settings by name, trimmed; blank ones are left out. */
-function readTexts(given: Record<string, unknown>, note: Note): Map<string, string> {
+function readTexts(given: Record<string, unknown>, note: NoteWrong): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
     // An array becomes its items with commas between them, which is how a list setting is written.
@@ -139,7 +139,7 @@ function readTexts(given: Record<string, unknown>, note: Note): Map<string, stri
  * Any secret may be in a file: its name with _FILE behind it names the file. Adds those secrets to the texts, and
  * returns the setting that named the file by the name of its secret.
  */
-function readSecretFiles(texts: Map<string, string>, note: Note) {
+function readSecretFiles(texts: Map<string, string>, note: NoteWrong) {
   const fileOfSecret = new Map<string, string>()
   for (const [name, secret] of Object.entries(secretsInFiles)) {
     const path = texts.get(name)
@@ -159,7 +159,7 @@ function readSecretFiles(texts: Map<string, string>, note: Note) {
 }
 
 /** A wrong one is noted, and has its default. */
-function readValues(texts: ReadonlyMap<string, string>, note: Note): SettingValues {
+function readValues(texts: ReadonlyMap<string, string>, note: NoteWrong): SettingValues {
   const { data, error } = settings.safeParse(Object.fromEntries(texts))
   if (error === undefined) return data
   const wrong = new Set<unknown>()

@@ -1,6 +1,6 @@
 import { isZero, parseDecimal } from './decimal.ts'
 import { foldPath, mayBeVersioned, percentDecode } from './fold-path.ts'
-import { memoize } from './headers.ts'
+import { memoize } from './memoize.ts'
 import type { AmountReading, Area, QuotePath, TargetReading } from './target.ts'
 import { type UpstreamName, upstreamNames } from './upstreams.ts'
 

@@ -1,42 +1,5 @@
 import { randomUUID } from 'node:crypto'
-
-const places = 4096
-const maxLength = 256
-/** Texts that are asked about differ at their ends: amounts, addresses. */
-const endLength = 8
-
-/**
- * Memoizes a pure function of a text in a fixed direct-mapped table. A text takes its one place, from whatever text was
- * there, only when it comes a second time: an input that comes once would be kept just long enough to be promoted to
- * V8's old space, where collecting it is dear.
- */
-export function memoize<Answer>(
-  answer: (text: string) => Answer,
-): (text: string) => Answer {
-  const lastHashes = new Int32Array(places)
-  const texts: (string | undefined)[] = new Array(places).fill(undefined)
-  const answers: Answer[] = new Array(places)
-  return (text) => {
-    if (text.length > maxLength) return answer(text)
-    const hash = hashOf(text)
-    const place = hash & (places - 1)
-    if (texts[place] === text) return answers[place] as Answer
-    const fresh = answer(text)
-    if (lastHashes[place] === hash) {
-      texts[place] = text
-      answers[place] = fresh
-    }
-    lastHashes[place] = hash
-    return fresh
-  }
-}
-
-function hashOf(text: string): number {
-  let hash = text.length
-  for (let index = Math.max(0, text.length - endLength); index < text.length; index += 1)
-    hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0
-  return hash
-}
+import { memoize } from './memoize.ts'
 
 /** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
 export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])

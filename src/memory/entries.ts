@@ -1,6 +1,7 @@
-import { type Ending, type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
+import { type Ending, orderLeftMs } from '../quotes/ends.ts'
 import type { Price } from './amounts.ts'
-import type { NotedQuote } from './journal.ts'
+import { isUnreadable, type Note } from './note.ts'
 
 export function lastToEnd<Item extends Ending>(
   items: readonly Item[],
@@ -21,18 +22,11 @@ export function later<Item extends Ending>(
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
 
-/** Of a quote: who was given it. Of an order: who sends it. */
-export type Whose = Pick<NotedQuote, 'application' | 'partition'>
-
 /** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
 export type Origin = 'own' | 'delivered' | 'restored'
 
-export function isUnreadable({ toValue }: Pick<NotedQuote, 'toValue'>): boolean {
-  return toValue === ''
-}
-
-/** What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. */
-export class Entry implements NotedQuote, Price {
+/** A note as the ledger files it. */
+export class Entry implements Note, Price {
   readonly id: string
   readonly pairId: string
   readonly application: string
@@ -51,20 +45,20 @@ export class Entry implements NotedQuote, Price {
   generation = 0
 
   /** `alike`: most quotes repeat the pair, application and amount of another one, whose texts they then share. */
-  constructor(quote: NotedQuote, alike: NotedQuote = quote) {
-    this.id = quote.id
-    this.pairId = shared(quote.pairId, alike.pairId)
-    this.application = shared(quote.application, alike.application)
-    this.partition = quote.partition
-    this.fromValue = shared(quote.fromValue, alike.fromValue)
-    this.requestedAmount = shared(quote.requestedAmount, this.fromValue)
-    this.toValue = quote.toValue
-    this.double = Number(quote.toValue)
-    this.expiresAtMs = quote.expiresAtMs
-    this.wallAheadMs = quote.wallAheadMs
-    this.refusedFromMs = quote.refusedFromMs
-    this.notedAtMs = quote.notedAtMs
-    this.cacheKey = quote.cacheKey
+  constructor(note: Note, alike: Note = note) {
+    this.id = note.id
+    this.pairId = shared(note.pairId, alike.pairId)
+    this.application = shared(note.application, alike.application)
+    this.partition = note.partition
+    this.fromValue = shared(note.fromValue, alike.fromValue)
+    this.requestedAmount = shared(note.requestedAmount, this.fromValue)
+    this.toValue = note.toValue
+    this.double = Number(note.toValue)
+    this.expiresAtMs = note.expiresAtMs
+    this.wallAheadMs = note.wallAheadMs
+    this.refusedFromMs = note.refusedFromMs
+    this.notedAtMs = note.notedAtMs
+    this.cacheKey = note.cacheKey
   }
 
   get isUnreadable(): boolean {
@@ -72,9 +66,9 @@ export class Entry implements NotedQuote, Price {
   }
 
   /** An answer to the same request could not be read either: the later of their two ends counts. */
-  renewedAs(quote: NotedQuote): this {
-    this.notedAtMs = quote.notedAtMs
-    this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(quote))
+  renewedAs(note: Note): this {
+    this.notedAtMs = note.notedAtMs
+    this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(note))
     return this
   }
 
@@ -82,23 +76,21 @@ export class Entry implements NotedQuote, Price {
    * From when the other one is refused, by the wall clock as it was when this one was noted: it may have been set since.
    * Whole milliseconds, because each look at two clocks is off by part of one.
    */
-  refusedFromOf({ refusedFromMs, wallAheadMs }: NotedQuote): number {
+  refusedFromOf({ refusedFromMs, wallAheadMs }: Ending): number {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
   /** Whether it is this quote, given to the same client. Once it is over, its cache key is not known. */
-  is(quote: NotedQuote): boolean {
+  is(note: Note): boolean {
     return (
-      this.expiresAtMs === quote.expiresAtMs &&
-      this.partition === quote.partition &&
-      this.toValue === quote.toValue &&
-      (this.cacheKey === quote.cacheKey ||
-        this.cacheKey === '' ||
-        quote.cacheKey === '') &&
-      this.requestedAmount === quote.requestedAmount &&
-      this.fromValue === quote.fromValue &&
-      this.application === quote.application &&
-      fold(this.pairId) === fold(quote.pairId)
+      this.expiresAtMs === note.expiresAtMs &&
+      this.partition === note.partition &&
+      this.toValue === note.toValue &&
+      (this.cacheKey === note.cacheKey || this.cacheKey === '' || note.cacheKey === '') &&
+      this.requestedAmount === note.requestedAmount &&
+      this.fromValue === note.fromValue &&
+      this.application === note.application &&
+      fold(this.pairId) === fold(note.pairId)
     )
   }
 }

@@ -1,34 +1,9 @@
-import type { Ending } from '../clock.ts'
-
-/** A relayed quote, as the ledger keeps it; or an answer that could not be read, which has no id and no toAmount. */
-export interface NotedQuote extends Ending {
-  readonly id: string
-  readonly pairId: string
-  /** App-Name as the upstream receives it. */
-  readonly application: string
-  /** Who was given it: a digest of the client's partition. Undefined: a client whose address is not known. */
-  readonly partition: string | undefined
-  /** Amounts are canonical decimals. */
-  readonly fromValue: string
-  /** The amount in the quote request. An upstream may round it, and an order may state either amount. */
-  readonly requestedAmount: string
-  readonly toValue: string
-  readonly expiresAtMs: number
-  /** The quote's cache key, for dropping it from the cache; empty once it is over, and where no store is shared. */
-  readonly cacheKey: string
-  /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
-  readonly notedAtMs: number
-}
-
-/** A quote that an order used: it is not handed out again. The same id with a later expiry is another quote. */
-export interface UsedQuote {
-  readonly id: string
-  readonly expiresAtMs: number
-}
+import type { Note, QuoteName } from './note.ts'
 
 export type JournalRecord =
-  | { readonly kind: 'noted'; readonly quote: NotedQuote }
-  | { readonly kind: 'used'; readonly quote: UsedQuote }
+  | { readonly kind: 'noted'; readonly quote: Note }
+  /** An order used it: it is not handed out again. */
+  | { readonly kind: 'used'; readonly quote: QuoteName }
 
 /**
  * What outlives the process or reaches the other replicas: a list that is appended to and read in order. Nothing here

@@ -1,17 +1,9 @@
-import { type Clock, lookAt, type Now, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, lookAt, type Now, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
+import { orderLeftMs, refusalIn } from '../quotes/ends.ts'
 import { type AmountClaim, keysOfAmount, keysOfClaim } from './amounts.ts'
-import {
-  EntriesByKey,
-  Entry,
-  fold,
-  isUnreadable,
-  lastToEnd,
-  later,
-  type Origin,
-  type Whose,
-} from './entries.ts'
-import type { NotedQuote } from './journal.ts'
+import { EntriesByKey, Entry, fold, lastToEnd, later, type Origin } from './entries.ts'
+import { isUnreadable, type Note, type Whose } from './note.ts'
 import { Offers } from './offers.ts'
 
 interface LedgerOptions {
@@ -106,7 +98,7 @@ export class Ledger {
   }
 
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
-  note(quote: NotedQuote, origin: Origin = 'own', now = this.now()): Entry {
+  note(quote: Note, origin: Origin = 'own', now = this.now()): Entry {
     const known = this.#find(quote)
     const entry = known ?? this.#add(quote, now)
     if (known === undefined) entry.origin = origin
@@ -116,7 +108,7 @@ export class Ledger {
     return entry
   }
 
-  #noteAgain(known: Entry, quote: NotedQuote, origin: Origin, now: Now): void {
+  #noteAgain(known: Entry, quote: Note, origin: Origin, now: Now): void {
     const isSooner = known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
     if (known.isUnreadable) this.#fileUnreadable(known.renewedAs(quote), now)
     else if (origin !== 'delivered' || isSooner) this.#shorten(known, quote, now)
@@ -127,14 +119,14 @@ export class Ledger {
   }
 
   /** A quote that was over when it came says nothing of how long quotes live. */
-  #rememberLife(quote: NotedQuote): void {
+  #rememberLife(quote: Note): void {
     const lifeMs = quote.refusedFromMs - quote.notedAtMs
     if (isUnreadable(quote) || lifeMs <= 0) return
     if (this.#livesMs.push(lifeMs) > livesRemembered) this.#livesMs.shift()
   }
 
   /** Whether `note` would change nothing. */
-  knows(quote: NotedQuote): boolean {
+  knows(quote: Note): boolean {
     const known = this.#find(quote)
     return (
       known !== undefined &&
@@ -148,20 +140,20 @@ export class Ledger {
    * for these terms is sent.
    */
   unreadable(
-    terms: Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,
-  ): NotedQuote {
-    const { nowMs, steadyMs } = this.now()
-    const untilMs = nowMs + this.#longestSeenMs
+    terms: Pick<Note, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,
+  ): Note {
+    const now = this.now()
+    const { refusedFromMs, wallAheadMs } = refusalIn(this.#longestSeenMs, now)
     return {
       ...terms,
       fromValue: terms.requestedAmount,
       id: '',
       toValue: '',
       cacheKey: '',
-      notedAtMs: nowMs,
-      expiresAtMs: untilMs,
-      refusedFromMs: untilMs,
-      wallAheadMs: nowMs - steadyMs,
+      notedAtMs: now.nowMs,
+      expiresAtMs: refusedFromMs,
+      refusedFromMs,
+      wallAheadMs,
     }
   }
 
@@ -209,7 +201,7 @@ export class Ledger {
     return this.#list.slice(this.#first)
   }
 
-  #find(quote: NotedQuote): Entry | undefined {
+  #find(quote: Note): Entry | undefined {
     if (!isUnreadable(quote))
       return this.#byId.of(quote.id).findLast((entry) => entry.is(quote))
     // The answer to the same request of the same client.
@@ -217,7 +209,7 @@ export class Ledger {
     return this.#unreadable.get(unreadableKey(requestedAmount, fold(pairId), quote))
   }
 
-  #add(quote: NotedQuote, now: Now): Entry {
+  #add(quote: Note, now: Now): Entry {
     const [key = ''] = offersKeys(quote)
     const entry = new Entry(quote, this.#offers.get(key)?.sample)
     const isOver = orderLeftMs(entry, now) <= 0
@@ -271,7 +263,7 @@ export class Ledger {
    * The earlier of its two ends counts. It has stood for older quotes of its price: those that end after it now are filed
    * again.
    */
-  #shorten(entry: Entry, quote: NotedQuote, now: Now): void {
+  #shorten(entry: Entry, quote: Note, now: Now): void {
     const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return
     entry.refusedFromMs = refusedFromMs
@@ -347,7 +339,7 @@ interface WantedSwap {
   readonly fromAmount: AmountClaim | undefined
 }
 
-type Terms = Pick<NotedQuote, 'pairId' | 'fromValue' | 'requestedAmount'>
+type Terms = Pick<Note, 'pairId' | 'fromValue' | 'requestedAmount'>
 
 /** An amount has no blank, and a digest of a client has none. */
 function offersKey(amount: string, foldedPair: string): string {

@@ -1,25 +1,14 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
-import {
-  type GivenQuote,
-  type QuoteLookalike,
-  type StoredQuote,
-  storedQuote,
-} from '../quotes/quote.ts'
-import type {
-  FileReader,
-  Journal,
-  JournalRecord,
-  ListReader,
-  NotedQuote,
-  UsedQuote,
-} from './journal.ts'
+import type { Lookalike, Quote } from '../quotes/quote.ts'
+import type { FileReader, Journal, JournalRecord, ListReader } from './journal.ts'
 import type { Ledger } from './ledger.ts'
+import { type Note, noteOf, type QuoteName, withoutCacheKey } from './note.ts'
 
 interface NotesParts {
   ledger: Ledger
@@ -34,7 +23,7 @@ interface NotesParts {
   events: Events
 }
 
-type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
+type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
 export class Notes implements QuoteNotes, FileReader, ListReader {
@@ -51,49 +40,32 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
     this.#parts = parts
   }
 
-  note(given: GivenQuote, ask: Ask, at: Now): Promise<void> | void {
+  note(quote: Quote, ask: Ask, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
-    const quote = this.#toNoted(given, ask, at.nowMs)
+    const note = this.#noteOf(quote, ask, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
-    if (ledger.knows(quote)) return
-    ledger.note(quote, 'own', at)
-    return this.#append({ kind: 'noted', quote: this.#written(quote) })
+    if (ledger.knows(note)) return
+    ledger.note(note, 'own', at)
+    return this.#append({ kind: 'noted', quote: this.#written(note) })
   }
 
   /** The cache key says who asked for what, unless it is a digest for the shared store. */
-  #written(quote: NotedQuote): NotedQuote {
-    return this.#parts.sharedQuotes === undefined ? withoutCacheKey(quote) : quote
+  #written(note: Note): Note {
+    return this.#parts.sharedQuotes === undefined ? withoutCacheKey(note) : note
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
-  noteFound(found: StoredQuote, ask: Ask): void {
-    const quote = storedQuote(found)
-    if (quote === undefined) return
-    const { end, lifeMs } = found
-    const noted = this.#toNoted({ quote, end }, ask, end.servedUntilMs - lifeMs)
-    if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
+  noteFound(quote: Quote, ask: Ask): void {
+    const note = this.#noteOf(quote, ask, quote.end.servedUntilMs - quote.lifeMs)
+    if (!this.#parts.ledger.knows(note)) this.#parts.ledger.note(note, 'delivered')
   }
 
-  /** Orders are matched with the quote's own amounts, and with the requested amount. */
-  #toNoted({ quote, end }: GivenQuote, ask: Ask, notedAtMs: number): NotedQuote {
-    return {
-      id: quote.id,
-      pairId: briefText(quote.pairId),
-      // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
-      requestedAmount: flatText(ask.canonicalAmount),
-      cacheKey: ask.key ?? '',
-      application: briefText(ask.application),
-      partition: this.#parts.markOf(ask.partition),
-      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-      expiresAtMs: quote.expiryMs,
-      refusedFromMs: end.refusedFromMs,
-      wallAheadMs: end.wallAheadMs,
-      notedAtMs,
-    }
+  #noteOf(quote: Quote, ask: Ask, notedAtMs: number): Note {
+    const partition = this.#parts.markOf(ask.partition)
+    return noteOf(quote, ask, { partition, notedAtMs })
   }
 
-  async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
+  async noteUnreadable({ pairId, fromAmount }: Lookalike, ask: Ask): Promise<void> {
     const { ledger, markOf } = this.#parts
     const whose = {
       application: briefText(ask.application),
@@ -120,7 +92,7 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
   }
 
   /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
-  order(quote: NotedQuote, partition: string | undefined): boolean {
+  order(quote: Note, partition: string | undefined): boolean {
     if (partition === undefined) return false
     const isOwnUsed = quote.partition === partition && this.wasUsed(quote)
     const key = keyOf(quote, partition)
@@ -130,18 +102,18 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
   }
 
   /** The provider refused that order, so another one is its first. */
-  orderRefused(quote: NotedQuote, partition: string | undefined): void {
+  orderRefused(quote: Note, partition: string | undefined): void {
     if (partition !== undefined) this.#ordered.delete(keyOf(quote, partition))
   }
 
   /** An order used the quote, or may have. */
-  use(quote: CachedQuote): void {
+  use(quote: Cached): void {
     const dropped = this.drop(quote)
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
-  drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
+  drop({ id, expiresAtMs, cacheKey }: Cached): number {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0
     const { ledger, cache, sharedQuotes } = this.#parts
@@ -159,12 +131,12 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
   }
 
   /** The same id with a later expiry is a different quote. */
-  wasUsed({ id, expiresAtMs }: UsedQuote): boolean {
+  wasUsed({ id, expiresAtMs }: QuoteName): boolean {
     return expiresAtMs <= (this.#used.peek(id)?.expiresAtMs ?? Number.NEGATIVE_INFINITY)
   }
 
   /** Returns whether it was not known. */
-  #markUsed({ id, expiresAtMs }: UsedQuote, generation = 0): boolean {
+  #markUsed({ id, expiresAtMs }: QuoteName, generation = 0): boolean {
     const known = this.#used.peek(id)
     const isNews = known === undefined || expiresAtMs > known.expiresAtMs
     if (isNews) this.#used.set(id, { expiresAtMs, generation })
@@ -247,24 +219,6 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
   }
 }
 
-/** Of an entry of the ledger too, which has much of it elsewhere. */
-function withoutCacheKey(quote: NotedQuote): NotedQuote {
-  return {
-    id: quote.id,
-    pairId: quote.pairId,
-    application: quote.application,
-    partition: quote.partition,
-    fromValue: quote.fromValue,
-    requestedAmount: quote.requestedAmount,
-    toValue: quote.toValue,
-    expiresAtMs: quote.expiresAtMs,
-    refusedFromMs: quote.refusedFromMs,
-    wallAheadMs: quote.wallAheadMs,
-    notedAtMs: quote.notedAtMs,
-    cacheKey: '',
-  }
-}
-
 function decoded(pair: string): string {
   try {
     return decodeURIComponent(pair)
@@ -273,7 +227,7 @@ function decoded(pair: string): string {
   }
 }
 
-function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
+function keyOf({ id, expiresAtMs }: QuoteName, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
 

@@ -1,7 +1,9 @@
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { shortestDecimal } from '../http/decimal.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { StatedAmount } from './amounts.ts'
-import { EntriesByKey, type Entry, later, type Whose } from './entries.ts'
+import { EntriesByKey, type Entry, later } from './entries.ts'
+import type { Whose } from './note.ts'
 
 /** How long a quote that is over refuses an order by its amount alone. */
 export const recentMs = 900_000

@@ -1,10 +1,14 @@
 import { crc32 } from 'node:zlib'
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
+import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
-import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
+import { type End, refusalIn, untilRefusal } from '../quotes/ends.ts'
+import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
+import type { JournalRecord } from './journal.ts'
+import type { Note, QuoteName } from './note.ts'
 
 /*
- * A record is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
+ * What leaves this process as bytes. A record of a journal is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
  * of it, because its reader has other clocks, beside the wall clock of its writer:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  * expiresAtMs]
@@ -29,19 +33,15 @@ function sealed(tail: string): string {
 export function unsealLine(line: string): unknown[] | undefined {
   const comma = line.indexOf(',')
   if (Number(line.slice(1, comma)) !== crc32(line.slice(comma + 1))) return undefined
-  try {
-    const members: unknown = JSON.parse(line)
-    return Array.isArray(members) ? members : undefined
-  } catch {
-    return undefined
-  }
+  const members = parsed(line)
+  return Array.isArray(members) ? members : undefined
 }
 
 /** Written with what is left now: not to be kept for later. */
 export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
   return sealLine(
     kind === 'noted'
-      ? notedMembers(quote, now)
+      ? noteMembers(quote, now)
       : ['u', now.nowMs, quote.id, quote.expiresAtMs],
   )
 }
@@ -56,7 +56,7 @@ export function encodeKey({ id, text = 'null', claimedAtMs }: KeyRecord): string
   return sealed(`"k",${Math.round(claimedAtMs)},${JSON.stringify(id)},${text}]`)
 }
 
-function notedMembers(quote: NotedQuote, now: Now): unknown[] {
+function noteMembers(note: Note, now: Now): unknown[] {
   const {
     id,
     pairId,
@@ -66,9 +66,9 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
     toValue,
     partition = 0,
     cacheKey,
-  } = quote
-  const leftMs = Math.ceil(orderLeftMs(quote, now))
-  const lifeMs = Math.ceil(quote.refusedFromMs - quote.notedAtMs)
+  } = note
+  const leftMs = untilRefusal(note, now)
+  const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
   // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.
   const amounts = `${fromValue} ${toValue}`
@@ -84,7 +84,7 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
     requested,
     partition,
     cacheKey,
-    quote.expiresAtMs,
+    note.expiresAtMs,
   ]
 }
 
@@ -98,7 +98,7 @@ export interface KeyRecord {
   readonly claimedAtMs: number
 }
 
-/** What was read. Of a quote that was noted: as if it had been written by this process now. */
+/** What was read. A note is as if this process had written it now. */
 interface ReadLine<Kind = JournalRecord> {
   /** Undefined: it is the last line of a process that ended as it should. */
   readonly record: Kind | undefined
@@ -142,19 +142,19 @@ function recordOf(
   const wallMs = members[2]
   if (typeof wallMs !== 'number') return undefined
   if (kind === 'e') return { record: undefined, wallMs }
-  const quote = kind === 'n' ? notedOf(members, now, ageOf(wallMs)) : undefined
+  const quote = kind === 'n' ? noteIn(members, now, ageOf(wallMs)) : undefined
   if (quote !== undefined) return { record: { kind: 'noted', quote }, wallMs }
-  const used = kind === 'u' ? usedOf(members) : undefined
+  const used = kind === 'u' ? usedIn(members) : undefined
   return used && { record: { kind: 'used', quote: used }, wallMs }
 }
 
-function usedOf([, , , id, expiresAtMs]: unknown[]): UsedQuote | undefined {
+function usedIn([, , , id, expiresAtMs]: unknown[]): QuoteName | undefined {
   return typeof id === 'string' && typeof expiresAtMs === 'number'
     ? { id, expiresAtMs }
     : undefined
 }
 
-function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | undefined {
+function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
   if (members.length !== 13) return undefined
   // Each by its place: taking a list apart makes an object for each member, of a million records too.
   const leftMs = members[3]
@@ -189,7 +189,7 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
     return undefined
   // Other programs can write to the store. Only an answer that could not be read has no toAmount, and that has no id.
   if (toValue !== '' && parseDecimal(toValue) !== toValue) return undefined
-  const refusedFromMs = Math.ceil(now.nowMs - ageMs + leftMs)
+  const { refusedFromMs, wallAheadMs } = refusalIn(leftMs - ageMs, now)
   return {
     id,
     pairId,
@@ -201,7 +201,7 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
     expiresAtMs,
     cacheKey,
     refusedFromMs,
-    wallAheadMs: now.nowMs - now.steadyMs,
+    wallAheadMs,
     notedAtMs: refusedFromMs - lifeMs,
   }
 }
@@ -209,3 +209,49 @@ function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | unde
 function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
+
+/**
+ * A copy for the cache that replicas share: a line with the quote's id, a line with what is needed to serve it, and its
+ * body, byte for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
+ * What is left of the quote is beside its copy.
+ */
+export function encodeCopy({ id, body, headers, lifeMs, expiresAtMs }: Quote): Buffer {
+  const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
+}
+
+/** The first line of a copy. */
+export function idLine(id: string): string {
+  return `${JSON.stringify(id)}\n`
+}
+
+/**
+ * `end`: what was beside the copy, by our clocks. Undefined: the bytes are not the copy of a quote. Other programs, and other versions of this one, can write to the
+ * store, and a damaged quote would be handed out until it expires.
+ */
+export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
+  const idEnd = bytes.indexOf(lineBreak)
+  const headEnd = bytes.indexOf(lineBreak, idEnd + 1)
+  if (idEnd === -1 || headEnd === -1) return undefined
+  const id = parsed(bytes.toString('utf8', 0, idEnd))
+  const head = parsed(bytes.toString('utf8', idEnd + 1, headEnd))
+  if (!Array.isArray(head)) return undefined
+  const [lifeMs, expiresAtMs, ...headers] = head
+  if (!Number.isFinite(lifeMs) || headers.length % 2 !== 0) return undefined
+  if (!headers.every(isText) || headLines(headers) === undefined) return undefined
+  const body = bytes.subarray(headEnd + 1)
+  const stated = readQuote(body)
+  if (typeof stated === 'string') return undefined
+  if (stated.id !== id || stated.expiresAtMs !== expiresAtMs) return undefined
+  return quoteOf(stated, { body: body.toString('latin1'), headers, lifeMs, end })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const lineBreak = 0x0a

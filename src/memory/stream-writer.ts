@@ -1,5 +1,6 @@
-import { type Clock, inTime, lookAt, orderLeftMs, type Timers } from '../clock.ts'
+import { type Clock, inTime, lookAt, type Timers } from '../clock.ts'
 import { currentSpan, inSpan, type Span } from '../process/span.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { Caution } from './caution.ts'
 import type { JournalRecord } from './journal.ts'
 import { encodeRecord } from './records.ts'

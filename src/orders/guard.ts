@@ -1,9 +1,10 @@
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import { type StatedAmount, statedAmountOf } from '../memory/amounts.ts'
 import { type Entry, lastToEnd } from '../memory/entries.ts'
-import type { NotedQuote } from '../memory/journal.ts'
 import type { Ledger } from '../memory/ledger.ts'
+import type { Note } from '../memory/note.ts'
 import { recentMs } from '../memory/offers.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
 
 /**
@@ -28,9 +29,9 @@ export type GuardRule = keyof typeof how
 export const guardRules = Object.keys(how) as GuardRule[]
 
 export type Verdict =
-  | { state: 'live'; quote: NotedQuote; rule: GuardRule }
+  | { state: 'live'; quote: Note; rule: GuardRule }
   // `expiredForMs` is 0 between the start of the margin and the end itself.
-  | { state: 'expired'; quote: NotedQuote; rule: GuardRule; expiredForMs: number }
+  | { state: 'expired'; quote: Note; rule: GuardRule; expiredForMs: number }
   | { state: 'unknown'; rule: GuardRule }
 
 interface Asked extends Orderer {
@@ -137,7 +138,7 @@ export class FloatOrder {
   }
 
   /** The quote that the order uses when it is sent. */
-  get quote(): NotedQuote | undefined {
+  get quote(): Note | undefined {
     return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
@@ -159,7 +160,7 @@ export class FloatOrder {
 
   /** The quotes among which the guard decides, as of now: for people who ask why. */
   considered(): {
-    readonly quote: NotedQuote
+    readonly quote: Note
     readonly leftMs: number
     readonly isOwn: boolean
   }[] {
@@ -184,7 +185,7 @@ function namesAnothers({ quoteIds }: OrderTerms): boolean {
   return quoteIds.some(({ isBare }) => !isBare)
 }
 
-function isOwn({ partition }: NotedQuote, orderer: Orderer): boolean {
+function isOwn({ partition }: Note, orderer: Orderer): boolean {
   return partition !== undefined && partition === orderer.partition
 }
 

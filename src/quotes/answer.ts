@@ -22,7 +22,7 @@ import { rateLimitFields } from '../server/rate-limit.ts'
 import { unwritable } from '../upstream/fault.ts'
 import type { Ask } from './ask.ts'
 import { type End, serveLeftMs } from './ends.ts'
-import type { QuoteAnswer, StoredQuote } from './quote.ts'
+import { endOf, type ProviderAnswer, type Quote, type QuoteAnswer } from './quote.ts'
 
 export class QuoteWriter {
   readonly #events: Events
@@ -40,13 +40,7 @@ export class QuoteWriter {
   }
 
   /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
-  hit(
-    exchange: Exchange,
-    quote: StoredQuote,
-    { pair }: Ask,
-    at: Now,
-    found?: 'hit',
-  ): void {
+  hit(exchange: Exchange, quote: Quote, { pair }: Ask, at: Now, found?: 'hit'): void {
     const ttl = this.#serve(pair, quote.end, at, found)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
     this.#again(exchange, quote, this.#own)
@@ -55,7 +49,7 @@ export class QuoteWriter {
   /** A quote out of memory that lives, because the call for a younger one brought none. */
   old(
     exchange: Exchange,
-    quote: StoredQuote,
+    quote: Quote,
     { pair }: Ask,
     at: Now,
     { answer, hasJoined }: { answer: QuoteAnswer | Error; hasJoined: boolean },
@@ -68,11 +62,7 @@ export class QuoteWriter {
     this.#again(exchange, quote, own)
   }
 
-  #again(
-    exchange: Exchange,
-    quote: StoredQuote,
-    own: ReturnType<typeof againHeaders>,
-  ): void {
+  #again(exchange: Exchange, quote: Quote, own: ReturnType<typeof againHeaders>): void {
     const { response } = exchange
     const received = this.#ofQuote(quote.headers)
     exchange.endsAs(own.outcome)
@@ -97,24 +87,26 @@ export class QuoteWriter {
   /** An answer that has just come. `how`: whether this client's exchange brought it. */
   fresh(
     exchange: Exchange,
-    answer: QuoteAnswer,
+    answer: ProviderAnswer,
     how: 'fetched' | 'collapsed',
     { pair, key }: Ask,
     at: Now,
   ): void {
     const { response } = exchange
     const { status, reason, body, headers: all, repeated } = answer.received
-    const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
+    const end = endOf(answer)
+    const unknown = key === undefined ? 'unknown-client' : undefined
+    const detail = answer.kind === 'not-kept' ? answer.why : unknown
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.endsAs({ how: 'bypass', cacheStatus: bypass })
     // A shared answer came with another client's exchange, whose request id and trace are not for this client.
     const isShared = how === 'collapsed'
     let headers: string[]
-    if (answer.end === undefined) {
+    if (end === undefined) {
       // What is not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
       headers = [...(isShared ? othersHeaders(all) : all), 'Cache-Status', bypass]
     } else {
-      const ttl = this.#serve(pair, answer.end, at)
+      const ttl = this.#serve(pair, end, at)
       const kept = isShared ? 'collapsed' : `stored; ttl=${ttl}`
       const cacheStatus =
         detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
@@ -127,8 +119,7 @@ export class QuoteWriter {
     if (exchange.rateLimit !== undefined)
       headers.push(...rateLimitFields(exchange, headers))
     // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
-    response.sendDate =
-      answer.end !== undefined && headerValues(headers, 'date').length === 0
+    response.sendDate = end !== undefined && headerValues(headers, 'date').length === 0
     addLength(headers, { status, body })
     try {
       if (answerInOneWrite(response, { status, reason, headers }, body)) return
@@ -162,10 +153,11 @@ function written(list: readonly string[]) {
 
 /** What Cache-Status says of a call that brought nothing; undefined: the provider cannot have seen it. */
 function wentForward(answer: QuoteAnswer | Error): string | undefined {
-  if (!(answer instanceof Error)) return `fwd-status=${answer.received.status}`
-  return answer instanceof UpstreamFailure && answer.maybeSeen
-    ? 'detail=failed'
-    : undefined
+  if (answer instanceof Error)
+    return answer instanceof UpstreamFailure && answer.maybeSeen
+      ? 'detail=failed'
+      : undefined
+  return answer.kind === 'found' ? undefined : `fwd-status=${answer.received.status}`
 }
 
 function hitHeaders(ttl: number) {

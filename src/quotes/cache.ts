@@ -3,16 +3,10 @@ import type { Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
-import {
-  type GivenQuote,
-  minLeftMs,
-  type Quote,
-  type StoredQuote,
-  storedQuote,
-} from './quote.ts'
+import { minLeftMs, type Quote, quoteOf } from './quote.ts'
 
-interface Kept {
-  quote: StoredQuote
+interface CacheEntry {
+  quote: Quote
   /** How often the cache served a quote of this key, earlier quotes included. */
   hits: number
   /** The price change from the previous quote of this key, as a share of the previous price. */
@@ -53,14 +47,14 @@ export class QuoteCache {
   readonly #events: Events
   readonly #minValidityMs: number | undefined
   readonly #refreshAheadMs: number
-  readonly #quotes: LRUCache<string, Kept>
+  readonly #quotes: LRUCache<string, CacheEntry>
 
   constructor({ config, events }: QuoteCacheParts) {
     const { cacheEntries, cacheBytes, minValidityMs, refreshAheadMs } = config.quotes
     this.#events = events
     this.#minValidityMs = minValidityMs
     this.#refreshAheadMs = refreshAheadMs
-    this.#quotes = new LRUCache<string, Kept>({
+    this.#quotes = new LRUCache<string, CacheEntry>({
       max: cacheEntries,
       maxSize: cacheBytes,
       sizeCalculation: ({ quote }, key) => bytesOf(quote, key),
@@ -70,7 +64,7 @@ export class QuoteCache {
     })
   }
 
-  hit(key: string | undefined, at: Now): StoredQuote | undefined {
+  hit(key: string | undefined, at: Now): Quote | undefined {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
     if (kept === undefined) return undefined
     const leftMs = serveLeftMs(kept.quote.end, at)
@@ -80,13 +74,13 @@ export class QuoteCache {
   }
 
   /** The quote of this key while it lives, however close its end is: for when no younger one can be had. */
-  live(key: string | undefined, at: Now): StoredQuote | undefined {
+  live(key: string | undefined, at: Now): Quote | undefined {
     const quote = key === undefined ? undefined : this.get(key)
     return quote !== undefined && serveLeftMs(quote.end, at) > 0 ? quote : undefined
   }
 
   /** What was kept last under this key, even if it has expired. */
-  get(key: string): StoredQuote | undefined {
+  get(key: string): Quote | undefined {
     return this.#quotes.get(key)?.quote
   }
 
@@ -97,7 +91,7 @@ export class QuoteCache {
   }
 
   /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
-  keep(key: string, quote: StoredQuote, at: Now, { isRefresh = false } = {}): boolean {
+  keep(key: string, quote: Quote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
     if (before !== undefined && isLiveRepeat(before, quote, at)) {
       const isNear = serveLeftMs(before.quote.end, at) < before.minLeftMs
@@ -107,8 +101,7 @@ export class QuoteCache {
         return true
       }
     }
-    const body = before && storedQuote(quote)
-    const drift = before && priceOf(body) / priceOf(storedQuote(before.quote)) - 1
+    const drift = before && priceOf(quote) / priceOf(before.quote) - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, at))
     // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
     // next.
@@ -125,16 +118,16 @@ export class QuoteCache {
     }
     this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
-    this.#events.quoteKept(leftMs, body?.pairId ?? '', drift)
+    this.#events.quoteKept(leftMs, quote.pairId, drift)
     return true
   }
 
   /** The provider has given the quote again: the earlier of its two ends counts, as it does for orders. */
-  shorten(key: string, { quote: { id, expiryMs }, end }: GivenQuote, at: Now): void {
+  shorten(key: string, { id, expiresAtMs, end }: Quote, at: Now): void {
     const kept = this.#quotes.peek(key)
-    if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiryMs) return
+    if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiresAtMs) return
     if (serveLeftMs(end, at) < serveLeftMs(kept.quote.end, at))
-      kept.quote = { ...kept.quote, end }
+      kept.quote = quoteOf(kept.quote, { ...kept.quote, end })
   }
 
   /** Whether a live quote is so close to its end that it is to be replaced in the background. */
@@ -160,13 +153,13 @@ export class QuoteCache {
   }
 
   /** Most recently used first. Iterating does not change that order. */
-  list(): Iterable<readonly [key: string, kept: Pick<Kept, 'quote'>]> {
+  list(): Iterable<readonly [key: string, kept: Pick<CacheEntry, 'quote'>]> {
     return this.#quotes.entries()
   }
 
   /** The live quotes with the most hits, for the console. */
   mostHit(maxQuotes: number, now: Now) {
-    const live: Kept[] = []
+    const live: CacheEntry[] = []
     let examined = 0
     for (const kept of this.#quotes.values()) {
       if (serveLeftMs(kept.quote.end, now) > 0) live.push(kept)
@@ -174,21 +167,17 @@ export class QuoteCache {
       if (examined === maxExamined) break
     }
     live.sort((left, right) => right.hits - left.hits)
-    return live.slice(0, maxQuotes).flatMap(({ quote, hits, drift }) => {
-      const body = storedQuote(quote)
-      if (body === undefined) return []
-      return {
-        id: quote.id,
-        pair: body.pairId,
-        amount: body.fromAmount.value,
-        toAmount: body.toAmount.value,
-        toAsset: body.toAmount.assetId,
-        hits,
-        drift: drift === undefined || Number.isNaN(drift) ? null : drift,
-        leftMs: serveLeftMs(quote.end, now),
-        lifeMs: Math.max(1, quote.lifeMs),
-      }
-    })
+    return live.slice(0, maxQuotes).map(({ quote, hits, drift }) => ({
+      id: quote.id,
+      pair: quote.pairId,
+      amount: quote.fromValue,
+      toAmount: quote.toValue,
+      toAsset: quote.toAsset,
+      hits,
+      drift: drift === undefined || Number.isNaN(drift) ? null : drift,
+      leftMs: serveLeftMs(quote.end, now),
+      lifeMs: Math.max(1, quote.lifeMs),
+    }))
   }
 
   get entries(): number {
@@ -200,21 +189,21 @@ export class QuoteCache {
   }
 }
 
-function isLiveRepeat({ quote }: Kept, { id, expiresAtMs }: StoredQuote, at: Now) {
+function isLiveRepeat({ quote }: CacheEntry, { id, expiresAtMs }: Quote, at: Now) {
   return (
     quote.id === id && quote.expiresAtMs === expiresAtMs && serveLeftMs(quote.end, at) > 0
   )
 }
 
-function bytesOf(quote: StoredQuote, key: string): number {
-  let bytes = entryOverheadBytes + key.length + quote.id.length + quote.body.length
-  for (const part of quote.headers) bytes += part.length
+function bytesOf(quote: Quote, key: string): number {
+  const { id, pairId, fromValue, toValue, toAsset, body, headers } = quote
+  let bytes = entryOverheadBytes + key.length
+  for (const text of [id, pairId, fromValue, toValue, toAsset, body]) bytes += text.length
+  for (const part of headers) bytes += part.length
   return bytes
 }
 
-/** What one unit of the source asset gives; NaN: of what is not a quote. A double is exact enough for statistics. */
-function priceOf(body: Quote | undefined): number {
-  return body === undefined
-    ? Number.NaN
-    : Number(body.toAmount.value) / Number(body.fromAmount.value)
+/** What one unit of the source asset gives. A double is exact enough for statistics. */
+function priceOf({ fromValue, toValue }: Quote): number {
+  return Number(toValue) / Number(fromValue)
 }

@@ -1,5 +1,13 @@
-import type { Ending, Now } from '../clock.ts'
+import type { Now } from '../clock.ts'
+import { readHttpDate } from '../http/http-date.ts'
 import type { Logger } from '../process/logger.ts'
+
+/** From when orders for a quote are refused, on both of our clocks: this part of its end outlives the quote. */
+export interface Ending {
+  readonly refusedFromMs: number
+  /** Our wall clock less our steady clock then: makes an instant of the steady clock out of the other. */
+  readonly wallAheadMs: number
+}
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
 export interface End extends Ending {
@@ -15,6 +23,50 @@ export function serveLeftMs(
   { nowMs, steadyMs }: Now,
 ): number {
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
+}
+
+/** How long until orders for it are refused: until both of our clocks are past its end. */
+export function orderLeftMs(
+  { refusedFromMs, wallAheadMs }: Ending,
+  { nowMs, steadyMs }: Now,
+): number {
+  return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
+}
+
+/** What is left of an end, in whole milliseconds: a reader with other clocks is sent this in place of the end. */
+export interface Left {
+  /** The quote is served for this time. */
+  readonly serveMs: number
+  /** Orders for the quote are refused after this time. */
+  readonly orderMs: number
+}
+
+export function leftOf(end: End, now: Now): Left {
+  return {
+    serveMs: Math.floor(serveLeftMs(end, now)),
+    orderMs: untilRefusal(end, now),
+  }
+}
+
+/** Reads what `leftOf` wrote. `before`: an earlier look at our clocks, from which the time to serve counts. */
+export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
+  const { refusedFromMs, wallAheadMs } = refusalIn(orderMs, now)
+  const beforeMs = Math.min(before.nowMs, before.steadyMs + wallAheadMs)
+  return {
+    servedUntilMs: Math.floor(beforeMs + serveMs),
+    refusedFromMs,
+    wallAheadMs,
+  }
+}
+
+/** How long until orders are refused, in whole milliseconds, for a reader with other clocks. */
+export function untilRefusal(ending: Ending, now: Now): number {
+  return Math.ceil(orderLeftMs(ending, now))
+}
+
+/** Reads what `untilRefusal` wrote. */
+export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
+  return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }
 
 /** Of an answer, what tells the provider's time: two headers, and when it was sent for and received by our two clocks. */
@@ -240,57 +292,4 @@ export class ClockDifference {
     else return
     this.#warnedSteadyMs = steadyMs
   }
-}
-
-// RFC 9110 5.6.7: three forms of a date, all of which recipients must read. Beyond them, capitals do not matter (RFC 9111
-// 4.2), and a numeric zone may stand where GMT belongs. Nothing else is read: `new Date(text)` takes nearly any text.
-
-const time = String.raw`(?<time>\d\d:\d\d:\d\d)`
-const zone = String.raw`(?:GMT|(?<sign>[+-])(?<zoneHours>[01]\d|2[0-3])(?<zoneMinutes>[0-5]\d))`
-export const dateForms = [
-  // Sun, 06 Nov 1994 08:49:37 GMT
-  String.raw`(?<weekday>[a-z]{3}), (?<day>\d\d) (?<month>[a-z]{3}) (?<year>\d{4}) ${time} ${zone}`,
-  // Sunday, 06-Nov-94 08:49:37 GMT
-  String.raw`(?<weekday>sun|mon|tues|wednes|thurs|fri|satur)day, (?<day>\d\d)-(?<month>[a-z]{3})-(?<year>\d\d) ${time} ${zone}`,
-  // Sun Nov  6 08:49:37 1994
-  String.raw`(?<weekday>[a-z]{3}) (?<month>[a-z]{3}) (?<day>\d\d| \d) ${time} (?<year>\d{4})`,
-].map((form) => new RegExp(`^${form}$`, 'i'))
-
-/** Milliseconds since the epoch; undefined: this is not a date, or not one of the calendar. `nowMs` tells the century. */
-export function readHttpDate(text: string, nowMs: number): number | undefined {
-  for (const form of dateForms) {
-    const fields = form.exec(text)?.groups
-    if (fields !== undefined) return instantOf(fields, nowMs)
-  }
-  return undefined
-}
-
-function instantOf(fields: Record<string, string>, nowMs: number): number | undefined {
-  const {
-    weekday = '',
-    day = '',
-    month = '',
-    year = '',
-    time,
-    sign,
-    zoneHours,
-    zoneMinutes,
-  } = fields
-  const fullYear = year.length === 2 ? yearOf(Number(year), nowMs) : year
-  const date = `${capitalized(weekday)}, ${day.replace(' ', '0')} ${capitalized(month)} ${fullYear} ${time} GMT`
-  const local = new Date(date)
-  // `Date` makes 2 March of 30 February, and takes any day of the week.
-  if (local.toUTCString() !== date) return undefined
-  const aheadMs = (Number(zoneHours ?? 0) * 60 + Number(zoneMinutes ?? 0)) * 60_000
-  return local.getTime() - (sign === '-' ? -aheadMs : aheadMs)
-}
-
-function capitalized(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1, 3).toLowerCase()
-}
-
-/** Two digits that seem to be more than 50 years ahead are the most recent past year that ends so. */
-function yearOf(digits: number, nowMs: number): number {
-  const latest = new Date(nowMs).getUTCFullYear() + 50
-  return latest - ((latest - digits) % 100)
 }

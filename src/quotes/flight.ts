@@ -5,23 +5,23 @@ import type { Span } from '../process/span.ts'
 import type { Ask } from './ask.ts'
 import type { QuoteAnswer } from './quote.ts'
 
-const never: Promise<never> = new Promise(() => {})
+const never: Promise<QuoteAnswer> = new Promise(() => {})
 const nothing = (): void => {}
 
 /** One call and the clients who wait for it. */
 export class Flight {
   /** In the table of flights. Undefined: no other client may join. */
   readonly entry: string | undefined
-  /** For clients who find the flight in the table: once it has landed there is none. */
-  answer: Promise<QuoteAnswer> = never
-  /** Whether it waited for another replica's call first. */
+  /** Whether the call waited for another replica's call first. */
   waited = false
-  /** Of the request that caused the call. */
+  /** Whether a client has the answer. A second client does not get an answer that may not be shared. */
+  isTaken = false
+  /** The span of the request that caused the call. */
   span: Span | undefined
-  /** Why it is given up: no client waits any more. */
-  left: ClientGone | undefined
-  /** Gives its call up, once there is one. No AbortSignal, because V8 promotes each to its old space (Node 20). */
-  onLeft = nothing
+  #answer = never
+  #left: ClientGone | undefined
+  /** No AbortSignal, because V8 promotes each to its old space (Node 20). */
+  #giveUp = nothing
   readonly #table: Map<string, Flight>
   /** What the provider can tell its client from others by. */
   readonly #target: string
@@ -35,15 +35,34 @@ export class Flight {
       caller,
       span,
     }: { entry: string | undefined; caller: Ask; span: Span | undefined },
-    call: (flight: Flight) => Promise<QuoteAnswer>,
   ) {
     this.#table = table
     this.entry = entry
     this.#target = caller.target
     this.#address = caller.address
     this.span = span
-    if (entry !== undefined) table.set(entry, this)
-    this.answer = call(this)
+  }
+
+  /** Makes the call. From now on clients find the flight in the table. */
+  start(call: () => Promise<QuoteAnswer>): this {
+    if (this.entry !== undefined) this.#table.set(this.entry, this)
+    this.#answer = call()
+    return this
+  }
+
+  /** Only for clients who find the flight in the table: a flight that has landed has no answer. */
+  get answer(): Promise<QuoteAnswer> {
+    return this.#answer
+  }
+
+  /** Why the call is given up: no client waits any more. */
+  get left(): Error | undefined {
+    return this.#left
+  }
+
+  /** `giveUp` ends what the flight waits for now. It is called once no client waits any more. */
+  whenLeft(giveUp: () => void): void {
+    this.#giveUp = giveUp
   }
 
   /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */
@@ -54,17 +73,17 @@ export class Flight {
   leave(): void {
     this.#waiting -= 1
     if (this.#waiting > 0) return
-    this.left = new ClientGone('every client that waited for this quote has left', {
+    this.#left = new ClientGone('every client that waited for this quote has left', {
       maybeSeen: false,
     })
-    const giveUp = this.onLeft
+    const giveUp = this.#giveUp
     // Out of the table first: a new client must not join a call that is being given up.
     this.land()
     giveUp()
   }
 
   throwIfLeft(): void {
-    if (this.left !== undefined) throw this.left
+    if (this.#left !== undefined) throw this.#left
   }
 
   /**
@@ -75,18 +94,20 @@ export class Flight {
   land(): void {
     const { entry } = this
     if (entry !== undefined && this.#table.get(entry) === this) this.#table.delete(entry)
-    this.answer = never
-    this.onLeft = nothing
+    this.#answer = never
+    this.#giveUp = nothing
     this.span = undefined
   }
 
   /** Whether a client that waits here may have the answer. */
-  isFor({ target, address }: Ask, { received, notKept }: QuoteAnswer): boolean {
+  isFor({ target, address }: Ask, answer: QuoteAnswer): boolean {
+    if (answer.kind !== 'not-kept') return true
+    const isOtherAmount = answer.why === 'other-amount'
     // Another spelling of the amount may be read as the right amount, or not be refused.
-    if (notKept !== 'other-amount' && !isRefusal(received.status)) return true
+    if (!isOtherAmount && !isRefusal(answer.received.status)) return true
     if (target !== this.#target) return false
     // Whether a client is refused may depend on its place.
-    return notKept === 'other-amount' || address === this.#address
+    return isOtherAmount || address === this.#address
   }
 }
 

@@ -3,10 +3,10 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
+import { readHttpDate } from '../http/http-date.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Ask } from './ask.ts'
-import { readHttpDate } from './ends.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 type Caller = Pick<Ask, 'application' | 'authorization' | 'address'>

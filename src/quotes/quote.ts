@@ -17,18 +17,46 @@ import {
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
-/** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
-export interface StoredQuote {
+/** What the body of a quote says. */
+interface Stated {
   readonly id: string
+  readonly pairId: string
+  /** Amounts as the provider wrote them. */
+  readonly fromValue: string
+  readonly toValue: string
+  readonly toAsset: string
+  /** The quote's own `expiry`, an instant of the provider's clock, not of ours: `end` says when the quote is over. */
+  readonly expiresAtMs: number
+}
+
+/** A quote of the provider. It is made once, when its answer comes, and handed on as it is. */
+export interface Quote extends Stated {
   /** The body as received, one character a byte (latin1). */
   readonly body: string
   /** The upstream's end-to-end headers that a later answer repeats: names and values alternate. */
   readonly headers: readonly string[]
   /** For how long it was to be served when it came. Whole milliseconds, because V8 needs no object for them. */
   readonly lifeMs: number
-  /** The quote's own `expiry`, an instant of the provider's clock. */
-  readonly expiresAtMs: number
   readonly end: End
+}
+
+/** Every quote is made here, so that all have one shape for V8: a hit reads them. */
+export function quoteOf(
+  stated: Stated,
+  { body, headers, lifeMs, end }: Omit<Quote, keyof Stated>,
+): Quote {
+  return {
+    id: stated.id,
+    pairId: stated.pairId,
+    fromValue: stated.fromValue,
+    toValue: stated.toValue,
+    toAsset: stated.toAsset,
+    expiresAtMs: stated.expiresAtMs,
+    body,
+    headers,
+    lifeMs,
+    end,
+  }
 }
 
 /** Every user is to have time to order: by default a fifth of the quote's life, and at most 5 s. */
@@ -36,7 +64,7 @@ const minLeftShare = 1 / 5
 const maxMinLeftMs = 5_000
 
 /** With less time left than this, the quote is fetched again. `settingMs`: QUOTE_MIN_VALIDITY_MS. */
-export function minLeftMs({ lifeMs }: StoredQuote, settingMs?: number): number {
+export function minLeftMs({ lifeMs }: Quote, settingMs?: number): number {
   return settingMs ?? Math.min(Math.floor(lifeMs * minLeftShare), maxMinLeftMs)
 }
 
@@ -47,53 +75,38 @@ interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
   readonly repeated: readonly string[]
 }
 
-/** What a quote call brought. */
-export class QuoteAnswer {
-  readonly received: Received
-  /** When it came. */
-  readonly at: Now
-  /** The quote in it and when that is over, even if it is over already: orders are judged by it. */
-  given: GivenQuote | undefined = undefined
-  /**
-   * What a client may take for a quote and cannot be read. Beside a given quote: that was over before it was asked for,
-   * so it refuses only orders that name it.
-   */
-  lookalike: QuoteLookalike | undefined = undefined
-  /** When the live quote in the body is over, whether it is cached or not; undefined: there is none. */
-  end: End | undefined = undefined
-  /** The quote as memory would keep it; undefined if it may not be cached. */
-  stored: StoredQuote | undefined = undefined
-  /** Why it is not in memory. */
-  notKept: NotKeptReason | undefined = undefined
-  /** Whether other clients whose request has the same key may get this answer; else the first gets it. */
-  shared = true
-  isTaken = false
-  /** Another replica has fetched this quote, so it is answered as a hit. */
-  found: StoredQuote | undefined = undefined
+/** The provider's answer to a quote call. */
+export type ProviderAnswer =
+  /** A quote that any client may have whose request has the same key. */
+  | { readonly kind: 'quote'; readonly quote: Quote; readonly received: Received }
+  /** Only clients that wait for the call get it. */
+  | {
+      readonly kind: 'not-kept'
+      readonly why: NotKeptReason
+      /** When the live quote in it is over; undefined: there is none. */
+      readonly end: End | undefined
+      /** Whether all who wait may get it; else the first one does. */
+      readonly isShared: boolean
+      readonly received: Received
+    }
 
-  constructor(received: Received, at: Now) {
-    this.received = received
-    this.at = at
-  }
+/** What came of a quote call. `found`: another replica has fetched the quote, so it is answered as a hit. */
+export type QuoteAnswer =
+  | ProviderAnswer
+  | { readonly kind: 'found'; readonly quote: Quote }
 
-  /** A quote out of the cache that replicas share. */
-  static found(quote: StoredQuote, at: Now): QuoteAnswer {
-    const { headers } = quote
-    const body = Buffer.alloc(0)
-    const answer = new QuoteAnswer(
-      { status: 200, reason: 'OK', body, headers, repeated: headers },
-      at,
-    )
-    answer.found = quote
-    answer.stored = quote
-    answer.end = quote.end
-    return answer
-  }
+/** When the quote is over that the answer brings; undefined: it brings none. */
+export function endOf(answer: QuoteAnswer): End | undefined {
+  return answer.kind === 'not-kept' ? answer.end : answer.quote.end
 }
 
-export interface GivenQuote {
-  readonly quote: Quote
-  readonly end: End
+/** What is read in an answer: what its clients get, and what orders are judged by. */
+interface ReadAnswer {
+  readonly answer: ProviderAnswer
+  /** The quote in it, even if that is over already. */
+  readonly quote: Quote | undefined
+  /** Beside a quote: that was over before it was asked for, so it refuses only orders that name it. */
+  readonly lookalike: Lookalike | undefined
 }
 
 export interface AnswerReaderParts {
@@ -117,64 +130,84 @@ export class AnswerReader {
   }
 
   /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
-  read(whole: WholeAnswer, asked: string, at: Now): QuoteAnswer {
+  read(whole: WholeAnswer, asked: string, at: Now): ReadAnswer {
     const { status, reason, rawHeaders, body } = whole
     const [vary, cacheControl, contentCoding, date, age] = linesOf(rawHeaders, marks)
     const headers = answerHeaders(status, rawHeaders, dropsCookies)
     const repeated =
       status === 200 ? this.#oneList(repeatableHeaders(rawHeaders)) : headers
-    const answer = new QuoteAnswer({ status, reason, headers, repeated, body }, at)
+    const received = { status, reason, headers, repeated, body }
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
-      answer.notKept = 'status'
+      const answer = notKept(received, { why: 'status' })
       // A proxy that changed a quote answers 203.
-      if (status === 203) answer.lookalike = isCoded ? coded : readLookalike(body)
-      return answer
+      if (status !== 203) return { answer, quote: undefined, lookalike: undefined }
+      return {
+        answer,
+        quote: undefined,
+        lookalike: isCoded ? coded : readLookalike(body),
+      }
     }
     this.#sayOnce(cacheControl)
     // Other values of Vary need no check: the upstream received only headers that are part of the key.
     const isPersonal = membersOf(vary).includes('*')
-    answer.shared = !isPersonal && !isCoded
+    const isShared = !isPersonal && !isCoded
     if (isCoded) {
-      answer.notKept = 'content-coding'
-      answer.lookalike = coded
-      return answer
+      const answer = notKept(received, { why: 'content-coding', isShared })
+      return { answer, quote: undefined, lookalike: coded }
     }
-    const { quote, reason: unusable } = readQuote(body, asked)
-    if (quote === undefined) {
-      answer.notKept = unusable
-      answer.lookalike = readLookalike(body)
-      return answer
+    const stated = readQuote(body, asked)
+    if (typeof stated === 'string') {
+      const answer = notKept(received, { why: stated, isShared })
+      return { answer, quote: undefined, lookalike: readLookalike(body) }
     }
-    const { becomes, end } = this.#ends.fateOf({ ...whole, date, age }, quote.expiryMs)
-    if (end !== undefined) answer.given = { quote, end }
-    if (becomes === 'unreadable') {
-      answer.notKept = quote.expiryMs > whole.receivedAtMs ? 'expiry-too-far' : 'expired'
-      answer.lookalike = readLookalike(body)
-      return answer
-    }
-    // Without an end it is relayed, whatever the time.
-    if (becomes !== 'relayed') answer.end = end
-    if (becomes !== 'kept' || serveLeftMs(end, at) <= 0) {
-      answer.notKept = 'expired'
-      return answer
-    }
-    if (isPersonal) answer.notKept = 'vary'
-    else if (body.length > this.#maxBytes) answer.notKept = 'too-large'
-    else {
-      const text = body.toString('latin1')
-      const lifeMs = Math.round(serveLeftMs(end, at))
-      const id = sliceOf(text, quote.id)
-      answer.stored = {
-        id,
+    const { becomes, end } = this.#ends.fateOf(
+      { ...whole, date, age },
+      stated.expiresAtMs,
+    )
+    const text = body.toString('latin1')
+    const quote =
+      end &&
+      quoteOf(stated, {
         body: text,
         headers: repeated,
-        lifeMs,
-        expiresAtMs: quote.expiryMs,
+        lifeMs: Math.round(serveLeftMs(end, at)),
         end,
-      }
+      })
+    if (becomes === 'unreadable' || quote === undefined) {
+      const isOver = stated.expiresAtMs <= whole.receivedAtMs
+      const why = isOver ? 'expired' : 'expiry-too-far'
+      const answer = notKept(received, { why, isShared })
+      return { answer, quote, lookalike: readLookalike(body) }
     }
-    return answer
+    const answer = this.#answerWith(quote, { becomes, received, isPersonal, at })
+    return { answer, quote, lookalike: undefined }
+  }
+
+  #answerWith(
+    quote: Quote,
+    {
+      becomes,
+      received,
+      isPersonal,
+      at,
+    }: {
+      becomes: 'kept' | 'ended' | 'relayed'
+      received: Received
+      isPersonal: boolean
+      at: Now
+    },
+  ): ProviderAnswer {
+    const { end } = quote
+    const isShared = !isPersonal
+    // Without an end it is relayed, whatever the time.
+    if (becomes === 'relayed') return notKept(received, { why: 'expired', isShared })
+    if (becomes === 'ended' || serveLeftMs(end, at) <= 0)
+      return notKept(received, { why: 'expired', end, isShared })
+    if (isPersonal) return notKept(received, { why: 'vary', end, isShared })
+    if (received.body.length > this.#maxBytes)
+      return notKept(received, { why: 'too-large', end })
+    return { kind: 'quote', quote, received }
   }
 
   /** A quote's own expiry decides. Many APIs say no-store on everything, which the log says once. */
@@ -189,18 +222,23 @@ export class AnswerReader {
   }
 }
 
+export function notKept(
+  received: Received,
+  {
+    why,
+    end,
+    isShared = true,
+  }: { why: NotKeptReason; end?: End | undefined; isShared?: boolean },
+): ProviderAnswer {
+  return { kind: 'not-kept', why, end, isShared, received }
+}
+
 /** Its body is not read. */
-const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
+const coded: Lookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
 const marks = ['vary', 'cache-control', 'content-encoding', 'date', 'age']
-
-/** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
-function sliceOf(whole: string, text: string): string {
-  const at = whole.indexOf(text)
-  return at === -1 ? text : whole.slice(at, at + text.length)
-}
 
 /** The members of a list that is spread over the lines of one header. */
 function membersOf(lines: string | undefined): readonly string[] {
@@ -211,11 +249,6 @@ function membersOf(lines: string | undefined): readonly string[] {
     .map((part) => part.trim())
     .filter((part) => part !== '')
 }
-
-/** `reason`: why it cannot be kept as a quote, whatever came with it. */
-type QuoteReading =
-  | { quote: Quote; reason?: undefined }
-  | { quote?: undefined; reason: NotKeptReason }
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
@@ -233,48 +266,47 @@ export const quoteWithoutExpiry = z.object({
   expiry: z.unknown().optional(),
 })
 
-/** Amounts as the provider wrote them. */
-export interface Quote extends Omit<z.infer<typeof quoteWithoutExpiry>, 'expiry'> {
-  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
-  readonly expiryMs: number
-}
-
-/** `asked`: the canonical amount that the quote was asked for; without it, the quote may be for any amount. */
-export function readQuote(body: Buffer, asked?: string): QuoteReading {
+/**
+ * What the body says, or why it cannot be kept as a quote, whatever came with it. `asked`: the canonical amount that the
+ * quote was asked for; without it, the quote may be for any amount.
+ */
+export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason {
   // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
   const json = isUtf8(body) ? parseJson(body.toString('utf8')) : undefined
-  if (json === undefined) return { reason: 'not-json' }
+  if (json === undefined) return 'not-json'
   const parsed = quoteWithoutExpiry.safeParse(json)
-  if (!parsed.success) return { reason: 'not-a-quote' }
+  if (!parsed.success) return 'not-a-quote'
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
   // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
   if (asked !== undefined && differsByOverAHundredth(fromAmount.value, asked))
-    return { reason: 'other-amount' }
+    return 'other-amount'
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0)
-    return { reason: 'no-expiry' }
-  if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
-  return { quote: { id, pairId, fromAmount, toAmount, expiryMs: expiry } }
-}
-
-/** The quote that is kept. Other programs can write to the store that replicas share: then it may be none. */
-export function storedQuote({ body }: Pick<StoredQuote, 'body'>): Quote | undefined {
-  return readQuote(Buffer.from(body, 'latin1')).quote
+    return 'no-expiry'
+  if (expiry < minExpiryMs) return 'expiry-in-seconds'
+  return {
+    id,
+    pairId,
+    fromValue: fromAmount.value,
+    toValue: toAmount.value,
+    toAsset: toAmount.assetId,
+    expiresAtMs: expiry,
+  }
 }
 
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
-const quoteLookalike = z.object({
+const lookalike = z.object({
   /** Undefined: it names no pair. */
   pairId: z.string().optional().catch(undefined),
   /** Canonical. Undefined: it states no fromAmount that can be read. */
   fromAmount: z.unknown().optional().transform(amountIn),
   toAmount: z.unknown().refine((stated) => stated !== undefined && stated !== null),
 })
-export type QuoteLookalike = Pick<z.infer<typeof quoteLookalike>, 'pairId' | 'fromAmount'>
+export type Lookalike = Pick<z.infer<typeof lookalike>, 'pairId' | 'fromAmount'>
 
-function readLookalike(body: Buffer): QuoteLookalike | undefined {
+function readLookalike(body: Buffer): Lookalike | undefined {
   // As its client may read it: without a byte order mark, and with another character for each broken byte.
-  return quoteLookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
+  return lookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
 }
 
 /** Of an Amount, or of a number or text in its place. */

@@ -5,20 +5,23 @@ import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
-import { fetchWhole } from '../upstream/fetch.ts'
+import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
-import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
+import type { Look, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
 import {
   AnswerReader,
   type AnswerReaderParts,
-  QuoteAnswer,
-  type StoredQuote,
+  endOf,
+  notKept,
+  type ProviderAnswer,
+  type Quote,
+  type QuoteAnswer,
 } from './quote.ts'
 
 interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
@@ -50,7 +53,7 @@ interface CallCause {
   /** What the exchange is counted as, unless another replica has the quote; undefined: it was counted before. */
   readonly lookup?: Missed | undefined
   /** The quote that a refresh is to replace; undefined: clients wait for the call. */
-  readonly replaces?: StoredQuote
+  readonly replaces?: Quote
 }
 
 /** How often a request asks, because its quote expired before it could be written. */
@@ -86,13 +89,7 @@ export class QuoteRoute {
     this.#answerHit(exchange, ask, quote, at, 'hit')
   }
 
-  #answerHit(
-    exchange: Exchange,
-    ask: Ask,
-    quote: StoredQuote,
-    at: Now,
-    found?: 'hit',
-  ): void {
+  #answerHit(exchange: Exchange, ask: Ask, quote: Quote, at: Now, found?: 'hit'): void {
     const isRefreshDue =
       ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at)
     this.#writer.hit(exchange, quote, ask, at, found)
@@ -138,10 +135,10 @@ export class QuoteRoute {
           client.askAgain('the calls that it waited for were refused to other clients')
           entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
           client.sharedAfterRefusal = true
-        } else if (!answer.shared && answer.isTaken) {
+        } else if (isForOne(answer) && flight.isTaken) {
           client.askAgain('the answer of the call that it waited for may not be shared')
           entry = undefined
-        } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
+        } else if (isOver(answer, at)) {
           const what = `${asks} quotes in a row expired before they could be`
           if (asks === maxAsks) {
             const detail = `${what} sent to this client. Request the quote again.`
@@ -150,11 +147,11 @@ export class QuoteRoute {
           client.askAgain(`${what} written`)
           asks += 1
           entry = ask.key
-        } else if (answer.found !== undefined)
-          return this.#writer.hit(exchange, answer.found, ask, at)
+        } else if (answer.kind === 'found')
+          return this.#writer.hit(exchange, answer.quote, ask, at)
         else {
-          answer.isTaken = true
-          const how = hasJoined && answer.shared ? 'collapsed' : 'fetched'
+          flight.isTaken = true
+          const how = hasJoined && !isForOne(answer) ? 'collapsed' : 'fetched'
           return this.#writer.fresh(exchange, answer, how, ask, at)
         }
         const quote = cache.hit(ask.key, at)
@@ -186,16 +183,15 @@ export class QuoteRoute {
   }
 
   /** Replaces a quote in the background, close to its end. */
-  async #refresh(exchange: Exchange, ask: Ask, replaces: StoredQuote): Promise<void> {
+  async #refresh(exchange: Exchange, ask: Ask, replaces: Quote): Promise<void> {
     const { cache, events, providerLimit } = this.#parts
     if (ask.key === undefined || providerLimit.leftMs(ask) > 0) return
     cache.refreshes(ask.key)
     try {
       const flight = this.#startFlight(ask.key, { exchange, ask, replaces })
       flight.join()
-      const { found, notKept } = await flight.answer
-      const outcome = found === undefined ? 'stored' : 'found'
-      events.quoteRefreshed(notKept === undefined ? outcome : 'failed')
+      const { kind } = await flight.answer
+      events.quoteRefreshed(refreshOutcomes[kind])
     } catch {
       events.quoteRefreshed('failed')
     }
@@ -205,9 +201,8 @@ export class QuoteRoute {
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { ask: caller, exchange } = cause
-    return new Flight(flights, { entry, caller, span: exchange.span }, (flight) =>
-      this.#fetch(flight, cause),
-    )
+    const flight = new Flight(flights, { entry, caller, span: exchange.span })
+    return flight.start(() => this.#fetch(flight, cause))
   }
 
   /** One call for all who wait for the flight. */
@@ -216,48 +211,29 @@ export class QuoteRoute {
     const { ask, lookup, replaces } = cause
     const { key } = ask
     const known = replaces ?? cache.live(key, lookAt(clock))
-    let held: QuoteOrLock | undefined
+    let look: Look | undefined
     try {
-      if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined) {
-        held = await sharedQuotes.quoteOrLock(key, {
+      if (sharedQuotes !== undefined && key !== undefined && flight.entry !== undefined)
+        look = await sharedQuotes.look(key, {
           flight,
           waits: flight.entry === key,
           known,
         })
-        flight.waited = held.waited
-        const { quote, spare } = held
-        // For the clients that wait, if the call brings nothing.
-        if (quote === undefined && spare !== undefined && !notes.wasUsed(spare)) {
-          notes.noteFound(spare, ask)
-          cache.keep(key, spare, lookAt(clock))
-        }
-      }
-      const found = held?.quote
       if (lookup !== undefined)
-        events.quoteLookedUp(found === undefined ? lookup : 'shared')
-      if (found !== undefined) notes.noteFound(found, ask)
-      const answer =
-        found === undefined
-          ? await this.#askProvider(cause, flight, held)
-          : QuoteAnswer.found(found, lookAt(clock))
-
-      const { given, stored, at } = answer
-      if (key !== undefined && given !== undefined) {
-        cache.shorten(key, given, at)
-        // The provider may have given it before, with a later end that the store still has.
-        if (stored === undefined) void sharedQuotes?.forget([key], given.quote.id)
+        events.quoteLookedUp(look?.kind === 'found' ? 'shared' : lookup)
+      if (look?.kind === 'found') {
+        notes.noteFound(look.quote, ask)
+        this.#keep(look.quote, cause)
+        return look
       }
-      if (key !== undefined && stored !== undefined) {
-        // An order may have used it while its call was under way.
-        if (notes.wasUsed(stored)) answer.notKept = 'used'
-        else if (!cache.keep(key, stored, at, { isRefresh: replaces !== undefined }))
-          answer.notKept = 'too-large'
+      if (look !== undefined) {
+        flight.waited = look.waited
+        this.#keepSpare(look.spare, ask)
       }
-      if (found === undefined && answer.notKept !== undefined)
-        events.quoteNotKept(answer.notKept, answer.received.status)
-      return answer
+      const whole = await this.#askProvider(cause, flight)
+      return await this.#taken(whole, cause, look)
     } finally {
-      held?.release()
+      if (look?.kind === 'turn') look.release()
       // Before its clients hear of it: those that ask again find no call that is over.
       flight.land()
     }
@@ -266,10 +242,8 @@ export class QuoteRoute {
   async #askProvider(
     { exchange, ask, replaces }: CallCause,
     flight: Flight,
-    held: QuoteOrLock | undefined,
-  ): Promise<QuoteAnswer> {
-    const { clock, config, events, notes, providerLimit, rateLimit, upstream } =
-      this.#parts
+  ): Promise<WholeAnswer> {
+    const { clock, config, events, providerLimit, rateLimit, upstream } = this.#parts
     flight.throwIfLeft()
     // A refresh outlives the exchange that caused it.
     const times = replaces === undefined ? exchange.asksUpstream() : undefined
@@ -292,27 +266,80 @@ export class QuoteRoute {
         cause: exchange,
       },
     })
-    flight.onLeft = () => call.leave('no client waits any more')
+    flight.whenLeft(() => call.leave('no client waits any more'))
     await call.written()
     events.quoteCalled(ask.pair)
     const { status, rawHeaders, receivedAtMs } = await call.head()
     // At the head, because the rest of the answer may take as long as a call may, or never come.
     if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
-    const whole = await call.whole()
-    const answer = this.#reader.read(whole, ask.canonicalAmount, lookAt(clock))
+    return call.whole()
+  }
 
-    const { at, given, lookalike, stored } = answer
+  /** Notes what the provider answered, gives it to the other replicas, and keeps it. */
+  async #taken(
+    whole: WholeAnswer,
+    cause: CallCause,
+    turn: Turn | undefined,
+  ): Promise<ProviderAnswer> {
+    const { cache, clock, events, notes, sharedQuotes } = this.#parts
+    const { ask } = cause
+    const at = lookAt(clock)
+    const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
     const noted = [
-      given && notes.note(given, ask, at),
+      quote && notes.note(quote, ask, at),
       lookalike && notes.noteUnreadable(lookalike, ask),
     ]
+    if (ask.key !== undefined && quote !== undefined) {
+      cache.shorten(ask.key, quote, at)
+      // The provider may have given it before, with a later end that the store still has.
+      if (answer.kind !== 'quote') void sharedQuotes?.forget([ask.key], quote.id)
+    }
     // In one write with the note. Clients need not wait for the store to have it.
-    if (held !== undefined && stored !== undefined && !notes.wasUsed(stored))
-      held.put(stored)
+    if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // No client has it before every replica can judge an order for it.
     await Promise.all(noted)
-    return answer
+    const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
+    if (why === undefined) return answer
+    events.quoteNotKept(why, whole.status)
+    return answer.kind === 'quote'
+      ? notKept(answer.received, { why, end: answer.quote.end })
+      : answer
   }
+
+  /** Keeps the quote in memory. Returns why it does not, if so. */
+  #keep(
+    quote: Quote,
+    { ask, replaces }: CallCause,
+    at = lookAt(this.#parts.clock),
+  ): 'used' | 'too-large' | undefined {
+    const { cache, notes } = this.#parts
+    if (ask.key === undefined) return undefined
+    // An order may have used it while its call was under way.
+    if (notes.wasUsed(quote)) return 'used'
+    const isRefresh = replaces !== undefined
+    return cache.keep(ask.key, quote, at, { isRefresh }) ? undefined : 'too-large'
+  }
+
+  /** For the clients that wait, if the call brings nothing. */
+  #keepSpare(spare: Quote | undefined, ask: Ask): void {
+    const { cache, clock, notes } = this.#parts
+    if (spare === undefined || ask.key === undefined || notes.wasUsed(spare)) return
+    notes.noteFound(spare, ask)
+    cache.keep(ask.key, spare, lookAt(clock))
+  }
+}
+
+const refreshOutcomes = { quote: 'stored', found: 'found', 'not-kept': 'failed' } as const
+
+/** Whether only the first client that waits may have the answer. */
+function isForOne(answer: QuoteAnswer): boolean {
+  return answer.kind === 'not-kept' && !answer.isShared
+}
+
+/** Whether the answer brings a quote that is over. */
+function isOver(answer: QuoteAnswer, at: Now): boolean {
+  const end = endOf(answer)
+  return end !== undefined && serveLeftMs(end, at) <= 0
 }
 
 /** Whether a call brought a client nothing that is better than a cached quote that lives. */
@@ -321,12 +348,11 @@ function isInVain(
   { flight, ask, at }: { flight: Flight; ask: Ask; at: Now },
 ): boolean {
   if (answer instanceof Error) return !(answer instanceof ClientGone)
-  const { end, notKept, received } = answer
-  const { status } = received
+  if (answer.kind !== 'not-kept') return isOver(answer, at)
+  const { status } = answer.received
   if (status === 408 || status === 429 || status >= 500) return true
-  const isOver = end !== undefined && serveLeftMs(end, at) <= 0
   // The provider's refusal is the answer of the client that it refuses.
-  return isOver || notKept === 'expired' || !flight.isFor(ask, answer)
+  return isOver(answer, at) || answer.why === 'expired' || !flight.isFor(ask, answer)
 }
 
 /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { memoize } from '../../src/http/headers.ts'
+import { memoize } from '../../src/http/memoize.ts'
 
 it('gives every text its own result, whatever was looked up before', () => {
   fc.assert(

@@ -8,7 +8,8 @@ import {
   type DiskOptions,
   type KeysInMemory,
 } from '../../src/memory/disk.ts'
-import type { FileReader, JournalRecord, NotedQuote } from '../../src/memory/journal.ts'
+import type { FileReader, JournalRecord } from '../../src/memory/journal.ts'
+import type { Note } from '../../src/memory/note.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
@@ -45,9 +46,9 @@ export const hurriedTimers: Timers = {
   setTimeout: (onTime, ms) => systemTimers.setTimeout(onTime, ms / 10),
 }
 
-export function noted(number: number, more: Partial<NotedQuote> = {}): JournalRecord {
+export function noted(number: number, more: Partial<Note> = {}): JournalRecord {
   const { expiresAtMs = noon + 30_000 + number } = more
-  const quote: NotedQuote = {
+  const quote: Note = {
     id: `quote-${number}`,
     pairId: 'ETH_USDC',
     application: 'wallet',

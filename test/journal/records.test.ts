@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { JournalRecord, NotedQuote } from '../../src/memory/journal.ts'
+import type { JournalRecord } from '../../src/memory/journal.ts'
+import type { Note } from '../../src/memory/note.ts'
 import {
   decodeLine,
   encodeEnd,
@@ -27,7 +28,7 @@ const decimals = fc.oneof(
     .map(([whole, last]) => `${whole}.0${last}`),
 )
 
-const quotes: fc.Arbitrary<NotedQuote> = fc
+const quotes: fc.Arbitrary<Note> = fc
   .record({
     id: anyText,
     pairId: anyText,
@@ -83,7 +84,7 @@ test('no text stops the reading', () => {
 })
 
 describe('a quote that is read later, or by another process', () => {
-  const quote: NotedQuote = {
+  const quote: Note = {
     id: 'q',
     pairId: 'ETH_USDC',
     application: 'wallet',

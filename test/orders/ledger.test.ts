@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
-import type { NotedQuote } from '../../src/memory/journal.ts'
 import { Ledger } from '../../src/memory/ledger.ts'
+import type { Note } from '../../src/memory/note.ts'
 import { FloatOrder } from '../../src/orders/guard.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
@@ -24,7 +24,7 @@ const quote = {
   cacheKey: 'key 1',
 }
 /** Of an answer that agreed with our clock: its two ends are its expiry. */
-type Given = Partial<NotedQuote>
+type Given = Partial<Note>
 
 /** A ledger whose clock shows what each call says. */
 function ledgerOf(quotes: readonly Given[], entries = 200_000) {

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { orderLeftMs } from '../../src/clock.ts'
-import { Ends, type Fate, serveLeftMs } from '../../src/quotes/ends.ts'
+import {
+  type End,
+  Ends,
+  endIn,
+  type Fate,
+  leftOf,
+  orderLeftMs,
+  serveLeftMs,
+} from '../../src/quotes/ends.ts'
 import { Chance } from '../simulation/chance.ts'
 
 const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
@@ -628,4 +635,26 @@ it('serves nothing late and refuses no live order when our clock is set, either 
     (set, lifeMs, seed) => expectRight({ lifeMs, gapMs: 1_000 }, 60, seed, set),
   )
   fc.assert(right, runs)
+})
+
+it('a reader with other clocks serves no longer and refuses no earlier than the writer, by two milliseconds at most', () => {
+  const instants = fc.integer({ min: -4 * dayMs, max: 4 * dayMs }).map((ms) => ms / 4)
+  const looks = fc
+    .tuple(instants, instants)
+    .map(([nowMs, steadyMs]) => ({ nowMs: startMs + nowMs, steadyMs }))
+  const ends: fc.Arbitrary<End> = fc.record({
+    servedUntilMs: fc.integer({ min: startMs, max: startMs + dayMs }),
+    refusedFromMs: fc.integer({ min: startMs, max: startMs + dayMs }),
+    wallAheadMs: instants.map((ms) => startMs + ms),
+  })
+  const agree = fc.property(ends, looks, looks, (end, writer, reader) => {
+    const read = endIn(leftOf(end, writer), reader)
+    const serveMs = serveLeftMs(end, writer) - serveLeftMs(read, reader)
+    expect(serveMs).toBeGreaterThanOrEqual(0)
+    expect(serveMs).toBeLessThan(2)
+    const orderMs = orderLeftMs(read, reader) - orderLeftMs(end, writer)
+    expect(orderMs).toBeGreaterThanOrEqual(0)
+    expect(orderMs).toBeLessThan(2)
+  })
+  fc.assert(agree, { numRuns: 2_000 })
 })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
-import { storedQuote } from '../support/stores/stored-quote.ts'
+import { aQuote } from '../support/stores/a-quote.ts'
 
 const at = lookAt(systemClock)
 
@@ -19,8 +19,8 @@ function cacheOf({ cacheEntries = 1_000, cacheBytes = 1_000_000 } = {}) {
       },
     ]),
   })
-  const keep = (key: string, changes: Parameters<typeof storedQuote>[0] = {}) =>
-    cache.keep(key, storedQuote(changes), at)
+  const keep = (key: string, changes: Parameters<typeof aQuote>[0] = {}) =>
+    cache.keep(key, aQuote(changes), at)
   return { cache, keep, dropped, moves }
 }
 
@@ -28,8 +28,8 @@ it('a quote is given back with every byte and header', () => {
   const { cache } = cacheOf()
   const everyByte = String.fromCharCode(...Array.from({ length: 256 }, (_, byte) => byte))
   const note = Buffer.from(JSON.stringify(everyByte)).toString('latin1')
-  const body = storedQuote().body.replace('{', `\r\n{\t "note": ${note}, `)
-  const quote = storedQuote({ body, headers: ['X-Latin', everyByte.slice(160), 'a', ''] })
+  const body = aQuote().body.replace('{', `\r\n{\t "note": ${note}, `)
+  const quote = aQuote({ body, headers: ['X-Latin', everyByte.slice(160), 'a', ''] })
   cache.keep('key', quote, at)
   expect(cache.get('key')).toEqual(quote)
 })
@@ -134,10 +134,10 @@ it('how much more or less the next quote of a key gives for an amount is reporte
   cache.forgetAll(['a'], 'quote-1')
   keep('a', priced('0.1', '400'))
   expect(moves).toEqual([
-    ['', undefined],
+    ['ETH_USDC', undefined],
     ['ETH_USDC', 0.01],
     ['ETH_€', -0.5],
-    ['', undefined],
-    ['', undefined],
+    ['ETH_USDC', undefined],
+    ['ETH_USDC', undefined],
   ])
 })

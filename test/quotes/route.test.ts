@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Lookup } from '../../src/events.ts'
-import type { StoredQuote } from '../../src/quotes/quote.ts'
+import type { Turn } from '../../src/quotes/ports.ts'
+import type { Quote } from '../../src/quotes/quote.ts'
 import { QuoteStage, type StageOptions } from '../support/clients/quote-stage.ts'
 import { createTestClock, deferred, endAt, quoteBody } from '../support/clients/quotes.ts'
-import { storedQuote } from '../support/stores/stored-quote.ts'
+import { aQuote } from '../support/stores/a-quote.ts'
 
 const lifeMs = 30_000
 
@@ -222,23 +223,18 @@ describe('a refresh', () => {
 
 describe('a quote that another replica has fetched', () => {
   it('is kept, noted once, and served as a hit to all who wait, and counted apart', async () => {
-    const { promise, resolve } = deferred<StoredQuote>()
+    const { promise, resolve } = deferred<Quote>()
     const noted: string[] = []
     const { clock, calls, get, told, looked } = setUp({
       sharedQuotes: {
-        quoteOrLock: async () => ({
-          quote: await promise,
-          waited: false,
-          put() {},
-          release() {},
-        }),
+        look: async () => ({ kind: 'found', quote: await promise }),
         forget: async () => {},
       },
       notes: { noteFound: ({ id }) => void noted.push(id) },
     })
     const both = [get(), get()]
     const expiresAtMs = clock.nowMs() + lifeMs
-    resolve(storedQuote({ id: 'found', expiresAtMs, end: endAt(expiresAtMs) }))
+    resolve(aQuote({ id: 'found', expiresAtMs, end: endAt(expiresAtMs) }))
     for (const asked of both) expect(await told(asked)).toEqual(['hit', 'found'])
     expect(await told(get())).toEqual(['hit', 'found'])
     expect([looked, noted, calls.length]).toEqual([
@@ -251,17 +247,18 @@ describe('a quote that another replica has fetched', () => {
   /** Of this one: the store has no quote. */
   function noted() {
     const did: string[] = []
-    const held = {
-      quote: undefined,
+    const turn: Turn = {
+      kind: 'turn',
+      spare: undefined,
       waited: false,
       put: () => did.push('put'),
       release: () => did.push('release'),
     }
-    const quoteOrLock = async () => {
+    const look = async () => {
       did.push('look')
-      return held
+      return turn
     }
-    return { did, sharedQuotes: { quoteOrLock, forget: async () => {} } }
+    return { did, sharedQuotes: { look, forget: async () => {} } }
   }
 
   it('is not looked for where a client shares with no other', async () => {

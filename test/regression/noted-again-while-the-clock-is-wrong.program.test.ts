@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { completeClock, orderLeftMs } from '../../src/clock.ts'
+import { completeClock } from '../../src/clock.ts'
 import { Ledger } from '../../src/memory/ledger.ts'
+import { orderLeftMs } from '../../src/quotes/ends.ts'
 import { quoteOf } from '../support/stores/stream-stage.ts'
 
 // A replica knows a quote that lives for 30 s. Its wall clock is set back by 40 s. Now a record of the same quote comes

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dateForms } from '../../src/quotes/ends.ts'
+import { dateForms } from '../../src/http/http-date.ts'
 import { expressionsIn, sourceFiles } from '../support/expressions/collect.ts'
 import { tooSlow } from '../support/expressions/cost.ts'
 
@@ -13,7 +13,7 @@ const seesNoRequest: Readonly<Record<string, string>> = {
 }
 /** Made of text; a test cannot read those out of the source. */
 const builtOfText: Readonly<Record<string, readonly RegExp[]>> = {
-  'src/quotes/ends.ts': dateForms,
+  'src/http/http-date.ts': dateForms,
 }
 
 const reachable = sourceFiles().filter(

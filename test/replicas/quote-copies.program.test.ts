@@ -1,23 +1,16 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { forgetCopy, idLine } from '../../src/memory/quote-copies.ts'
 import { QuotesOfAll } from '../../src/memory/shared-quotes.ts'
 import type { End } from '../../src/quotes/ends.ts'
-import type { StoredQuote } from '../../src/quotes/quote.ts'
+import type { Quote } from '../../src/quotes/quote.ts'
+import { aQuote } from '../support/stores/a-quote.ts'
 import { copyOf } from '../support/stores/copy-of.ts'
-import { storedQuote } from '../support/stores/stored-quote.ts'
 import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
 
 const keyPrefix = 'test:'
 const storeKey = `${keyPrefix}cache:key`
 const token = 'a'
-const wanted = (changes = {}) => ({
-  expiresAfterMs: 0,
-  minLeftMs: 0,
-  lockMs: 10_000,
-  ...changes,
-})
 const lifeMs = 20_000
 
 /** The instants of the steady clock of this process. */
@@ -36,10 +29,10 @@ const noEnd: End = {
 }
 
 /** A quote that is over between 19 and 20 s from now, by the clocks of its replica. */
-function dated(clock: Clock, more: Partial<StoredQuote> = {}): StoredQuote {
+function dated(clock: Clock, more: Partial<Quote> = {}): Quote {
   const { nowMs, steadyMs } = lookAt(clock)
   const ends = { servedUntilMs: nowMs + lifeMs - 1_000, refusedFromMs: nowMs + lifeMs }
-  return storedQuote({
+  return aQuote({
     expiresAtMs: Math.round(nowMs) + lifeMs,
     end: { ...ends, wallAheadMs: nowMs - steadyMs },
     ...more,
@@ -65,17 +58,15 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     }
     const store = await storeAt(server.url, { keyPrefix })
     const copy = (asker = token) => copyOf({ store, clock, token: asker })
-    /** What a look finds; undefined: the store failed. */
-    async function look(changes = {}, asker = token) {
-      const found = copy(asker)
-      return (await found.look(wanted(changes))) ? found : undefined
+    const look = (changes = {}, asker = token) => copy(asker).look(changes)
+    const put = (quote: Quote, holder = token) => copy(holder).put(quote)
+    const quoteThere = async (changes = {}) => {
+      const seen = await look(changes)
+      return seen?.kind === 'quote' ? seen.quote : undefined
     }
-    async function put(quote: StoredQuote, holder = token) {
-      return (await look({ expiresAfterMs: quote.expiresAtMs }, holder))?.put(quote)
-    }
-    const idThere = async () => (await look({ lockMs: 0 }))?.quote?.id
-    const forget = (id: string) => forgetCopy(store, 'key', idLine(id))
-    return { copy, look, forget, clock, time, put, idThere }
+    const idThere = async () => (await quoteThere({ lockMs: 0 }))?.id
+    const { forget } = copy()
+    return { copy, look, quoteThere, forget, clock, time, put, idThere }
   }
 
   it.each([
@@ -99,12 +90,14 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
         isFirst: false,
       })
       const beganMs = performance.now()
-      const asked = await here.look()
+      const { copies, key } = here.copy()
+      const lock = await here.look()
       const quote = dated(here.clock)
       here.time.wallAheadMs += stepMs
       if (storePausesMs > 0) await server.ask('CLIENT', 'PAUSE', storePausesMs)
-      expect(await asked?.put(quote)).toBe(true)
-      const { end } = (await there.look())?.quote ?? {}
+      const storeAheadMs = lock?.kind === 'lock' ? lock.storeAheadMs : Number.NaN
+      expect(await copies.put(key, token, { quote, storeAheadMs })).toBe(true)
+      const { end } = (await there.quoteThere()) ?? {}
       const tookMs = performance.now() - beganMs + 10
       const [read, its] = [bySteadyClock(end, 900_000), bySteadyClock(quote.end, 5_000)]
       expect(read.servedUntilMs).toBeLessThanOrEqual(its.servedUntilMs)
@@ -113,30 +106,29 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       expect(read.refusedFromMs).toBeLessThanOrEqual(its.refusedFromMs + tookMs - stepMs)
       // By the wall clock too.
       const { nowMs, steadyMs } = lookAt(there.clock)
-      expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThanOrEqual(
-        2,
-      )
+      expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThan(100)
     },
   )
 
   it('is not served by a replica by whose clock it is over, whatever that of the store says', async () => {
-    const { put, clock, time, look, idThere } = await replica()
+    const { put, clock, time, quoteThere, idThere } = await replica()
     const quote = dated(clock)
     expect(await put(quote)).toBe(true)
     // As if the store's clock had been set back by an hour.
     await server.ask('HINCRBY', storeKey, 'servedUntil', '3600000')
-    expect((await look())?.quote?.end.servedUntilMs).toBe(quote.expiresAtMs)
+    expect((await quoteThere())?.end.servedUntilMs).toBe(quote.expiresAtMs)
     time.wallAheadMs += lifeMs
     expect(await idThere()).toBe(undefined)
   })
 
   it('stays where a call that lost the lock puts an older one', async () => {
     const { copy, clock, put, idThere } = await replica()
-    const slow = copy('slow')
-    await slow.look(wanted())
+    const { copies, key, look } = copy('slow')
+    const lock = await look()
     const expiresAtMs = Math.round(clock.nowMs()) + lifeMs + 5_000
     await put(dated(clock, { id: 'newer', expiresAtMs }))
-    await slow.put(dated(clock, { id: 'older' }))
+    const storeAheadMs = lock?.kind === 'lock' ? lock.storeAheadMs : Number.NaN
+    await copies.put(key, 'slow', { quote: dated(clock, { id: 'older' }), storeAheadMs })
     expect(await idThere()).toBe('newer')
   })
 
@@ -170,28 +162,24 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     expect(await idThere()).toBe(undefined)
   })
 
-  it.each([
-    [
-      'is the one that the asker has',
-      (quote: StoredQuote) => ({ expiresAfterMs: quote.expiresAtMs }),
-    ],
-    ['has too little left', () => ({ minLeftMs: lifeMs })],
-  ])('is not returned if it %s', async (_what, changes) => {
+  it('is not returned if it is the one that the asker has', async () => {
     const { look, put, clock } = await replica()
     const quote = dated(clock)
     await put(quote)
     expect(await look()).toMatchObject({ quote: { id: quote.id } })
-    expect(await look(changes(quote))).toMatchObject({ lockHolder: token })
+    const changes = { expiresAfterMs: quote.expiresAtMs }
+    expect(await look(changes)).toMatchObject({ kind: 'lock', holder: token })
   })
 
   it('is put under a lock that one caller has until it is returned, with the quote or without', async () => {
     const { copy, look, put, clock } = await replica()
     const never = Number.MAX_SAFE_INTEGER
-    const holder = async (asker: string, more = {}) =>
-      (await look(more, asker))?.lockHolder
+    const holder = async (asker: string, more = {}) => {
+      const seen = await look(more, asker)
+      return seen?.kind === 'lock' ? seen.holder : undefined
+    }
     /** As the one that has the lock, whether it has or not. */
-    const unlock = (asker: string) =>
-      Object.assign(copy(asker), { lockHolder: asker }).release()
+    const unlock = (asker: string) => copy(asker).unlock()
     expect(await holder('a')).toBe('a')
     unlock('b')
     expect(await holder('b')).toBe('a')
@@ -207,11 +195,11 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
   })
 
   it.each([
-    ['a body that is cut short', { body: storedQuote().body.slice(0, -20) }],
-    ['the body of another quote', { body: storedQuote({ id: 'quote-2' }).body }],
+    ['a body that is cut short', { body: aQuote().body.slice(0, -20) }],
+    ['the body of another quote', { body: aQuote({ id: 'quote-2' }).body }],
     [
       'another expiry than its body',
-      { expiresAtMs: Date.now() + 99_000, body: storedQuote().body },
+      { expiresAtMs: Date.now() + 99_000, body: aQuote().body },
     ],
     ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
     ['nothing that is a copy', 'from the future'],
@@ -220,7 +208,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     await put(dated(clock, typeof changes === 'string' ? {} : changes))
     if (typeof changes === 'string') await server.ask('HSET', storeKey, 'quote', changes)
     expect(await look()).toBeUndefined()
-    expect(await look()).toMatchObject({ lockHolder: token })
+    expect(await look()).toMatchObject({ kind: 'lock', holder: token })
   })
 
   it("loses the headers of another version's copy that would be wrong in a later answer", async () => {
@@ -250,18 +238,19 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       events: new Events(),
     })
     const look = { flight: { left: undefined }, waits: true, known: undefined }
-    expect((await shared.quoteOrLock('key', look)).quote).toBeUndefined()
+    expect(await shared.look('key', look)).toMatchObject({ kind: 'turn' })
   })
 
   it('fails no call once the server is gone', async () => {
     const own = await startValkey()
     onTestFinished(() => own.end())
     const store = await storeAt(own.url)
-    const copy = copyOf({ store, clock: systemClock })
-    await copy.look(wanted())
+    const { copies, key, look, forget } = copyOf({ store, clock: systemClock })
+    await look()
     await own.kill()
-    expect(await copy.put(dated(systemClock))).toBe(false)
-    expect(await copy.look(wanted())).toBe(false)
-    await forgetCopy(store, 'key', idLine('quote-1'))
+    const quote = dated(systemClock)
+    expect(await copies.put(key, token, { quote, storeAheadMs: 0 })).toBe(false)
+    expect(await look()).toBeUndefined()
+    await forget('quote-1')
   })
 })

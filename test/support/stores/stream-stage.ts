@@ -1,14 +1,12 @@
 import { onTestFinished } from 'vitest'
-import { type Clock, lookAt, orderLeftMs, systemClock } from '../../../src/clock.ts'
+import { type Clock, lookAt, systemClock } from '../../../src/clock.ts'
 import { Events } from '../../../src/events.ts'
-import type {
-  JournalRecord,
-  ListReader,
-  NotedQuote,
-} from '../../../src/memory/journal.ts'
+import type { JournalRecord, ListReader } from '../../../src/memory/journal.ts'
+import type { Note } from '../../../src/memory/note.ts'
 import type { SharedStore } from '../../../src/memory/store.ts'
 import { StreamJournal, type StreamJournalOptions } from '../../../src/memory/stream.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
+import { orderLeftMs } from '../../../src/quotes/ends.ts'
 import { pause, until } from '../gateways/between.ts'
 import { keptLog, levels } from '../observing/log-lines.ts'
 import { storeAt } from './valkey.ts'
@@ -16,7 +14,7 @@ import { storeAt } from './valkey.ts'
 export const streamKey = 'quotegate:journal:test'
 
 interface Known {
-  quote: NotedQuote
+  quote: Note
   own: boolean
   generation: number
 }
@@ -33,7 +31,7 @@ export class MemoryReader implements ListReader {
     this.#clock = clock
   }
 
-  note(quote: NotedQuote): void {
+  note(quote: Note): void {
     this.quotes.set(quote.id, { quote, own: true, generation: 0 })
   }
 
@@ -131,7 +129,7 @@ export async function streamReplica(
   }
 }
 
-export function quoteOf(id: string, clock: Clock, lifeMs: number): NotedQuote {
+export function quoteOf(id: string, clock: Clock, lifeMs: number): Note {
   const { nowMs, steadyMs } = lookAt(clock)
   return {
     id,

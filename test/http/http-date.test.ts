@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readHttpDate } from '../../src/quotes/ends.ts'
+import { readHttpDate } from '../../src/http/http-date.ts'
 
 const nowMs = Date.UTC(2025, 10, 20, 15, 17, 21)
 const dateMs = Date.UTC(1994, 10, 6, 8, 49, 37)
