@@ -63,7 +63,13 @@ export interface OperationsParts {
   readonly notes: Notes
   readonly orders: OrderRoutes
   readonly journals: {
-    readonly disk: { readonly facts: DiskFacts } | undefined
+    readonly disk:
+      | {
+          readonly facts: DiskFacts
+          /** Why the disk takes nothing; undefined: it does. */
+          readonly trouble: { readonly reason: string | undefined }
+        }
+      | undefined
     readonly stream: { readonly facts: StreamFacts } | undefined
   }
   readonly sharedStore:

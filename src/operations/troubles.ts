@@ -169,8 +169,8 @@ export function troublesOf(parts: OperationsParts): Subject[] {
     {
       name: 'STATE_DIRECTORY',
       trouble() {
-        if (parts.journals.disk?.facts.awaySinceMs === undefined) return undefined
-        const why = outages.diskFailure
+        const why = parts.journals.disk?.trouble.reason
+        if (why === undefined) return undefined
         const says =
           `cannot be written to (${why}), so a restart now forgets the newest quotes, and the newest keys of orders ` +
           'of this replica'
