@@ -151,15 +151,12 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        if (
-          outage === undefined &&
-          parts.journals.stream?.facts.awaySinceMs === undefined
-        )
-          return undefined
-        const { sinceMs, reason: lastFailure } = outage ?? {}
+        const ofJournal = parts.journals.stream?.trouble.reason
+        if (outage === undefined && ofJournal === undefined) return undefined
+        const { sinceMs, reason: lastFailure = ofJournal } = outage ?? {}
         const how = outage
           ? `down (${lastFailure}) and tried again every second`
-          : 'up, but its journal is not used (the log says why)'
+          : `up, but its journal is not used (${lastFailure})`
         const says =
           `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
           'know as expired are forwarded'
