@@ -91,7 +91,7 @@ export class Well<Operation extends string> {
     this.#outage = { since: this.#outage?.since ?? lookAt(clock), reason }
     this.#wellSinceMs = undefined
     const isNew = !this.#saidReasons.has(reason) && this.#saidReasons.size < maxReasons
-    this.#saidReasons.add(reason)
+    if (isNew) this.#saidReasons.add(reason)
     if (this.#saidSinceMs === undefined) {
       this.#saidSinceMs = this.#outage.since.steadyMs
       say(() => began(reason, operation, cause))

@@ -25,8 +25,8 @@ interface Waiting<Item> {
 
 /**
  * What must still be written to the store. A new item is sent at once, in one write with all else that is sent in this
- * turn of the event loop. What failed waits, in its order, and is sent again: after a failure one alone, because a store
- * that takes nothing is not to be asked for more.
+ * turn of the event loop, and it is not sent again while it has no answer. What failed waits, in its order, and is sent
+ * again: after a failure one alone, because a store that takes nothing is not to be asked for more.
  */
 export class WriteQueue<Item> {
   readonly #options: WriteQueueOptions<Item>
@@ -58,6 +58,7 @@ export class WriteQueue<Item> {
     const size = sizeOf?.(item) ?? 1
     return new Promise((settle) => {
       const waiting = { item, size, settle }
+      this.pump()
       if (isUp?.() !== false) void this.#send(waiting)
       else {
         settle()
