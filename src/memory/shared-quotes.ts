@@ -91,7 +91,7 @@ export class QuotesOfAll implements SharedQuotes {
     return false
   }
 
-  /** Removes the quote from the store, under all of these keys. */
+  /** Removes the quote from the store, under all of these keys. Not tried again: who finds it there forgets it. */
   async forget(keys: readonly string[], id: string): Promise<void> {
     const { sharedStore } = this.#parts
     const line = idLine(id)
