@@ -293,7 +293,7 @@ async function tracingIfSet({ config: { traces }, events, clients, summedLog }: 
 async function storeIfSet({ config, clock, events, log }: Basics) {
   if (config.store === undefined) return undefined
   const { Valkey } = await import('../memory/valkey.ts')
-  return new Valkey({ ...config.store, log, events, timers: clock.timers })
+  return new Valkey({ ...config.store, log, events, clock }).start()
 }
 
 /** Throws a StateError where the folder cannot be used. */

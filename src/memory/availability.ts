@@ -1,14 +1,15 @@
-import { systemTimers, type Timer, type Timers } from '../clock.ts'
+import { type Clock, systemClock, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
 import { isOfReplica, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
+import { Well } from './well.ts'
 
 interface AvailabilityOptions {
   client: ValkeyClient
   timeoutMs: number
   log: Logger
-  /** Default: Node's. */
-  timers?: Timers
+  /** Default: the machine's. */
+  clock?: Clock | undefined
   /** Asks whether a new connection leads to a store that takes our commands, writes included. */
   greet(): Promise<unknown>
 }
@@ -23,19 +24,18 @@ const lookEveryMs = 50
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
 export const lastGreetAgainMs = 1_000
-/** An outage is over when the store has been up for this long. A shorter return is not logged. */
+/** A shorter return ends no outage in the log. */
 const steadyAfterMs = 5_000
-/** A store that words each refusal differently must not fill the log. */
-const maxReasons = 10
 
 /**
- * Whether the store can be used. It cannot while a command waits for longer than VALKEY_TIMEOUT_MS, before a new
- * connection was greeted, and after the store has refused to take writes: until then it is greeted again and again.
+ * Watches the connection to the store, which cannot be used while a command waits for longer than VALKEY_TIMEOUT_MS, before
+ * a new connection was greeted, and after the store has refused to take writes: until then it is greeted again and again.
  */
 export class Availability {
   readonly #options: AvailabilityOptions
   readonly #timers: Timers
   readonly #replaceAfterMs: number
+  readonly well: Well<'connection'>
   /** The oldest first. */
   readonly #unanswered = new Set<Unanswered>()
   /**
@@ -46,25 +46,38 @@ export class Availability {
   #isGreeted = false
   #greetAgainMs = firstGreetAgainMs
   #greetTimer: Timer | undefined
-  readonly #lookTimer: Timer
+  #lookTimer: Timer | undefined
   #isClosed = false
-
+  /** How it failed last; undefined: it is up. */
   #problem: unknown
-  /** Of the outage in the log, which a short return does not end. */
-  #outageSinceMs: number | undefined
-  /** Since when it is not up; undefined: it is. */
-  #downSinceMs: number | undefined
-  #upSinceMs: number | undefined
-  /** The reasons logged for this outage. The first reason is rarely the one that makes an outage last. */
-  readonly #loggedReasons = new Set<string>()
 
   connectionsEnded = 0
 
   constructor(options: AvailabilityOptions) {
+    const { clock = systemClock, timeoutMs, log } = options
     this.#options = options
-    this.#timers = options.timers ?? systemTimers
-    const { client, timeoutMs } = options
+    this.#timers = clock.timers
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
+    this.well = new Well({
+      clock,
+      operations: ['connection'],
+      steadyAfterMs,
+      reasonOf,
+      began: (reason) =>
+        log.warn(
+          {},
+          `the shared store is down, so each replica works on its own: ${reason}`,
+        ),
+      goesOn: (reason) => log.warn({}, `the shared store is still down: ${reason}`),
+      ended: (forMs) => {
+        this.#greetAgainMs = firstGreetAgainMs
+        log.info({}, `the shared store is back, after ${Math.round(forMs / 1_000)} s`)
+      },
+    })
+  }
+
+  start(): void {
+    const { client } = this.#options
     // After a pause of this process, what it waits for may lie in the socket, unread.
     const look = () => setImmediate(() => this.look())
     this.#lookTimer = this.#timers.setInterval(look, lookEveryMs).unref()
@@ -102,8 +115,9 @@ export class Availability {
   }
 
   get outage(): { sinceMs: number; reason: string } | undefined {
-    if (this.up || this.#downSinceMs === undefined) return undefined
-    return { sinceMs: this.#downSinceMs, reason: reasonOf(this.#problem) }
+    const { outage } = this.well
+    if (this.up || outage === undefined) return undefined
+    return { sinceMs: outage.since.steadyMs, reason: outage.reason }
   }
 
   sent(command: Unanswered): void {
@@ -202,36 +216,14 @@ export class Availability {
 
   #up(): void {
     this.#problem = undefined
-    this.#downSinceMs = undefined
-    const nowMs = this.#timers.steadyMs()
-    this.#upSinceMs ??= nowMs
-    if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs)
-      return
-    const seconds = Math.round((this.#upSinceMs - this.#outageSinceMs) / 1_000)
-    this.#options.log.info({}, `the shared store is back, after ${seconds} s`)
-    this.#outageSinceMs = undefined
-    this.#greetAgainMs = firstGreetAgainMs
-    this.#loggedReasons.clear()
+    this.well.works('connection')
   }
 
   #down(error: unknown): void {
     const before = this.#problem
     this.#problem =
       isNotConnected(error) || repeatsRefusal(error, before) ? (before ?? error) : error
-    this.#upSinceMs = undefined
-    if (this.#isClosed) return
-    this.#downSinceMs ??= this.#timers.steadyMs()
-    const reason = reasonOf(this.#problem)
-    const { log } = this.#options
-    if (this.#outageSinceMs === undefined) {
-      this.#outageSinceMs = this.#downSinceMs
-      log.warn(
-        {},
-        `the shared store is down, so each replica works on its own: ${reason}`,
-      )
-    } else if (!this.#loggedReasons.has(reason) && this.#loggedReasons.size < maxReasons)
-      log.warn({}, `the shared store is still down: ${reason}`)
-    this.#loggedReasons.add(reason)
+    if (!this.#isClosed) this.well.fails('connection', this.#problem)
   }
 }
 

@@ -16,7 +16,7 @@ import {
 } from './disk-folder.ts'
 import { lineOf } from './disk-queue.ts'
 import { DiskSync } from './disk-sync.ts'
-import { DiskTrouble, patienceMs } from './disk-trouble.ts'
+import { DiskTrouble } from './disk-trouble.ts'
 import { DiskWriter } from './disk-writer.ts'
 import { type FolderLock, fileAt, lockFolder } from './folder-lock.ts'
 import type { FileReader, JournalFacts, JournalRecord } from './journal.ts'
@@ -24,6 +24,7 @@ import type { KeyKeeper } from './keys.ts'
 import { areNewer, keysName, readOlderKeys, removeOlder } from './layout-before.ts'
 import { type DiskRecord, readJournal } from './read-journal.ts'
 import { encodeEnd, encodeKey, type KeyRecord } from './records.ts'
+import { patienceMs } from './well.ts'
 
 export interface DiskOptions extends FolderOptions {
   events: Events

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { systemTimers, type Timer, type Timers } from '../clock.ts'
+import { systemTimers } from '../clock.ts'
 import { createScript } from './script.ts'
 import type { SharedStore } from './store.ts'
+import { WriteQueue } from './write-queue.ts'
 
 /** A value begins with the token of its claim. */
 const tokenLength = 22
@@ -39,6 +40,8 @@ return 1
 const retryAfterMs = 1_000
 /** Of outcomes that did not reach the store. The keys of those past it have no known outcome there. */
 const maxUnsettledLength = 8_388_608
+/** Of those that are sent again at once: a store that is back is not to be late with what clients wait for. */
+const maxRetriedLength = 262_144
 
 /** What became of one claim. */
 interface Outcome {
@@ -52,13 +55,9 @@ interface Outcome {
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
-  readonly #timers: Timers
   /** Of each key that is claimed here, its claim's: a late word of an earlier claim changes nothing of a newer one. */
   readonly #tokens = new Map<string, string>()
-  readonly #unsettled = new Set<Outcome>()
-  #unsettledLength = 0
-  #retryTimer: Timer | undefined
-  #isClosed = false
+  readonly #outcomes: WriteQueue<Outcome>
 
   constructor(
     store: Pick<SharedStore, 'keyPrefix' | 'insist'>,
@@ -67,7 +66,14 @@ export class SharedOrderKeys {
   ) {
     this.#store = store
     this.#keptForMs = keptForMs
-    this.#timers = timers
+    this.#outcomes = new WriteQueue({
+      timers,
+      maxSize: maxUnsettledLength,
+      maxInFlight: maxRetriedLength,
+      retryAfterMs,
+      sizeOf: lengthOf,
+      send: (outcome) => this.#tell(outcome),
+    })
   }
 
   async claim(
@@ -101,20 +107,11 @@ export class SharedOrderKeys {
     const token = this.#tokens.get(id)
     if (token === undefined) return
     this.#tokens.delete(id)
-    const outcome = { id, token, text }
-    if (await this.#tell(outcome)) return
-    this.#unsettled.add(outcome)
-    this.#unsettledLength += lengthOf(outcome)
-    for (const oldest of this.#unsettled) {
-      if (this.#unsettledLength <= maxUnsettledLength) break
-      this.#drop(oldest)
-    }
-    this.#retryLater()
+    await this.#outcomes.put({ id, token, text })
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#timers.clear(this.#retryTimer)
+    this.#outcomes.close()
   }
 
   /** Returns whether the store knows of it. */
@@ -124,24 +121,6 @@ export class SharedOrderKeys {
       settleScript(client, this.#keyOf(id), parameters),
     )
     return settled !== undefined
-  }
-
-  #drop(outcome: Outcome): void {
-    if (this.#unsettled.delete(outcome)) this.#unsettledLength -= lengthOf(outcome)
-  }
-
-  #retryLater(): void {
-    if (this.#isClosed || this.#retryTimer !== undefined) return
-    this.#retryTimer = this.#timers
-      .setTimeout(async () => {
-        for (const outcome of this.#unsettled) {
-          if (await this.#tell(outcome)) this.#drop(outcome)
-          else break
-        }
-        this.#retryTimer = undefined
-        if (this.#unsettled.size > 0) this.#retryLater()
-      }, retryAfterMs)
-      .unref()
   }
 
   #keyOf(id: string): string {

@@ -122,7 +122,7 @@ export class QuotesOfAll implements SharedQuotes {
     }
   }
 
-  /** Removes the quote from the store, under all of these keys. */
+  /** Removes the quote from the store, under all of these keys. Not tried again: who finds it there forgets it. */
   async forget(keys: readonly string[], id: string): Promise<void> {
     for (let at = 0; at < keys.length; at += forgetBatch)
       await Promise.all(

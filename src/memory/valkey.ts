@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
-import { inTime, systemTimers, type Timers } from '../clock.ts'
+import { type Clock, inTime, systemClock, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 import { currentSpan } from '../process/span.ts'
@@ -29,8 +29,8 @@ export interface ValkeyOptions {
   timeoutMs: number
   log: Logger
   events: Events
-  /** Default: Node's. */
-  timers?: Timers
+  /** Default: the machine's. */
+  clock?: Clock
 }
 
 /** A Redis or Valkey: single, with Sentinels, or a Cluster. */
@@ -49,7 +49,7 @@ export class Valkey implements SharedStore {
   constructor(options: ValkeyOptions) {
     const { address, keyPrefix } = options
     this.#options = options
-    this.#timers = options.timers ?? systemTimers
+    this.#timers = (options.clock ?? systemClock).timers
     this.keyPrefix = keyPrefix
     this.salt = hash('sha256', `${address.password ?? ''}\n${keyPrefix}`)
     this.#client = createClient(address)
@@ -58,6 +58,12 @@ export class Valkey implements SharedStore {
       client: this.#client,
       greet: () => this.#greet(),
     })
+  }
+
+  /** Connects, and goes on with that until it is closed. */
+  start(): this {
+    this.#availability.start()
+    return this
   }
 
   get up(): boolean {

@@ -97,8 +97,6 @@ export class Outages implements Listener {
   #wallAheadMs: number
   /** Requests that were answered with an error because a breaker was open. */
   readonly #refusals = new Map<string, number>()
-  /** Why the disk was away, when it last was. */
-  diskFailure = ''
   readonly #log: Logger
   /** What the log has a warning of, and since when. */
   readonly #logged = new Map<string, Logged & { sinceMs: number }>()
@@ -132,12 +130,8 @@ export class Outages implements Listener {
   }
 
   readonly breakerChanged = () => this.look()
+  readonly journalAway = () => this.look()
   readonly journalBack = () => this.look()
-
-  journalAway(...[part, step, cause]: Parameters<Events['journalAway']>): void {
-    if (part === 'disk') this.diskFailure = `${step}: ${causeText(cause)}`
-    this.look()
-  }
 
   /** Looks at every part; at least once a second, and before it is said what is wrong. */
   look(): void {
@@ -227,13 +221,6 @@ export class Outages implements Listener {
   #wallTime(steadyMs: number): number {
     return Math.round(steadyMs + this.#wallAheadMs)
   }
-}
-
-/** A number is how long a step has taken. Of an error of the system, all but the call and the path. */
-function causeText(cause: unknown): string {
-  if (typeof cause === 'number') return `takes longer than ${durationText(cause)}`
-  const text = cause instanceof Error ? cause.message : String(cause)
-  return /^[A-Z]+: [^,]+/.exec(text)?.[0] ?? text
 }
 
 /** As a person says it. */

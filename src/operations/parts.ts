@@ -20,6 +20,12 @@ import type { TimedPage } from './shared-page.ts'
 
 type Counted<Name extends string> = Readonly<Record<Name, number>>
 
+interface JournalPart<Facts> {
+  readonly facts: Facts
+  /** Why it takes nothing; undefined: it does. */
+  readonly trouble: { readonly reason: string | undefined }
+}
+
 /** All of the gateway that the console may read, and what it may do to it. */
 export interface OperationsParts {
   readonly version: string
@@ -63,8 +69,8 @@ export interface OperationsParts {
   readonly notes: Notes
   readonly orders: OrderRoutes
   readonly journals: {
-    readonly disk: { readonly facts: DiskFacts } | undefined
-    readonly stream: { readonly facts: StreamFacts } | undefined
+    readonly disk: JournalPart<DiskFacts> | undefined
+    readonly stream: JournalPart<StreamFacts> | undefined
   }
   readonly sharedStore:
     | {

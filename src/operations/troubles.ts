@@ -171,22 +171,19 @@ class UpstreamTroubles {
 
 /** What may be wrong with what keeps quotes and keys beyond this process. */
 function memoryTroubles(parts: OperationsParts): Subject[] {
-  const { metrics, outages } = parts
+  const { metrics } = parts
   return [
     {
       name: 'shared store',
       count: () => metrics.quoteCounts().ordersWithoutStore,
       trouble() {
         const outage = parts.sharedStore?.outage
-        if (
-          outage === undefined &&
-          parts.journals.stream?.facts.awaySinceMs === undefined
-        )
-          return undefined
-        const { sinceMs, reason: lastFailure } = outage ?? {}
+        const ofJournal = parts.journals.stream?.trouble.reason
+        if (outage === undefined && ofJournal === undefined) return undefined
+        const { sinceMs, reason: lastFailure = ofJournal } = outage ?? {}
         const how = outage
           ? `down (${lastFailure}) and tried again every second`
-          : 'up, but its journal is not used (the log says why)'
+          : `up, but its journal is not used (${lastFailure})`
         const says =
           `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
           'know as expired are forwarded'
@@ -196,8 +193,8 @@ function memoryTroubles(parts: OperationsParts): Subject[] {
     {
       name: 'STATE_DIRECTORY',
       trouble() {
-        if (parts.journals.disk?.facts.awaySinceMs === undefined) return undefined
-        const why = outages.diskFailure
+        const why = parts.journals.disk?.trouble.reason
+        if (why === undefined) return undefined
         const says =
           `cannot be written to (${why}), so a restart now forgets the newest quotes, and the newest keys of orders ` +
           'of this replica'

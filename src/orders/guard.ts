@@ -26,6 +26,7 @@ const how = {
     'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
 } as const
 export type GuardRule = keyof typeof how
+type Doubt = Extract<GuardRule, 'unreadable' | 'store-away' | 'restored'>
 export const guardRules = Object.keys(how) as GuardRule[]
 
 export type Verdict =
@@ -142,12 +143,13 @@ export class FloatOrder {
     return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
-  /** Whether a live quote that is not known here may be meant: such an order is never refused. */
-  get isInDoubt(): boolean {
-    return (
-      !this.asked.othersKnown ||
-      ['unreadable', 'restored', 'store-away'].includes(this.verdict.rule)
-    )
+  /** Why a live quote that is not known here may be meant: such an order is never refused. */
+  get doubt(): Doubt | undefined {
+    if (!this.asked.othersKnown) return 'store-away'
+    const { rule } = this.verdict
+    return rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
+      ? rule
+      : undefined
   }
 
   /** The verdict in words. */
@@ -155,7 +157,7 @@ export class FloatOrder {
     const { rule, state } = this.verdict
     if (state !== 'unknown') return `${how[rule]} The quote is ${state}.`
     if (rule === 'id') return 'The order names a quote that this gateway has not seen.'
-    return how[this.asked.othersKnown ? rule : 'store-away']
+    return how[this.doubt ?? rule]
   }
 
   /** The quotes among which the guard decides, as of now: for people who ask why. */

@@ -167,7 +167,7 @@ export class OrderRoutes {
       case 'expired':
         return expiredQuote === 'report' ? 'reported-expired' : 'refused-expired'
       case 'unknown':
-        return unknownQuote === 'forward' || order.isInDoubt
+        return unknownQuote === 'forward' || order.doubt !== undefined
           ? 'forwarded-unknown'
           : 'refused-unknown'
     }

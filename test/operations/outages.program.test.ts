@@ -421,7 +421,7 @@ describe('other things that can be wrong', () => {
     })
     await listening(old, front)
     const says = expect.stringMatching(
-      /^up, but its journal is not used .+ are forwarded$/,
+      /^up, but its journal is not used \(.+ it is Redis 6.+\), .+ are forwarded$/,
     )
     const off = {
       store: { up: true },

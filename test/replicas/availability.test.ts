@@ -17,6 +17,8 @@ async function connected(refusal: Error) {
   const all = { client: client as unknown as ValkeyClient, timeoutMs: 50, log, greet }
   const availability = new Availability(all)
   onTestFinished(() => availability.close())
+  expect(client.eventNames()).toEqual([])
+  availability.start()
   client.emit('ready')
   return { client, availability }
 }

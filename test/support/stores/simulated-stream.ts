@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events'
-import { systemTimers } from '../../../src/clock.ts'
 import { Availability } from '../../../src/memory/availability.ts'
 import type { ValkeyClient } from '../../../src/memory/client.ts'
 import {
@@ -155,8 +154,8 @@ export class SimulatedLink implements StreamStore {
       greet: () => this.#send(() => this.#stream.refuseIfFull()),
       timeoutMs,
       log: silentLogger(),
-      timers: systemTimers,
     })
+    this.#availability.start()
     stream.links.add(this)
   }
 

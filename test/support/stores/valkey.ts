@@ -331,7 +331,7 @@ export async function storeAt(
     log: silentLogger(),
     events: new Events(),
     ...options,
-  })
+  }).start()
   onTestFinished(() => store.close())
   if (!options.mayBeDown) await until(() => store.up, 'a store that is up')
   return store

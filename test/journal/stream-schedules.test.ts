@@ -360,7 +360,7 @@ async function stageOf(notes: number): Promise<Stage> {
   return stage
 }
 
-describe('what the model found (test/property/stream-model.test.ts),', () => {
+describe('what is rare among schedules:', () => {
   it('what a dead replica noted is at a replica that starts after a loss, once that is caught up', async () => {
     const stage = await stageOf(1)
     stage.restart(0)
@@ -425,6 +425,29 @@ describe('what the model found (test/property/stream-model.test.ts),', () => {
     await advance(100)
     expect(await lackingAt(stage, 0, ['q1'])).not.toEqual(['q1'])
   })
+
+  it.each([
+    ['is quick again by then', 105, 60],
+    ['is always late', 5_000, 260],
+  ])(
+    'a quote that a store acknowledged late is appended once more, and ends in time at the other replicas if the store %s',
+    async (_what, slowForMs, lateByMs) => {
+      const stage = await stageOf(0)
+      const { link } = stage.at(0)
+      link.slowByMs = 100
+      stage.note(0, 1)
+      const { endsAtMs = Number.NaN } = stage.noted.get('q0') ?? {}
+      await advance(slowForMs)
+      link.slowByMs = 0
+      await advance(2_000)
+      const appended = stage.stream.entries.filter(({ text }) => text.includes('"q0"'))
+      expect(appended).toHaveLength(2)
+      const { refusedFromMs = Number.NaN } =
+        stage.at(1).reader.quotes.get('q0')?.quote ?? {}
+      // It is read up to 50 ms after it was appended, and takes 100 ms more while the store is late.
+      expect(refusedFromMs - epochMs - endsAtMs).toBeLessThan(lateByMs)
+    },
+  )
 
   it('a replica that was trimmed past is careful for as long as quotes live', async () => {
     const stage = await stageOf(1)

@@ -1,0 +1,30 @@
+/** Runs one at a time. A run that is asked for begins after now: those who ask while one is under way share the next. */
+export class SharedRuns {
+  readonly #run: () => Promise<boolean>
+  #current: Promise<boolean> | undefined
+  #next: Promise<boolean> | undefined
+
+  /** `run` never rejects. */
+  constructor(run: () => Promise<boolean>) {
+    this.#run = run
+  }
+
+  /** The one that is under way. */
+  get current(): Promise<boolean> | undefined {
+    return this.#current
+  }
+
+  next(): Promise<boolean> {
+    this.#next ??= this.#afterCurrent()
+    return this.#next
+  }
+
+  async #afterCurrent(): Promise<boolean> {
+    await this.#current
+    this.#next = undefined
+    this.#current = this.#run().finally(() => {
+      this.#current = undefined
+    })
+    return this.#current
+  }
+}

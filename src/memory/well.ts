@@ -1,0 +1,166 @@
+import { type Clock, lookAt, type Now, PatientTimer } from '../clock.ts'
+
+/** A step that takes longer hangs. */
+export const patienceMs = 5_000
+
+/** A part that words each failure differently must not fill the log. */
+const maxReasons = 10
+/** An answer that took longer than this, and than the timeout, is trouble. */
+const lateMs = 250
+const afterLateMs = 100
+
+interface WellOptions<Operation extends string> {
+  clock: Clock
+  operations: readonly Operation[]
+  /** An outage is over when the part has worked for this long: a shorter return is not said. */
+  steadyAfterMs?: number
+  /** For how long something may be missing here that others noted: after the start, and after trouble. */
+  doubt?: { readonly afterStartMs: number; readonly afterTroubleMs: number }
+  reasonOf(cause: unknown, operation: Operation): string
+  /** `cause`: an error, or for how many milliseconds the step has taken by now. */
+  began(reason: string, operation: Operation, cause: unknown): void
+  /** It fails for a reason that was not said of this outage. */
+  goesOn?(reason: string): void
+  ended(forMs: number): void
+}
+
+/**
+ * Whether a part is well: since when it is not, and why. An outage is said once when it begins and once when it is over,
+ * and the metrics, /status and the readiness show the same one. What was not well is doubted for a while: others may have
+ * noted what is not here yet, and they may find the part again later than this process.
+ */
+export class Well<Operation extends string> {
+  readonly #options: WellOptions<Operation>
+  readonly failures: Record<Operation, number>
+  readonly #failing = new Set<Operation>()
+  readonly #saidReasons = new Set<string>()
+  #outage: { readonly since: Now; readonly reason: string } | undefined
+  /** Of the outage that was said, which a short return does not end. */
+  #saidSinceMs: number | undefined
+  #wellSinceMs: number | undefined
+  #isDoubted = true
+  #doubtLastsMs: number
+  #doubtedUntilMs = 0
+
+  constructor(options: WellOptions<Operation>) {
+    this.#options = options
+    this.#doubtLastsMs = options.doubt?.afterStartMs ?? 0
+    this.failures = Object.fromEntries(
+      options.operations.map((operation) => [operation, 0]),
+    ) as Record<Operation, number>
+  }
+
+  get outage(): { readonly since: Now; readonly reason: string } | undefined {
+    return this.#outage
+  }
+
+  /** By our wall clock. */
+  get sinceMs(): number | undefined {
+    return this.#outage?.since.nowMs
+  }
+
+  get reason(): string | undefined {
+    return this.#outage?.reason
+  }
+
+  isFailing(operation: Operation): boolean {
+    return this.#failing.has(operation)
+  }
+
+  /** Returns whether the step was done. */
+  async watch(operation: Operation, step: Promise<void>): Promise<boolean> {
+    const { timers } = this.#options.clock
+    const hangs = timers
+      .setTimeout(() => this.fails(operation, patienceMs), patienceMs)
+      .unref()
+    try {
+      await step
+      this.works(operation)
+      return true
+    } catch (cause) {
+      this.failures[operation] += 1
+      this.fails(operation, cause)
+      return false
+    } finally {
+      timers.clear(hangs)
+    }
+  }
+
+  fails(operation: Operation, cause: unknown): void {
+    const { clock, reasonOf, began, goesOn } = this.#options
+    const reason = reasonOf(cause, operation)
+    this.#failing.add(operation)
+    this.#outage = { since: this.#outage?.since ?? lookAt(clock), reason }
+    this.#wellSinceMs = undefined
+    const isNew = !this.#saidReasons.has(reason) && this.#saidReasons.size < maxReasons
+    if (isNew) this.#saidReasons.add(reason)
+    if (this.#saidSinceMs === undefined) {
+      this.#saidSinceMs = this.#outage.since.steadyMs
+      say(() => began(reason, operation, cause))
+    } else if (isNew) say(() => goesOn?.(reason))
+  }
+
+  works(operation: Operation): void {
+    const { clock, ended, steadyAfterMs = 0 } = this.#options
+    this.#failing.delete(operation)
+    if (this.#failing.size > 0) return
+    this.#outage = undefined
+    if (this.#saidSinceMs === undefined) return
+    this.#wellSinceMs ??= clock.steadyMs()
+    if (clock.steadyMs() - this.#wellSinceMs < steadyAfterMs) return
+    const forMs = this.#wellSinceMs - this.#saidSinceMs
+    this.#saidSinceMs = undefined
+    this.#saidReasons.clear()
+    say(() => ended(forMs))
+  }
+
+  get isDoubted(): boolean {
+    return this.#isDoubted || this.#options.clock.steadyMs() < this.#doubtedUntilMs
+  }
+
+  /** Until it is trusted, and then until all others can have found it again. */
+  doubt(): void {
+    this.#isDoubted = true
+    this.#doubtLastsMs = this.#options.doubt?.afterTroubleMs ?? 0
+  }
+
+  doubtFor(ms: number): void {
+    const untilMs = this.#options.clock.steadyMs() + ms
+    this.#doubtedUntilMs = Math.max(this.#doubtedUntilMs, untilMs)
+  }
+
+  /** All that it has is here, and nothing of ours waits. */
+  trust(): void {
+    if (this.#isDoubted) this.doubtFor(this.#doubtLastsMs)
+    this.#isDoubted = false
+  }
+
+  /**
+   * Doubts it if this takes longer than `timeoutMs`: clients got their quotes meanwhile. A pause of this process is not
+   * the part's lateness: what came meanwhile is read before the time counts as over.
+   */
+  async inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
+    const { clock } = this.#options
+    const beganMs = clock.steadyMs()
+    let isLate = false
+    const onTime = () => {
+      isLate = true
+    }
+    const timer = new PatientTimer(timeoutMs, onTime, clock.timers)
+    try {
+      return await answer
+    } finally {
+      timer.clear()
+      const isTrouble = clock.steadyMs() - beganMs > Math.max(lateMs, timeoutMs)
+      if (isLate && isTrouble) this.doubt()
+      else if (isLate) this.doubtFor(afterLateMs)
+    }
+  }
+}
+
+/** The application's logger may have a defect. The part goes on. */
+function say(emit: () => void): void {
+  try {
+    emit()
+  } catch {}
+}
