@@ -1,8 +1,5 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
-import type { Events } from '../events.ts'
-
-/** folder: it is still the one that was locked. keys: those of orders were written (`memory/key-file.ts`). */
-export type DiskOperation = 'folder' | 'open' | 'write' | 'sync' | 'keys'
+import type { DiskOperation, Events } from '../events.ts'
 
 /** A disk that takes longer hangs. */
 export const patienceMs = 5_000
@@ -11,10 +8,9 @@ export const patienceMs = 5_000
 export class DiskTrouble {
   readonly failures: Record<DiskOperation, number> = {
     folder: 0,
-    open: 0,
     write: 0,
     sync: 0,
-    keys: 0,
+    copy: 0,
   }
   readonly #clock: Clock
   readonly #events: Events
@@ -29,6 +25,10 @@ export class DiskTrouble {
   /** By our wall clock. */
   get sinceMs(): number | undefined {
     return this.#away?.nowMs
+  }
+
+  isFailing(operation: DiskOperation): boolean {
+    return this.#failing.has(operation)
   }
 
   /** Returns whether the step was done. */
@@ -58,10 +58,7 @@ export class DiskTrouble {
   }
 
   #end(operation: DiskOperation): void {
-    // A full disk may still take an empty file.
-    if (operation === 'open') return
     this.#failing.delete(operation)
-    if (operation === 'write') this.#failing.delete('open')
     if (this.#away === undefined || this.#failing.size > 0) return
     const forMs = this.#clock.steadyMs() - this.#away.steadyMs
     this.#away = undefined

@@ -6,7 +6,7 @@ import type { Ask } from '../quotes/ask.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
 import type { Lookalike, Quote } from '../quotes/quote.ts'
-import type { Journal, JournalRecord, RewritingReader } from './journal.ts'
+import type { FileReader, Journal, JournalRecord, ListReader } from './journal.ts'
 import type { Ledger } from './ledger.ts'
 import { type Note, noteOf, type QuoteName, withoutCacheKey } from './note.ts'
 
@@ -26,7 +26,7 @@ interface NotesParts {
 type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
-export class Notes implements QuoteNotes, RewritingReader {
+export class Notes implements QuoteNotes, FileReader, ListReader {
   readonly #parts: NotesParts
   /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
   readonly #used = new LRUCache<
@@ -144,9 +144,16 @@ export class Notes implements QuoteNotes, RewritingReader {
     return isNews
   }
 
-  restore(record: JournalRecord): void {
-    if (record.kind === 'used') this.#markUsed(record.quote)
-    else this.#parts.ledger.note(record.quote, 'restored')
+  restore(record: JournalRecord): boolean {
+    const { clock, ledger } = this.#parts
+    const now = lookAt(clock)
+    const { kind, quote } = record
+    const leftMs =
+      kind === 'used' ? quote.expiresAtMs - now.nowMs : orderLeftMs(quote, now)
+    if (leftMs <= -ledger.rememberedMs) return false
+    if (kind === 'used') this.#markUsed(quote)
+    else ledger.note(quote, 'restored', now)
+    return true
   }
 
   deliver(record: JournalRecord, generation: number): void {
@@ -182,11 +189,16 @@ export class Notes implements QuoteNotes, RewritingReader {
     }
   }
 
+  tidy(): number {
+    return this.#parts.ledger.tidy() + this.#used.size
+  }
+
   *live(): Iterable<JournalRecord> {
     const { ledger, clock } = this.#parts
-    for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
-      yield { kind: 'used', quote: { id, expiresAtMs } }
     const now = lookAt(clock)
+    for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
+      if (expiresAtMs - now.nowMs > -ledger.rememberedMs)
+        yield { kind: 'used', quote: { id, expiresAtMs } }
     for (const quote of ledger.entries()) {
       const leftMs = orderLeftMs(quote, now)
       if (leftMs > (quote.isUnreadable ? 0 : -ledger.rememberedMs))

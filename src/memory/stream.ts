@@ -4,7 +4,7 @@ import { StateError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 import { inSpan } from '../process/span.ts'
 import { Caution } from './caution.ts'
-import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import type { Journal, JournalFacts, JournalRecord, ListReader } from './journal.ts'
 import { decodeLine } from './records.ts'
 import {
   firstId,
@@ -43,7 +43,7 @@ export class StreamJournal implements Journal {
   readonly #timers: Timers
   readonly #caution: Caution
   readonly #writer: StreamWriter
-  #reader: JournalReader | undefined
+  #reader: ListReader | undefined
   #timer: Timer | undefined
   /** How many connections had ended when the server was last described; undefined: it never was. */
   #checkedAfter: number | undefined
@@ -95,7 +95,7 @@ export class StreamJournal implements Journal {
   }
 
   /** Settles when all is read, or when the store does not answer. Rejects where the server does not count its entries. */
-  async start(reader: JournalReader): Promise<void> {
+  async start(reader: ListReader): Promise<void> {
     this.#reader = reader
     const isDone = new Promise<true>((resolve, failed) => {
       this.#starting = { done: () => resolve(true), failed }

@@ -281,7 +281,7 @@ export class QuoteRoute {
     cause: CallCause,
     turn: Turn | undefined,
   ): Promise<ProviderAnswer> {
-    const { cache, clock, events, notes } = this.#parts
+    const { cache, clock, events, notes, sharedQuotes } = this.#parts
     const { ask } = cause
     const at = lookAt(clock)
     const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
@@ -289,7 +289,11 @@ export class QuoteRoute {
       quote && notes.note(quote, ask, at),
       lookalike && notes.noteUnreadable(lookalike, ask),
     ]
-    if (ask.key !== undefined && quote !== undefined) cache.shorten(ask.key, quote, at)
+    if (ask.key !== undefined && quote !== undefined) {
+      cache.shorten(ask.key, quote, at)
+      // The provider may have given it before, with a later end that the store still has.
+      if (answer.kind !== 'quote') void sharedQuotes?.forget([ask.key], quote.id)
+    }
     // In one write with the note. Clients need not wait for the store to have it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // No client has it before every replica can judge an order for it.

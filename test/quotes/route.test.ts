@@ -228,6 +228,7 @@ describe('a quote that another replica has fetched', () => {
     const { clock, calls, get, told, looked } = setUp({
       sharedQuotes: {
         look: async () => ({ kind: 'found', quote: await promise }),
+        forget: async () => {},
       },
       notes: { noteFound: ({ id }) => void noted.push(id) },
     })
@@ -257,7 +258,7 @@ describe('a quote that another replica has fetched', () => {
       did.push('look')
       return turn
     }
-    return { did, sharedQuotes: { look } }
+    return { did, sharedQuotes: { look, forget: async () => {} } }
   }
 
   it('is not looked for where a client shares with no other', async () => {
