@@ -8,8 +8,9 @@ import type { JournalRecord } from './journal.ts'
 import type { Note, QuoteName } from './note.ts'
 
 /*
- * What leaves this process as bytes. A record of a journal is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
- * of it, because its reader has other clocks, beside the wall clock of its writer:
+ * All that other processes read of this one: the lines of the journals, and the copies of quotes in the shared cache.
+ * A line is a list in JSON whose first member is a checksum of the rest. Its end is written as what is left of it, because
+ * its reader has other clocks, beside the wall clock of its writer:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  * expiresAtMs]
  *   [checksum, "u", wallMs, id, expiresAtMs]

@@ -43,7 +43,7 @@ test('a startup in production loads the bundled program, and no unused file', as
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
   // Each is a file of its own, which a start that needs it loads.
   const needless =
-    'sandbox help valkey disk key-file otlp pino-pretty rate-limit order-keys stream'
+    'sandbox help valkey disk otlp pino-pretty shared-rate-limit shared-keys stream'
   const built = readdirSync(dirname(builtProgram))
   for (const name of needless.split(' ')) {
     const isIt = (file: string) =>
