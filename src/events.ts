@@ -68,6 +68,13 @@ export const storeOperations = [
   'journal-read',
 ] as const
 export type StoreOperation = (typeof storeOperations)[number]
+/**
+ * The kinds of steps at the disk of STATE_DIRECTORY. folder: it is still the one that was locked. copy: all that is
+ * remembered is written to a new file.
+ */
+export const diskOperations = ['folder', 'write', 'sync', 'copy'] as const
+export type DiskOperation = (typeof diskOperations)[number]
+
 /** skipped: the store was away, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 

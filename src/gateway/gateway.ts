@@ -71,9 +71,8 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   } = parts
   metrics.watch(parts)
   // The folder first: what the shared list has counts for more.
-  await journals.disk?.read(notes)
+  await journals.disk?.read(notes, keys)
   await journals.stream?.start(notes)
-  await journals.disk?.keyFile?.read(keys)
   const { listener, messages } = createApp(exchanges, parts)
   const traffic = createTrafficServer({
     listener,

@@ -301,7 +301,7 @@ async function diskIfSet(
   { config, clock, log, events }: Basics,
   sharedStore: SharedStore | undefined,
 ) {
-  const { state, upstreams, production, store, ledger } = config
+  const { state, upstreams, production, store } = config
   if (state === undefined) {
     if (production && store === undefined)
       log.info(
@@ -315,8 +315,6 @@ async function diskIfSet(
     ...state,
     swapBaseUrl: upstreams.swap.baseUrl ?? '',
     salt: sharedStore?.salt,
-    maxRecords: ledger.entries,
-    retentionMs: ledger.retentionMs,
     clock,
     log,
     events,
@@ -361,18 +359,12 @@ async function ownLimiter(perMinute: number, sharedStore: SharedStore | undefine
 
 /** Where the keys of orders outlive the process, and where other replicas find them. */
 async function keyKeepersIfSet(
-  { config: { state }, clock, log }: Basics,
+  { clock }: Basics,
   disk: DiskJournal | undefined,
   sharedStore: SharedStore | undefined,
 ): Promise<readonly KeyKeeper[]> {
   const keepers: KeyKeeper[] = []
-  if (state !== undefined && disk !== undefined) {
-    const { KeyFile } = await import('../memory/key-file.ts')
-    const { directory } = state
-    const keyFile = new KeyFile({ directory, clock, log, folder: disk })
-    disk.keyFile = keyFile
-    keepers.push(keyFile)
-  }
+  if (disk !== undefined) keepers.push(disk.keeper)
   if (sharedStore !== undefined) {
     const { SharedOrderKeys } = await import('../memory/shared-keys.ts')
     keepers.push(new SharedOrderKeys(sharedStore, keptForMs, clock.timers))

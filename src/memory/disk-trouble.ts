@@ -1,20 +1,15 @@
 import type { Clock } from '../clock.ts'
-import type { Events } from '../events.ts'
+import { type DiskOperation, diskOperations, type Events } from '../events.ts'
 import { patienceMs, Well } from './well.ts'
 
 export { patienceMs }
-
-const operations = ['folder', 'open', 'write', 'sync', 'keys'] as const
-/** folder: it is still the one that was locked. keys: those of orders were written (`memory/key-file.ts`). */
-export type DiskOperation = (typeof operations)[number]
 
 /** Whether the disk of STATE_DIRECTORY is well. */
 export class DiskTrouble extends Well<DiskOperation> {
   constructor(clock: Clock, events: Events) {
     super({
       clock,
-      operations,
-      provenBy: { open: 'write' },
+      operations: diskOperations,
       reasonOf: (cause, operation) => `${operation}: ${textOf(cause)}`,
       began: (_reason, operation, cause) => events.journalAway('disk', operation, cause),
       ended: (forMs) => events.journalBack('disk', forMs),

@@ -1,25 +1,49 @@
-import { lookAt, type Now, type Timer, type Timers } from '../clock.ts'
-import type { Events } from '../events.ts'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { lookAt, type Now, type Timer } from '../clock.ts'
+import type { DiskOperation, Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import { makeFolders } from '../process/folders.ts'
-import { type DiskOperation, DiskTrouble, patienceMs } from './disk-trouble.ts'
-import { type FolderLock, lockFolder } from './folder-lock.ts'
-import { type FolderOptions, findFolder, setAsideSegments } from './found-segments.ts'
-import type { JournalFacts, JournalRecord, RewritingReader } from './journal.ts'
-import type { KeyFile } from './key-file.ts'
-import { countLines, Reading } from './read-segments.ts'
-import { encodeEnd, encodeRecord, maxRecordLength } from './records.ts'
+import { AppendedFile, type OpenFile } from './appended-file.ts'
 import {
-  countRecord,
   type Folder,
-  forgottenOf,
-  OpenSegment,
-  removeSegment,
-  type Segment,
-} from './segments.ts'
+  type FolderOptions,
+  findFolder,
+  journalName,
+  nameAtFirst,
+  nameOfCopy,
+  setAside,
+} from './disk-folder.ts'
+import { lineOf } from './disk-queue.ts'
+import { DiskSync } from './disk-sync.ts'
+import { DiskTrouble, patienceMs } from './disk-trouble.ts'
+import { DiskWriter } from './disk-writer.ts'
+import { type FolderLock, fileAt, lockFolder } from './folder-lock.ts'
+import type { FileReader, JournalFacts, JournalRecord } from './journal.ts'
+import type { KeyKeeper } from './keys.ts'
+import { areNewer, readOlderKeys, removeOlder } from './layout-before.ts'
+import { type DiskRecord, readJournal } from './read-journal.ts'
+import { encodeEnd, encodeKey, type KeyRecord } from './records.ts'
 
 export interface DiskOptions extends FolderOptions {
   events: Events
+  /** Tests make a disk fail or hang. */
+  openFile?: OpenFile
+}
+
+/** The keys of orders, as their owner has them (`memory/keys.ts`). */
+export interface KeysInMemory {
+  restore(id: string, text: string, ageMs: number): void
+  release(id: string): void
+  live(): Iterable<{ id: string; text: string; ageMs: number }>
+  /** About how much of a file they take. */
+  readonly bytes: number
+}
+
+/** What the folder is read into, and written again from. */
+interface Memory {
+  readonly notes: FileReader
+  readonly keys: KeysInMemory
 }
 
 /** For metrics and the console. */
@@ -34,64 +58,81 @@ export interface DiskFacts extends JournalFacts {
   readonly failures: Readonly<Record<DiskOperation, number>>
 }
 
-const writeAfterMs = 50
-/** On a disk that has failed. */
-const retryAfterMs = 2_000
-/** Syncs cost a disk more than writes. With one that takes as long, what was written is synced within a second. */
-const syncAfterMs = 400
-/** At the folder, which may be gone, and for files of which nothing is remembered any more. */
+/** At the folder, which may be gone, and at the length of the file. */
 const lookEveryMs = 1_000
-/** So few that encoding them holds up no request. */
-const maxBatch = 1_000
-const maxBatchLength = 262_144
-/** Of a disk that takes nothing. */
-const maxWaiting = 100_000
-/** Dropped at once where more wait, because removing the first of a long list moves all others. */
-const droppedAtOnce = 1_000
+const copyAgainAfterMs = 2_000
+/** A copy that could not be made is tried again after this many times what it took. */
+const copyPauses = 10
+/** So little is encoded at once that it holds up no request. */
+const pieceLength = 262_144
+/** The file may have half as much again as lives in it, and this much more. */
+const spareBytes = 524_288
+/** About how much of a file its head takes, and a record. */
+const headBytes = 100
+const recordBytes = 200
 
-/** The journal in a folder on this machine. One process writes it, and reads it once, when it starts. */
+/**
+ * The journal in a folder on this machine: one file, which one process appends to, and reads when it starts. It is copied
+ * from memory where much of it is forgotten, where the disk has failed, and at a clean end.
+ */
 export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
-  readonly #timers: Timers
-  /** In the same folder, and made again with it. */
-  keyFile: Pick<KeyFile, 'isThere' | 'read' | 'writeAgain'> | undefined
-  #lock: FolderLock
+  readonly #path: string
+  /** Where they are written, before they have the name of the file. */
+  readonly #pathOfCopy: string
+  readonly #pathOfFirst: string
   readonly #folder: Folder
-  #lookedAtMs = Number.NEGATIVE_INFINITY
-  /** The folder or a file of it was lost: all that is remembered has to be written again. */
-  #isLost = false
-  #current: OpenSegment | undefined
-  /** The newest segment ends with a clean end, or there is none. */
-  #isEndSaid = true
+  readonly #sync: DiskSync
+  readonly #writer: DiskWriter
+  readonly #counts: {
+    appended: number
+    restored: number
+    skipped: number
+    setAside: number
+  }
+  #lock: FolderLock
   /** Once all is read. */
-  #reader: RewritingReader | undefined
-  /** The first of them may be under way to the disk. */
-  readonly #waiting: JournalRecord[] = []
-  #dropped = 0
-  #appended = 0
-  #restored = 0
-  #skipped = 0
-  #turn: Promise<void> | undefined
-  #turnTimer: Timer | undefined
-  /** Writes, and how many of them are synced; and until when all is that was appended. */
-  #writes = 0
-  #synced = 0
-  #writtenUpToMs: number
-  #syncedUpToMs: number
-  #syncing: Promise<void> | undefined
-  /** All segments that were left are closed. */
-  #left: Promise<unknown> = Promise.resolve()
-  #syncTimer: Timer | undefined
+  #memory: Memory | undefined
+  #lookTimer: Timer | undefined
+  #looking: Promise<void> | undefined
+  /** The file has not all that is remembered, or it is not known whether the disk has it. */
+  #mustCopy = false
+  #copying: Promise<boolean> | undefined
+  #copyNotBeforeMs = 0
+  /** How much of the file lives, by what `#estimate` said when it was last read or copied. */
+  #scale = 1
+  /** The file ends with a clean end, or there is none. */
+  #isEndSaid = true
   #closing: Promise<void> | undefined
 
   private constructor(options: DiskOptions, lock: FolderLock, folder: Folder) {
+    const { clock, directory, events } = options
     this.#options = options
-    this.#timers = options.clock.timers
+    this.#path = join(directory, journalName)
+    this.#pathOfCopy = join(directory, nameOfCopy)
+    this.#pathOfFirst = join(directory, nameAtFirst)
     this.#lock = lock
     this.#folder = folder
-    this.trouble = new DiskTrouble(options.clock, options.events)
-    this.#writtenUpToMs = this.#syncedUpToMs = options.clock.nowMs()
+    this.#counts = { appended: 0, restored: 0, skipped: 0, setAside: folder.setAside }
+    this.trouble = new DiskTrouble(clock, events)
+    this.#sync = new DiskSync({
+      clock,
+      trouble: this.trouble,
+      file: () => (this.#mustCopy ? undefined : this.#writer.file),
+      failed: () => {
+        this.#mustCopy = true
+      },
+    })
+    this.#writer = new DiskWriter({
+      clock,
+      trouble: this.trouble,
+      sync: this.#sync,
+      makeFile: () => this.#makeFile(),
+      overflowed: () => {
+        this.#mustCopy = true
+      },
+    })
   }
 
   /** Throws a StateError where the start has to be refused. */
@@ -120,306 +161,316 @@ export class DiskJournal {
   }
 
   get facts(): DiskFacts {
+    const { appended, restored, skipped, setAside } = this.#counts
     return {
-      appended: this.#appended,
-      waiting: this.#waiting.length,
-      skipped: this.#skipped,
+      appended,
+      waiting: this.#writer.waiting,
+      skipped: skipped + this.#writer.tooLong,
       awaySinceMs: this.trouble.sinceMs,
-      bytes: this.#folder.segments.reduce((sum, { bytes }) => sum + bytes, 0),
-      restored: this.#restored,
-      setAside: this.#folder.setAside,
-      syncedAtMs: this.#isIdle ? this.#options.clock.nowMs() : this.#syncedUpToMs,
+      bytes: this.#writer.file?.bytes ?? 0,
+      restored,
+      setAside,
+      syncedAtMs: this.#isIdle ? this.#options.clock.nowMs() : this.#sync.upToMs,
       failures: this.trouble.failures,
     }
   }
 
   get #isIdle(): boolean {
-    return this.#waiting.length === 0 && this.#synced === this.#writes
+    return this.#writer.waiting === 0 && this.#sync.isDone
   }
 
+  get #isOver(): boolean {
+    return this.#closing !== undefined
+  }
+
+  // Reading
+
   /** Reads what earlier processes wrote, before anything is appended. */
-  async read(reader: RewritingReader): Promise<void> {
-    const { clock, retentionMs, log } = this.#options
-    const { segments } = this.#folder
-    const isOver = () => this.#closing !== undefined
-    const reading = new Reading({ clock, retentionMs, reader, isOver })
-    let passOver = await this.#leaveOutOldest()
-    for (const segment of segments) {
-      await reading
-        .read(segment, { passOver, isNewest: segment === segments.at(-1) })
-        .catch((cause) => {
-          reading.skipped += 1
-          log.error({ file: segment.path, cause }, 'STATE_DIRECTORY could not be read')
-        })
-      if (isOver()) return
-      passOver = 0
-    }
-    this.#restored = reading.restored
-    this.#skipped = reading.skipped
-    if (reading.skipped > 0) {
+  async read(notes: FileReader, keys: KeysInMemory): Promise<void> {
+    const { log } = this.#options
+    const memory = { notes, keys }
+    const isWhole = await this.#readAll(memory)
+    if (this.#isOver) return
+    const { skipped, restored } = this.#counts
+    if (skipped > 0) {
       log.error(
-        { lines: reading.skipped, restored: reading.restored },
+        { lines: skipped, restored },
         'STATE_DIRECTORY was damaged: these lines could not be read, all others were',
       )
     }
-    this.#isEndSaid = this.#folder.isWhole && reading.isWhole
-    if (!this.#isEndSaid && this.#restored > 0) reader.doubtRestored()
-    this.#reader = reader
-    void this.#takeTurn()
+    this.#isEndSaid &&= isWhole
+    if (!isWhole && restored > 0) notes.doubtRestored()
+    this.#memory = memory
+    const { timers } = this.#options.clock
+    this.#lookTimer = timers.setInterval(() => this.#look(), lookEveryMs).unref()
+    if (this.#mustCopy) void this.#copy()
   }
 
-  /**
-   * Of more records than are remembered the newest are read. Returns how many of the oldest segment's are too many: they
-   * were written under a higher LEDGER_ENTRIES.
-   */
-  async #leaveOutOldest(): Promise<number> {
-    const { maxRecords, log } = this.#options
-    let records = 0
-    let leftOut = 0
-    for (const segment of this.#folder.segments.toReversed()) {
-      if (records < maxRecords) {
-        records += await countLines(segment.path).catch(() => 0)
-        continue
-      }
-      leftOut += 1
-      await removeSegment(this.#folder, segment)
+  /** Returns whether all that earlier processes noted is there, as far as it can tell. */
+  async #readAll(memory: Memory): Promise<boolean> {
+    const { directory } = this.#options
+    const { foreign, older } = this.#folder
+    for (const part of [this.#pathOfCopy, this.#pathOfFirst])
+      await rm(part, { force: true }).catch(() => {})
+    if (foreign !== undefined) await this.#begin(memory, foreign)
+    const hasFile = foreign === undefined && (await fileAt(this.#path)) !== undefined
+    const hasOlder = older.names.length > 0
+    if (!hasOlder) return !hasFile || this.#readFile(memory)
+    this.#mustCopy = true
+    if (!hasFile) return this.#readOlder(memory)
+    // What was written last counts.
+    if (await areNewer(older, directory, this.#path)) {
+      await this.#readFile(memory)
+      return this.#readOlder(memory)
     }
-    if (leftOut > 0) {
-      log.warn(
-        { files: leftOut },
-        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that were noted first are removed, and late orders ' +
-          'for them are sent',
-      )
-    }
-    return Math.max(0, records - maxRecords)
+    await this.#readOlder(memory)
+    return this.#readFile(memory)
   }
+
+  async #readFile(memory: Memory): Promise<boolean> {
+    const { openFile } = this.#options
+    const found = await this.#readLines(this.#path, memory)
+    if (this.#isOver) return false
+    if (found === undefined) {
+      // It is not written over.
+      await this.#begin(memory, 'it could not be read to its end')
+      this.#mustCopy = true
+      return false
+    }
+    this.#scale = found.bytes / estimated(found)
+    try {
+      this.#writer.file = await AppendedFile.open(this.#path, found, openFile)
+    } catch {
+      this.#mustCopy = true
+    }
+    return found.isWhole
+  }
+
+  /** Another file than that, for this reason. */
+  async #begin(memory: Memory, whyNotThat: string): Promise<void> {
+    try {
+      this.#writer.file = await this.#makeFile(memory.keys, whyNotThat)
+    } catch {
+      this.#mustCopy = true
+    }
+  }
+
+  async #readOlder(memory: Memory): Promise<boolean> {
+    const { clock, directory, log } = this.#options
+    const { segments, hasKeys, isWhole } = this.#folder.older
+    let areWhole = isWhole
+    for (const name of segments) {
+      const found = await this.#readLines(join(directory, name), memory)
+      const isLast = name === segments.at(-1)
+      // A kill leaves the newest one torn, and no other.
+      if (found?.isTorn && !isLast) this.#counts.skipped += 1
+      areWhole &&=
+        found !== undefined && (found.isWhole || (!isLast && found.skipped === 0))
+      if (this.#isOver) return false
+    }
+    if (!hasKeys) return areWhole
+    try {
+      for await (const key of readOlderKeys(directory)) {
+        if (key === undefined) this.#counts.skipped += 1
+        else restoreKey(memory.keys, key, lookAt(clock))
+      }
+    } catch (cause) {
+      log.error({ cause }, 'the keys of earlier orders could not be read')
+    }
+    return areWhole
+  }
+
+  /** Undefined: it could not be read to its end. */
+  async #readLines(path: string, { notes, keys }: Memory) {
+    const { clock, log } = this.#options
+    const take = (record: DiskRecord, now: Now): void => {
+      if (record.kind === 'key') restoreKey(keys, record, now)
+      else if (notes.restore(record)) this.#counts.restored += 1
+    }
+    try {
+      const found = await readJournal(path, { clock, take, isOver: () => this.#isOver })
+      this.#counts.skipped += found.skipped
+      return found
+    } catch (cause) {
+      this.#counts.skipped += 1
+      log.error({ file: path, cause }, 'STATE_DIRECTORY could not be read')
+      return undefined
+    }
+  }
+
+  /** Of a file whose quotes are not this gateway's. A key says itself whose it is, and one that is known stays. */
+  async #readKeys(keys: KeysInMemory): Promise<void> {
+    const { clock } = this.#options
+    const known = new Set(Array.from(keys.live(), ({ id }) => id))
+    const take = (record: DiskRecord, now: Now): void => {
+      if (record.kind === 'key' && !known.has(record.id)) restoreKey(keys, record, now)
+    }
+    const isOver = () => this.#isOver
+    await readJournal(this.#path, { clock, take, isOver }).catch(() => {})
+  }
+
+  async #setAsideFile(why: string): Promise<void> {
+    if (!(await setAside(this.#options, new Map([[journalName, why]]))))
+      throw new StateError(`${this.#path} cannot be set aside`)
+    this.#counts.setAside += 1
+  }
+
+  // Writing
 
   append(record: JournalRecord): void {
-    if (this.#isIdle) this.#syncedUpToMs = this.#options.clock.nowMs()
-    this.#appended += 1
-    this.#waiting.push(record)
-    if (this.#waiting.length > maxWaiting)
-      this.#dropped += this.#waiting.splice(maxBatch, droppedAtOnce).length
-    // The first one is not kept waiting: until it is written, a kill leaves no trace of this process.
-    if (this.#waiting.length === 1)
-      this.#schedule(this.#current === undefined ? 0 : writeAfterMs)
+    if (this.#isIdle) this.#sync.begins()
+    this.#counts.appended += 1
+    // Until the first one is written, a kill leaves no trace of this process.
+    this.#writer.add(record, { soon: this.#isEndSaid })
+    this.#isEndSaid = false
   }
 
-  #schedule(afterMs: number): void {
-    if (this.#turn !== undefined || this.#closing !== undefined) return
-    this.#timers.clear(this.#turnTimer)
-    this.#turnTimer = this.#timers.setTimeout(() => this.#takeTurn(), afterMs).unref()
+  /** Of keys. All that the folder knows of them was read at the start. */
+  readonly keeper: KeyKeeper = {
+    claim: async (id, text) => {
+      await this.#appendKey(id, text, 0)
+      return undefined
+    },
+    settle: (id, text, ageMs) => this.#appendKey(id, text, ageMs),
   }
 
-  /** Writes what waits, and removes what is not remembered any more. One turn at a time. */
-  #takeTurn(): Promise<void> {
-    this.#turn ??= this.#writeAll().then(async (isWritten) => {
-      if (isWritten) await this.#removeForgotten()
-      this.#turn = undefined
-      if (!isWritten) this.#schedule(retryAfterMs)
-      else this.#schedule(this.#waiting.length > 0 ? writeAfterMs : lookEveryMs)
+  async #appendKey(id: string, text: string | undefined, ageMs: number): Promise<void> {
+    this.#isEndSaid = false
+    const claimedAtMs = this.#options.clock.nowMs() - ageMs
+    await this.#writer.addKey({ kind: 'key', id, text, claimedAtMs })
+  }
+
+  /** With the keys alone. Where there was one before, the rest follows as a copy. */
+  async #makeFile(
+    keys = this.#memory?.keys,
+    whyNotThat = 'of another folder',
+  ): Promise<AppendedFile> {
+    const { openFile } = this.#options
+    await this.#lockAgain()
+    const isTaken = (await fileAt(this.#path)) !== undefined
+    if (isTaken && keys !== undefined) await this.#readKeys(keys)
+    const file = await AppendedFile.create(this.#pathOfFirst, openFile)
+    try {
+      await file.append(this.#folder.head)
+      for (const piece of inPieces(this.#keyLines(keys))) await file.append(piece)
+      if (isTaken) await this.#setAsideFile(whyNotThat)
+      await file.moveTo(this.#path)
+      this.#isEndSaid = false
+      return file
+    } catch (error) {
+      await file.discard()
+      throw error
+    }
+  }
+
+  // Copying
+
+  /** Writes all that is remembered to a new file, which takes the place of the old one. Returns whether it does. */
+  #copy(): Promise<boolean> {
+    this.#copying ??= this.#tryToCopy().finally(() => {
+      this.#copying = undefined
     })
-    return this.#turn
+    return this.#copying
   }
 
-  /** Returns whether all was written. */
-  async #writeAll(): Promise<boolean> {
-    const nowMs = this.#timers.steadyMs()
-    // While there is much to write, there are twenty turns a second.
-    if (!this.#isLost && nowMs - this.#lookedAtMs >= lookEveryMs / 2) {
-      this.#lookedAtMs = nowMs
-      this.#isLost = !(await this.trouble.watch('folder', this.#look()))
+  async #tryToCopy(): Promise<boolean> {
+    const { clock } = this.#options
+    const beganMs = clock.steadyMs()
+    this.#mustCopy = false
+    const isDone = await this.trouble.watch('copy', this.#copyAll())
+    const tookMs = clock.steadyMs() - beganMs
+    if (!isDone) this.#mustCopy = true
+    else if (!this.#sync.isDone) void this.#sync.now()
+    this.#copyNotBeforeMs = isDone
+      ? 0
+      : beganMs + Math.max(copyAgainAfterMs, copyPauses * tookMs)
+    return isDone
+  }
+
+  async #copyAll(): Promise<void> {
+    const { directory, openFile } = this.#options
+    const { older, head } = this.#folder
+    const writer = this.#writer
+    await writer.inTurn(async () => {
+      writer.file ??= await this.#makeFile()
+    })
+    await this.#lockAgain()
+    const fresh = await AppendedFile.create(this.#pathOfCopy, openFile)
+    await writer.copy(fresh, {
+      lines: inPieces(this.#lines(head.toString())),
+      takePlace: async () => {
+        await this.#mustBeOurs()
+        await fresh.moveTo(this.#path)
+      },
+    })
+    this.#isEndSaid = false
+    this.#scale = fresh.bytes / this.#estimate()
+    await fresh.sync()
+    await removeOlder(directory, older).catch(() => {})
+  }
+
+  /** What the file would have if it were written now. */
+  *#lines(head: string): Iterable<string> {
+    yield head
+    for (const record of this.#memory?.notes.live() ?? [])
+      yield lineOf(record, lookAt(this.#options.clock))
+    yield* this.#keyLines()
+  }
+
+  *#keyLines(keys = this.#memory?.keys): Iterable<string> {
+    const nowMs = this.#options.clock.nowMs()
+    for (const { id, text, ageMs } of keys?.live() ?? [])
+      yield `${encodeKey({ kind: 'key', id, text, claimedAtMs: nowMs - ageMs })}\n`
+  }
+
+  #estimate(): number {
+    if (this.#memory === undefined) return estimated({ records: 0, keyBytes: 0 })
+    const { notes, keys } = this.#memory
+    return estimated({ records: notes.tidy(), keyBytes: keys.bytes })
+  }
+
+  /** If the folder is not locked by this process any more, or another one is in its place. */
+  async #lockAgain(): Promise<void> {
+    if ((await this.#lock.whyLost()) === undefined) return
+    const { directory } = this.#options
+    makeFolders(directory)
+    const lock = await lockFolder(directory)
+    await this.#lock.release()
+    this.#lock = lock
+  }
+
+  #look(): void {
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = undefined
+    })
+  }
+
+  async #lookOnce(): Promise<void> {
+    const isThere = await this.trouble.watch('folder', this.#mustBeThere())
+    if (!isThere) {
+      if ((await this.#writer.file?.isThere()) === false) await this.#writer.lose()
+      this.#mustCopy = true
     }
-    if (this.#isLost) {
-      this.#isLost = !(await this.trouble.watch('folder', this.#makeAgain()))
-      if (this.#isLost) return false
-    }
-    return this.#writeWaiting()
+    const bytes = this.#writer.file?.bytes ?? 0
+    const isLong = bytes > 1.5 * this.#scale * this.#estimate() + spareBytes
+    if (!this.#mustCopy && !isLong) return
+    if (this.#options.clock.steadyMs() >= this.#copyNotBeforeMs) await this.#copy()
   }
 
   /** Throws if what is written would not be found by the next process. */
-  async #look(): Promise<void> {
-    await this.mustBeOurs()
-    const isThere =
-      (await this.#current?.isThere()) !== false &&
-      (await this.keyFile?.isThere()) !== false
-    if (isThere) return
-    throw new StateError(
-      `files of STATE_DIRECTORY=${this.#options.directory} were removed or replaced`,
-    )
+  async #mustBeThere(): Promise<void> {
+    await this.#mustBeOurs()
+    if ((await this.#writer.file?.isThere()) !== false) return
+    throw new StateError(`${this.#path} was removed or replaced`)
   }
 
   /** Throws if the folder is another process's by now, or another folder. */
-  async mustBeOurs(): Promise<void> {
+  async #mustBeOurs(): Promise<void> {
     const why = await this.#lock.whyLost()
     if (why !== undefined) throw new StateError(why)
   }
 
-  /** Takes the folder that is there now, and writes all that is remembered. */
-  async #makeAgain(): Promise<void> {
-    const { directory } = this.#options
-    const before = [...this.#folder.segments]
-    const isFolderOurs = (await this.#current?.isThere()) === true
-    this.#leave()
-    if ((await this.#lock.whyLost()) !== undefined) {
-      makeFolders(directory)
-      const lock = await lockFolder(directory)
-      await this.#lock.release()
-      this.#lock = lock
-      if (!isFolderOurs) await setAsideSegments(this.#options, this.#folder)
-    }
-    await this.keyFile?.writeAgain()
-    await this.#writeRemembered()
-    for (const segment of before) await removeSegment(this.#folder, segment)
-    this.#dropped = 0
-  }
-
-  async #writeRemembered(): Promise<void> {
-    const batch: JournalRecord[] = []
-    const write = async () => {
-      if (!(await this.#writeBatch(batch.splice(0)))) throw new Error('not written')
-    }
-    for (const record of this.#reader?.live() ?? []) {
-      batch.push(record)
-      if (batch.length === maxBatch) await write()
-    }
-    // Where nothing is remembered, too: there has to be a file that can be looked at.
-    await write()
-  }
-
-  async #writeBatch(batch: readonly JournalRecord[]): Promise<boolean> {
-    const now = lookAt(this.#options.clock)
-    const lines = batch.map((record) => this.#encode(record, now)).join('')
-    const segment = await this.#write(lines, batch.length)
-    if (segment === undefined) return false
-    for (const record of batch) countRecord(segment, record, now)
-    this.#isEndSaid = false
-    return true
-  }
-
-  async #writeWaiting(): Promise<boolean> {
-    // A few wait for more to come, because a write of one takes the time of many.
-    for (
-      let least = 1;
-      this.#waiting.length >= least;
-      least = this.#closing === undefined ? maxBatch : 1
-    ) {
-      const now = lookAt(this.#options.clock)
-      const { lines, batch } = this.#nextBatch(now)
-      const isAll = batch.length === this.#waiting.length
-      const segment = await this.#write(lines, batch.length)
-      if (segment === undefined) return false
-      this.#waiting.splice(0, batch.length)
-      for (const record of batch) countRecord(segment, record, now)
-      if (isAll) this.#writtenUpToMs = now.nowMs
-      this.#isEndSaid = false
-    }
-    return true
-  }
-
-  #nextBatch(now: Now): { lines: string; batch: JournalRecord[] } {
-    let lines = ''
-    let taken = 0
-    for (const record of this.#waiting) {
-      if (taken >= maxBatch || lines.length >= maxBatchLength) break
-      taken += 1
-      lines += this.#encode(record, now)
-    }
-    return { lines, batch: this.#waiting.slice(0, taken) }
-  }
-
-  #encode(record: JournalRecord, now: Now): string {
-    const line = encodeRecord(record, now)
-    if (line.length <= maxRecordLength) return `${line}\n`
-    // No provider's quote is so long. It would not be read.
-    this.#skipped += 1
-    return ''
-  }
-
-  /** Returns the segment that has the lines now; undefined: they were not written. */
-  async #write(lines: string, records: number): Promise<Segment | undefined> {
-    const bytes = Buffer.from(lines)
-    if (this.#current?.isFullFor(bytes.length, records)) this.#leave()
-    if (this.#current === undefined && !(await this.trouble.watch('open', this.#open())))
-      return undefined
-    const current = this.#current
-    if (current === undefined) return undefined
-    const { segment, file } = current
-    this.#writes += 1
-    if (await this.trouble.watch('write', file.appendFile(bytes))) {
-      segment.bytes += bytes.length
-      this.#scheduleSync(syncAfterMs)
-      return segment
-    }
-    // What was written of these lines would look like damage.
-    await file.truncate(segment.bytes).catch(() => {})
-    this.#leave()
-    if (segment.records === 0) {
-      await removeSegment(this.#folder, segment)
-      // A missing number looks like a missing segment.
-      this.#folder.nextNumber = segment.number
-    }
-    return undefined
-  }
-
-  async #open(): Promise<void> {
-    await this.mustBeOurs()
-    this.#current = await OpenSegment.open(this.#folder, this.#options)
-  }
-
-  /** No more is written to the current segment. It is synced once more and closed, which no write waits for. */
-  #leave(): void {
-    const current = this.#current
-    if (current === undefined) return
-    this.#current = undefined
-    this.#left = Promise.all([this.#left, this.#syncing]).then(async () => {
-      await this.trouble.watch('sync', current.sync())
-      await current.file.close().catch(() => {})
-    })
-  }
-
-  #scheduleSync(afterMs: number): void {
-    if (this.#syncing !== undefined || this.#closing !== undefined) return
-    this.#syncTimer ??= this.#timers.setTimeout(() => this.#sync(), afterMs).unref()
-  }
-
-  #sync(): void {
-    this.#syncTimer = undefined
-    this.#syncing = this.#syncCurrent().then((isSynced) => {
-      this.#syncing = undefined
-      if (this.#synced < this.#writes)
-        this.#scheduleSync(isSynced ? syncAfterMs : retryAfterMs)
-    })
-  }
-
-  /** Behind the segments that were left. */
-  async #syncCurrent(): Promise<boolean> {
-    await this.#left
-    const current = this.#current
-    if (current === undefined) {
-      // What was written is forgotten, and its segment removed.
-      this.#synced = this.#writes
-      return true
-    }
-    // What is written meanwhile is for the next sync.
-    const writes = this.#writes
-    const upToMs = this.#writtenUpToMs
-    const isSynced = await this.trouble.watch('sync', current.sync())
-    if (isSynced) {
-      this.#synced = writes
-      this.#syncedUpToMs = upToMs
-    }
-    return isSynced
-  }
-
-  async #removeForgotten(): Promise<void> {
-    for (const segment of forgottenOf(this.#folder, this.#options)) {
-      // Another process may have a file of that name by now.
-      if ((await this.#lock.whyLost().catch(String)) !== undefined) return
-      if (segment === this.#current?.segment) this.#leave()
-      await removeSegment(this.#folder, segment)
-    }
-  }
+  // The end
 
   close(): Promise<void> {
     this.#closing ??= this.#end()
@@ -427,35 +478,67 @@ export class DiskJournal {
   }
 
   async #end(): Promise<void> {
-    const { log } = this.#options
-    this.#timers.clear(this.#turnTimer)
-    this.#timers.clear(this.#syncTimer)
-    const warning = this.#timers.setTimeout(
+    const { clock, log } = this.#options
+    clock.timers.clear(this.#lookTimer)
+    const warning = clock.timers.setTimeout(
       () => log.warn({}, 'stopping: waiting for the disk of STATE_DIRECTORY'),
       patienceMs,
     )
-    await this.#turn
-    if (this.#waiting.length > 0 || this.#isLost) await this.#takeTurn()
-    const lost = this.#isLost
-      ? this.#appended + this.#restored
-      : this.#waiting.length + this.#dropped
-    if (lost === 0) await this.#sayEnd()
-    else {
+    await this.#looking
+    await this.#copying
+    const lost = await this.#writeLast()
+    if (lost > 0) {
       log.error(
         { records: lost },
         'stopped before these records of the ledger were written to STATE_DIRECTORY: late orders for them will be sent',
       )
     }
-    this.#leave()
-    await this.#left
+    await this.#sync.close()
+    await this.#writer.file?.close()
     await this.#lock.release()
-    this.#timers.clear(warning)
+    clock.timers.clear(warning)
   }
 
-  /** Unless the next start has to doubt what it reads. */
-  async #sayEnd(): Promise<void> {
-    const hasDoubts = this.#reader?.doubtsRestored !== false
-    if (this.#isEndSaid || this.#folder.segments.length === 0 || hasDoubts) return
-    await this.#write(`${encodeEnd(this.#options.clock.nowMs())}\n`, 0)
+  /** Returns how many records are lost. */
+  async #writeLast(): Promise<number> {
+    const writer = this.#writer
+    const waiting = await writer.close()
+    const mustCopy = this.#mustCopy
+    // Otherwise the next start has to doubt what it reads.
+    const isClean = waiting === 0 && this.#memory?.notes.doubtsRestored === false
+    const isNews = !this.#isEndSaid && isClean
+    const isCopied = (mustCopy || isNews) && (await this.#copy())
+    if (mustCopy && !isCopied) return this.#counts.appended + this.#counts.restored
+    if (isNews) {
+      const end = Buffer.from(`${encodeEnd(this.#options.clock.nowMs())}\n`)
+      const said = writer.inTurn(async () => writer.file?.append(end))
+      await this.trouble.watch('write', said)
+    }
+    return waiting
   }
+}
+
+function restoreKey(
+  keys: KeysInMemory,
+  { id, text, claimedAtMs }: KeyRecord,
+  now: Now,
+): void {
+  if (text === undefined) keys.release(id)
+  else keys.restore(id, text, Math.max(0, now.nowMs - claimedAtMs))
+}
+
+/** About how long a file with so much is. */
+function estimated({ records, keyBytes }: { records: number; keyBytes: number }): number {
+  return headBytes + records * recordBytes + keyBytes
+}
+
+function* inPieces(lines: Iterable<string>): Iterable<Buffer> {
+  let piece = ''
+  for (const line of lines) {
+    piece += line
+    if (piece.length < pieceLength) continue
+    yield Buffer.from(piece)
+    piece = ''
+  }
+  yield Buffer.from(piece)
 }

@@ -45,14 +45,8 @@ export interface Journal {
   close(): Promise<void>
 }
 
-/** The memory that a journal is read into. */
-export interface JournalReader {
-  /** An earlier process noted it. It may refuse less than what this one noted (`orders/guard.ts`). */
-  restore(record: JournalRecord): void
-  /** That process did not end as it should, so it may have noted more than what was restored. */
-  doubtRestored(): void
-  /** Whether that still matters: clients may hold such quotes for as long as quotes live. */
-  readonly doubtsRestored: boolean
+/** The memory that the list of all replicas is read into. */
+export interface ListReader {
   /** The shared list has it, in the place that `generation` counts: after each loss the list begins again. */
   deliver(record: JournalRecord, generation: number): void
   /** For so long a client may hold a quote, by how long quotes lived that were seen: five minutes at most. */
@@ -61,10 +55,21 @@ export interface JournalReader {
   missing(generation: number, own: boolean): Iterable<JournalRecord>
 }
 
-/** The memory from which a folder is written again, if its files are lost. */
-export interface RewritingReader extends JournalReader {
+/** The memory that the file of a folder is read into, and written again from. */
+export interface FileReader {
+  /**
+   * An earlier process noted it. It may refuse less than what this one noted (`orders/guard.ts`). Returns whether it is
+   * remembered still.
+   */
+  restore(record: JournalRecord): boolean
+  /** That process did not end as it should, so it may have noted more than what was restored. */
+  doubtRestored(): void
+  /** Whether that still matters: clients may hold such quotes for as long as quotes live. */
+  readonly doubtsRestored: boolean
   /** All that is remembered, in the order of noting. */
   live(): Iterable<JournalRecord>
+  /** Drops what is past its time, a part of it where it is much. Returns how many records are left. */
+  tidy(): number
 }
 
 /** For metrics and the console. */

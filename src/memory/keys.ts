@@ -89,6 +89,11 @@ export class OrderKeys {
     return this.#open.size + this.#answered.size
   }
 
+  /** About how much of a file they take. */
+  get bytes(): number {
+    return this.#answered.calculatedSize * 1.4 + this.size * 250
+  }
+
   async close(): Promise<void> {
     for (const keeper of this.#options.keepers) await keeper.close?.()
   }

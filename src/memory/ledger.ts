@@ -27,6 +27,8 @@ const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
 // than one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
+/** In a quiet hour, when nothing is noted. */
+const tidyTimes = 500
 const minCompacted = 1_024
 /** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
 const roundingMs = 1_000
@@ -39,7 +41,9 @@ const warnEveryMs = 600_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list
- * in the order of noting, of which a full ledger drops the first, and over it maps by id, and by pair and amount.
+ * in the order of noting, of which a full ledger drops the first, and over it maps by id, and by pair and amount. What
+ * was over when it was noted stands before what lives: a list that the shared store has lost comes again with the live
+ * quotes first, and these must not be dropped first.
  */
 export class Ledger {
   readonly timers: Timers
@@ -50,6 +54,8 @@ export class Ledger {
   /** All before these places were dropped, and are over. */
   #first = 0
   #firstLive = 0
+  /** What was over when it was noted, and has no place in the list yet. */
+  #past: Entry[] = []
   readonly #byId = new EntriesByKey()
   /** By the pair, and by both of a quote's from amounts: an order may state either. */
   readonly #offers = new Map<string, Offers>()
@@ -70,7 +76,7 @@ export class Ledger {
   }
 
   get size(): number {
-    return this.#list.length - this.#first
+    return this.#list.length - this.#first + this.#past.length
   }
 
   /** How far back it remembers every quote. */
@@ -199,6 +205,7 @@ export class Ledger {
 
   /** In the order of noting. */
   entries(): readonly Entry[] {
+    this.#placePast()
     return this.#list.slice(this.#first)
   }
 
@@ -213,10 +220,23 @@ export class Ledger {
   #add(quote: NotedQuote, now: Now): Entry {
     const [key = ''] = offersKeys(quote)
     const entry = new Entry(quote, this.#offers.get(key)?.sample)
-    this.#list.push(entry)
+    const isOver = orderLeftMs(entry, now) <= 0
+    if (isOver) {
+      entry.cacheKey = ''
+      this.#past.push(entry)
+    } else this.#list.push(entry)
     if (entry.isUnreadable) this.#fileUnreadable(entry, now)
     else this.#file(entry, now)
     return entry
+  }
+
+  /** Many at once, because each time moves the whole list. */
+  #placePast(): void {
+    const before = this.#list.slice(this.#first, this.#firstLive).concat(this.#past)
+    this.#list = before.concat(this.#list.slice(this.#firstLive))
+    this.#first = 0
+    this.#firstLive = before.length
+    this.#past = []
   }
 
   #file(entry: Entry, now: Now): void {
@@ -256,6 +276,7 @@ export class Ledger {
     if (refusedFromMs >= entry.refusedFromMs) return
     entry.refusedFromMs = refusedFromMs
     const leftMs = orderLeftMs(entry, now)
+    this.#placePast()
     const older = this.#list.slice(this.#firstLive, this.#list.lastIndexOf(entry))
     const keys = new Set(offersKeys(entry))
     const isNowLater = (other: Entry) =>
@@ -268,8 +289,17 @@ export class Ledger {
     }
   }
 
-  #tidy(now: Now): void {
-    for (let steps = 0; steps < maxTidySteps; steps += 1) {
+  /** Drops what is past its time, a part of it where it is much. Returns how many are left. */
+  tidy(): number {
+    this.#tidy(this.now(), maxTidySteps * tidyTimes)
+    return this.size
+  }
+
+  #tidy(now: Now, maxSteps = maxTidySteps): void {
+    for (let steps = 0; steps < maxSteps; steps += 1) {
+      const first = this.#list[this.#first]
+      const isNext = first === undefined || orderLeftMs(first, now) > 0
+      if (this.#past.length > (isNext ? 0 : minCompacted)) this.#placePast()
       const oldest = this.#list[this.#first]
       if (oldest === undefined) return
       const isFull = this.size > this.#options.entries

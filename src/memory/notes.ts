@@ -12,10 +12,11 @@ import {
   storedQuote,
 } from '../quotes/quote.ts'
 import type {
+  FileReader,
   Journal,
   JournalRecord,
+  ListReader,
   NotedQuote,
-  RewritingReader,
   UsedQuote,
 } from './journal.ts'
 import type { Ledger } from './ledger.ts'
@@ -36,7 +37,7 @@ interface NotesParts {
 type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
-export class Notes implements QuoteNotes, RewritingReader {
+export class Notes implements QuoteNotes, FileReader, ListReader {
   readonly #parts: NotesParts
   /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
   readonly #used = new LRUCache<
@@ -171,9 +172,16 @@ export class Notes implements QuoteNotes, RewritingReader {
     return isNews
   }
 
-  restore(record: JournalRecord): void {
-    if (record.kind === 'used') this.#markUsed(record.quote)
-    else this.#parts.ledger.note(record.quote, 'restored')
+  restore(record: JournalRecord): boolean {
+    const { clock, ledger } = this.#parts
+    const now = lookAt(clock)
+    const { kind, quote } = record
+    const leftMs =
+      kind === 'used' ? quote.expiresAtMs - now.nowMs : orderLeftMs(quote, now)
+    if (leftMs <= -ledger.rememberedMs) return false
+    if (kind === 'used') this.#markUsed(quote)
+    else ledger.note(quote, 'restored', now)
+    return true
   }
 
   deliver(record: JournalRecord, generation: number): void {
@@ -209,11 +217,16 @@ export class Notes implements QuoteNotes, RewritingReader {
     }
   }
 
+  tidy(): number {
+    return this.#parts.ledger.tidy() + this.#used.size
+  }
+
   *live(): Iterable<JournalRecord> {
     const { ledger, clock } = this.#parts
-    for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
-      yield { kind: 'used', quote: { id, expiresAtMs } }
     const now = lookAt(clock)
+    for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
+      if (expiresAtMs - now.nowMs > -ledger.rememberedMs)
+        yield { kind: 'used', quote: { id, expiresAtMs } }
     for (const quote of ledger.entries()) {
       const leftMs = orderLeftMs(quote, now)
       if (leftMs > (quote.isUnreadable ? 0 : -ledger.rememberedMs))

@@ -9,6 +9,7 @@ import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  * expiresAtMs]
  *   [checksum, "u", wallMs, id, expiresAtMs]
+ *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key; null: it is free again]
  * A process that ends as it should adds [checksum, "e", wallMs].
  * `requested` is 0 where it is the from amount, `partition` where there is none.
  */
@@ -17,7 +18,10 @@ import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
 export const maxRecordLength = 16_384
 
 export function sealLine(members: readonly unknown[]): string {
-  const tail = JSON.stringify(members).slice(1)
+  return sealed(JSON.stringify(members).slice(1))
+}
+
+function sealed(tail: string): string {
   return `[${crc32(tail)},${tail}`
 }
 
@@ -45,6 +49,11 @@ export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
 /** The last line of a process that ended as it should. */
 export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
+}
+
+/** Of a key that was claimed then. `text`: JSON; undefined: the key is free again. */
+export function encodeKey({ id, text = 'null', claimedAtMs }: KeyRecord): string {
+  return sealed(`"k",${Math.round(claimedAtMs)},${JSON.stringify(id)},${text}]`)
 }
 
 function notedMembers(quote: NotedQuote, now: Now): unknown[] {
@@ -79,10 +88,20 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
   ]
 }
 
+/** What is known of the order with a key (`memory/keys.ts`). On the disk alone: the store has a value for each key. */
+export interface KeyRecord {
+  readonly kind: 'key'
+  readonly id: string
+  /** Undefined: the key is free again. */
+  readonly text: string | undefined
+  /** By the wall clock of its writer. */
+  readonly claimedAtMs: number
+}
+
 /** What was read. Of a quote that was noted: as if it had been written by this process now. */
-interface ReadLine {
+interface ReadLine<Kind = JournalRecord> {
   /** Undefined: it is the last line of a process that ended as it should. */
-  readonly record: JournalRecord | undefined
+  readonly record: Kind | undefined
   /** When it was written, by the wall clock of its writer. */
   readonly wallMs: number
 }
@@ -94,7 +113,31 @@ export function decodeLine(
   ageOf: (wallMs: number) => number,
 ): ReadLine | undefined {
   const members = line.length > maxRecordLength ? undefined : unsealLine(line)
+  return members && recordOf(members, now, ageOf)
+}
+
+/** The same of a line on the disk, which may say something of a key. */
+export function decodeDiskLine(
+  line: string,
+  now: Now,
+): ReadLine<JournalRecord | KeyRecord> | undefined {
+  const members = unsealLine(line)
   if (members === undefined) return undefined
+  if (members[1] !== 'k') {
+    if (line.length > maxRecordLength) return undefined
+    return recordOf(members, now, (wallMs) => Math.max(0, now.nowMs - wallMs))
+  }
+  const [, , claimedAtMs, id, kept] = members
+  if (typeof claimedAtMs !== 'number' || typeof id !== 'string') return undefined
+  const text = kept === null ? undefined : JSON.stringify(kept)
+  return { record: { kind: 'key', id, text, claimedAtMs }, wallMs: claimedAtMs }
+}
+
+function recordOf(
+  members: unknown[],
+  now: Now,
+  ageOf: (wallMs: number) => number,
+): ReadLine | undefined {
   const kind = members[1]
   const wallMs = members[2]
   if (typeof wallMs !== 'number') return undefined

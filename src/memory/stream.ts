@@ -3,7 +3,7 @@ import type { Events } from '../events.ts'
 import { StateError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 import { inSpan } from '../process/span.ts'
-import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import type { Journal, JournalFacts, JournalRecord, ListReader } from './journal.ts'
 import { decodeLine } from './records.ts'
 import { SharedRuns } from './shared-runs.ts'
 import { ReadList } from './stream-list.ts'
@@ -41,7 +41,7 @@ export class StreamJournal implements Journal {
   readonly trouble: Well<'journal'>
   readonly #writer: StreamWriter
   readonly #reads = new SharedRuns(() => this.#readSafely())
-  #reader: JournalReader | undefined
+  #reader: ListReader | undefined
   #timer: Timer | undefined
   #isOver = false
   /** How many connections had ended when the server was last looked at; undefined: it never was. */
@@ -85,7 +85,7 @@ export class StreamJournal implements Journal {
   }
 
   /** Settles when all is read, or when the store does not answer. Rejects where the server does not count its entries. */
-  async start(reader: JournalReader): Promise<void> {
+  async start(reader: ListReader): Promise<void> {
     this.#reader = reader
     const isDone = new Promise<true>((resolve, failed) => {
       this.#starting = { done: () => resolve(true), failed }

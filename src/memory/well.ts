@@ -12,8 +12,6 @@ const afterLateMs = 100
 interface WellOptions<Operation extends string> {
   clock: Clock
   operations: readonly Operation[]
-  /** What failed there works only once another operation does: a full disk may still take an empty file. */
-  provenBy?: Partial<Record<Operation, Operation>>
   /** An outage is over when the part has worked for this long: a shorter return is not said. */
   steadyAfterMs?: number
   /** For how long something may be missing here that others noted: after the start, and after trouble. */
@@ -65,6 +63,10 @@ export class Well<Operation extends string> {
     return this.#outage?.reason
   }
 
+  isFailing(operation: Operation): boolean {
+    return this.#failing.has(operation)
+  }
+
   /** Returns whether the step was done. */
   async watch(operation: Operation, step: Promise<void>): Promise<boolean> {
     const { timers } = this.#options.clock
@@ -85,9 +87,9 @@ export class Well<Operation extends string> {
   }
 
   fails(operation: Operation, cause: unknown): void {
-    const { clock, reasonOf, began, goesOn, provenBy } = this.#options
+    const { clock, reasonOf, began, goesOn } = this.#options
     const reason = reasonOf(cause, operation)
-    this.#failing.add(provenBy?.[operation] ?? operation)
+    this.#failing.add(operation)
     this.#outage = { since: this.#outage?.since ?? lookAt(clock), reason }
     this.#wellSinceMs = undefined
     const isNew = !this.#saidReasons.has(reason) && this.#saidReasons.size < maxReasons
@@ -99,8 +101,7 @@ export class Well<Operation extends string> {
   }
 
   works(operation: Operation): void {
-    const { clock, ended, provenBy, steadyAfterMs = 0 } = this.#options
-    if (provenBy?.[operation] !== undefined) return
+    const { clock, ended, steadyAfterMs = 0 } = this.#options
     this.#failing.delete(operation)
     if (this.#failing.size > 0) return
     this.#outage = undefined

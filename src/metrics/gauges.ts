@@ -1,3 +1,4 @@
+import { diskOperations } from '../events.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../memory/disk.ts'
 import type { JournalFacts } from '../memory/journal.ts'
@@ -173,11 +174,9 @@ function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): v
     where it is not set`
   set.gauge('journal_set_aside_files', () => disk?.facts.setAside ?? 0)`
     Files in STATE_DIRECTORY that were set aside and that nothing reads`
-  const failures = (['folder', 'open', 'write', 'sync', 'keys'] as const).map(
-    (operation) => {
-      return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
-    },
-  )
+  const failures = diskOperations.map((operation) => {
+    return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
+  })
   set.countersRead(
     'journal_failures_total',
     failures,

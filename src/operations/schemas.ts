@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { diskOperations } from '../events.ts'
 import { upstreamNames } from '../http/upstreams.ts'
 import { guardRules } from '../orders/guard.ts'
 
@@ -297,7 +298,7 @@ export const health = z.object({
       syncedAtMs: z.number(),
       restored: number('Records that were read at the start.'),
       setAside: number('Files that were set aside and that nothing reads.'),
-      failures: z.object(each(count, 'folder', 'open', 'write', 'sync', 'keys')),
+      failures: z.object(each(count, ...diskOperations)),
     }).nullable(),
     stream: object('What the replicas share; null without VALKEY_URL.', {
       ...journal,

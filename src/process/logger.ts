@@ -1,7 +1,7 @@
 import { constants, openSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import { pino, stdTimeFunctions } from 'pino'
-import { createLogOutput, type LogOutput } from './log-output.ts'
+import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import sonic from 'sonic-boom'
 
 type Write = (members: object, message: string) => void
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -28,7 +28,7 @@ interface LoggerOptions {
   level: string
   format: 'auto' | 'json' | 'pretty'
   /** Where lines go: standard output, except in tests. */
-  destination?: LogOutput
+  destination?: DestinationStream
 }
 
 /** Members with these names are masked. No code logs them on purpose. */
@@ -39,6 +39,9 @@ const secretNames: ReadonlySet<string> = new Set(
 )
 const mask = '****'
 const maxDepth = 6
+/** Lines kept while the output accepts none: enough for a pause of its reader, too little to matter. */
+const maxWaitingBytes = 1_048_576
+const retryAfterMs = 250
 /**
  * Characters that JSON does not escape, and with which a client's text could change how a terminal shows the line: the
  * further control characters, separators of lines, and those that reverse the direction of text.
@@ -69,10 +72,43 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
   return logger
 }
 
-function standardOutput(onLost: (lines: number) => void): LogOutput {
-  // Reading this creates the stream, which makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
-  void process.stdout.writable
-  return createLogOutput({ fd: process.stdout.isTTY === true ? terminal() : 1, onLost })
+/**
+ * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines
+ * and nothing else.
+ */
+function standardOutput(onLost: (lines: number) => void): DestinationStream {
+  const output = new sonic.SonicBoom({
+    // Reading `process.stdout` makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
+    fd: process.stdout.isTTY === true ? terminal() : 1,
+    // A line is written before the code goes on, so the last lines before an exit are written too.
+    sync: true,
+    maxLength: maxWaitingBytes,
+    // A retry would put the whole process to sleep.
+    retryEAGAIN: () => false,
+    // A full buffer drops lines without trying to write, so only this timer can empty it again.
+    periodicFlush: retryAfterMs,
+    // With its default of 0 nothing would be flushed.
+    minLength: 1,
+  })
+  let lost = 0
+  function reportLost(): void {
+    const reported = lost
+    if (reported > 0) onLost(reported)
+    // A report that was lost too is one more line to report.
+    if (lost === reported) lost = 0
+  }
+  output.on('drop', () => {
+    lost += 1
+  })
+  output.on('drain', reportLost)
+  // What could not be written is kept in the buffer.
+  output.on('error', () => {})
+  process.once('exit', () => {
+    output.flush()
+    reportLost()
+  })
+  // After a fatal line pino calls `flushSync`, if there is one. It never returns while the disk is full.
+  return { write: (line) => void output.write(line) }
 }
 
 /**
@@ -91,7 +127,10 @@ function terminal(): number {
 }
 
 /** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
-async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
+async function prettyOver(
+  output: DestinationStream,
+  { format, destination }: LoggerOptions,
+) {
   const loaded = await import('pino-pretty').catch((cause) => {
     if (format === 'auto') return undefined
     throw new Error(

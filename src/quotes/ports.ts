@@ -20,6 +20,8 @@ export interface QuoteNotes {
 /** The quotes that all replicas have, and the lock by which they make one call. */
 export interface SharedQuotes {
   quoteOrLock(key: string, look: SharedLook): Promise<QuoteOrLock>
+  /** Removes the quote of this id from all of these keys. */
+  forget(keys: readonly string[], id: string): Promise<void>
 }
 
 export interface SharedLook {

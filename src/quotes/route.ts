@@ -242,7 +242,11 @@ export class QuoteRoute {
           : QuoteAnswer.found(found, lookAt(clock))
 
       const { given, stored, at } = answer
-      if (key !== undefined && given !== undefined) cache.shorten(key, given, at)
+      if (key !== undefined && given !== undefined) {
+        cache.shorten(key, given, at)
+        // The provider may have given it before, with a later end that the store still has.
+        if (stored === undefined) void sharedQuotes?.forget([key], given.quote.id)
+      }
       if (key !== undefined && stored !== undefined) {
         // An order may have used it while its call was under way.
         if (notes.wasUsed(stored)) answer.notKept = 'used'

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { newFolder, noted, opened } from '../journal/disk-support.ts'
+import { append, newFolder, noted, opened } from '../journal/disk-support.ts'
 import { until } from '../support/gateways/between.ts'
 import { startProgram } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
@@ -14,10 +14,11 @@ const swapBaseUrl = 'https://swap.example'
 
 async function folderOf(records: number): Promise<string> {
   const folder = newFolder()
-  const { journal } = await opened(folder, { swapBaseUrl, clock: systemClock })
+  const filled = await opened(folder, { swapBaseUrl, clock: systemClock })
+  const { journal } = filled
   const expiresAtMs = Date.now()
   for (let number = 0; number < records; number += 1) {
-    journal.append(noted(number, { expiresAtMs }))
+    append(filled, [noted(number, { expiresAtMs })])
     // More could not wait.
     if (number % 50_000 === 0)
       await until(() => journal.facts.waiting === 0, 'some to be written')

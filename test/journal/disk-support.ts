@@ -1,14 +1,14 @@
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { systemTimers, type Timers } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
-import { DiskJournal, type DiskOptions } from '../../src/memory/disk.ts'
-import type {
-  JournalRecord,
-  NotedQuote,
-  RewritingReader,
-} from '../../src/memory/journal.ts'
+import {
+  DiskJournal,
+  type DiskOptions,
+  type KeysInMemory,
+} from '../../src/memory/disk.ts'
+import type { FileReader, JournalRecord, NotedQuote } from '../../src/memory/journal.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
@@ -64,6 +64,8 @@ export function noted(number: number, more: Partial<NotedQuote> = {}): JournalRe
   }
   return { kind: 'noted', quote }
 }
+export const noteds = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => noted(from + at))
 export const used = (id: string, expiresAtMs = noon + 30_000): JournalRecord => ({
   kind: 'used',
   quote: { id, expiresAtMs },
@@ -75,15 +77,18 @@ export const ids = (from: number, to: number) =>
 export const idsOf = (records: readonly JournalRecord[]) =>
   records.map((record) => record.quote.id)
 
-/** The memory that a journal is read into. */
-class Memory implements RewritingReader {
+/** The memory that a file is read into, and written again from. */
+class Memory implements FileReader {
   readonly restored: JournalRecord[] = []
+  /** Of which a test says what is forgotten. */
+  records: JournalRecord[] = []
   doubts = 0
   doubtsRestored = false
-  readonly longestLifeMs = 300_000
 
-  restore(record: JournalRecord): void {
+  restore(record: JournalRecord): boolean {
     this.restored.push(record)
+    this.records.push(record)
+    return true
   }
 
   doubtRestored(): void {
@@ -91,20 +96,40 @@ class Memory implements RewritingReader {
     this.doubtsRestored = true
   }
 
-  deliver(): void {}
-
-  missing(): readonly JournalRecord[] {
-    return []
+  live(): readonly JournalRecord[] {
+    return [...this.records]
   }
 
-  live(): readonly JournalRecord[] {
-    return this.restored
+  tidy(): number {
+    return this.records.length
+  }
+}
+
+/** The keys of orders. */
+class Keys implements KeysInMemory {
+  readonly kept = new Map<string, string>()
+
+  restore(id: string, text: string): void {
+    this.kept.set(id, text)
+  }
+
+  release(id: string): void {
+    this.kept.delete(id)
+  }
+
+  live() {
+    return [...this.kept].map(([id, text]) => ({ id, text, ageMs: 0 }))
+  }
+
+  get bytes(): number {
+    return this.live().reduce((sum, { text }) => sum + text.length + 60, 0)
   }
 }
 
 export interface Opened {
   journal: DiskJournal
   memory: Memory
+  keys: Keys
   lines(atLeast?: LogLine['level']): LogLine[]
 }
 
@@ -117,8 +142,6 @@ export async function opened(
     directory,
     swapBaseUrl: 'https://swap.example',
     salt: undefined,
-    maxRecords: 200_000,
-    retentionMs: 86_400_000,
     clock: clockAt(noon),
     log,
     events: new Events([
@@ -127,38 +150,36 @@ export async function opened(
     ...options,
   })
   onTestFinished(() => journal.close())
-  const memory = new Memory()
-  await journal.read(memory)
-  return { journal, memory, lines }
+  const [memory, keys] = [new Memory(), new Keys()]
+  await journal.read(memory, keys)
+  return { journal, memory, keys, lines }
+}
+
+/** As a client is given a quote: it is in memory before it is written. */
+export function append(
+  { journal, memory }: Pick<Opened, 'journal' | 'memory'>,
+  records: readonly JournalRecord[],
+): void {
+  for (const record of records) {
+    memory.records.push(record)
+    journal.append(record)
+  }
 }
 
 export function appendSome(
-  { journal }: Pick<Opened, 'journal'>,
+  to: Pick<Opened, 'journal' | 'memory'>,
   from: number,
-  to: number,
+  until: number,
 ): void {
-  for (let number = from; number < to; number += 1) journal.append(noted(number))
+  append(to, noteds(from, until))
 }
 
 export async function appendAll(
-  { journal }: Pick<Opened, 'journal'>,
+  to: Pick<Opened, 'journal' | 'memory'>,
   records: readonly JournalRecord[],
 ): Promise<void> {
-  for (const record of records) journal.append(record)
-  await untilWritten({ journal })
-}
-
-/** So many at a time, so that no segment has more than `maxRecords` lets it have. */
-export async function appendInSteps(
-  opened: Pick<Opened, 'journal'>,
-  from: number,
-  to: number,
-  step = 50,
-): Promise<void> {
-  for (let number = from; number < to; number += step) {
-    appendSome(opened, number, Math.min(to, number + step))
-    await untilWritten(opened)
-  }
+  append(to, records)
+  await untilWritten(to)
 }
 
 export async function untilWritten({ journal }: Pick<Opened, 'journal'>): Promise<void> {
@@ -173,15 +194,9 @@ export function asIfKilled(directory: string): string {
   return copy
 }
 
-/** The names of the segments, the oldest first. */
-export function segmentsOf(directory: string): string[] {
-  const names = readdirSync(directory).filter((name) => name.endsWith('.ndjson'))
-  return names.sort((one, other) => numberOf(one) - numberOf(other))
-}
+export const fileName = 'journal.ndjson'
 
-export const numberOf = (name: string) => Number(/\d+/.exec(name))
-
-export const textOf = (directory: string, name: string) =>
+export const textOf = (directory: string, name = fileName) =>
   readFileSync(join(directory, name), 'utf8')
 
 /** The built program over the folder. */

@@ -1,20 +1,25 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../support/gateways/between.ts'
-import { levels } from '../support/observing/log-lines.ts'
 import {
   appendAll,
-  appendInSteps,
   asIfKilled,
   clockAt,
+  fileName,
   ids,
   idsOf,
   newFolder,
   noon,
   noted,
+  noteds,
   opened,
-  segmentsOf,
   textOf,
   untilWritten,
   used,
@@ -23,9 +28,9 @@ import {
 /** A folder with these records, after a clean end. */
 async function folderWith(...records: Parameters<typeof appendAll>[1]): Promise<string> {
   const folder = newFolder()
-  const { journal } = await opened(folder)
-  await appendAll({ journal }, records)
-  await journal.close()
+  const first = await opened(folder)
+  await appendAll(first, records)
+  await first.journal.close()
   return folder
 }
 
@@ -35,7 +40,7 @@ test('after a clean end records are restored in order, nothing is doubted, and t
   const odd = noted(3, { pairId: 'ETH_\ud83d', id: 'ünïcödé "\\\u0000\n\u2028' })
   const records = [noted(1), used('quote-1'), unreadable, odd, noted(2), used('used')]
   const folder = await folderWith(...records)
-  const before = textOf(folder, 'journal-1.ndjson')
+  const before = textOf(folder)
   await opened(folder)
   const killed = asIfKilled(folder)
   const { memory, journal, lines } = await opened(killed)
@@ -50,8 +55,8 @@ test('after a clean end records are restored in order, nothing is doubted, and t
   })
   expect(lines()).toEqual([])
   await journal.close()
-  expect(readdirSync(killed)).toEqual(['journal-1.ndjson'])
-  expect(textOf(killed, 'journal-1.ndjson')).toBe(before)
+  expect(readdirSync(killed)).toEqual([fileName])
+  expect(textOf(killed)).toBe(before)
 })
 
 test('a first start finds nothing, doubts nothing, and writes nothing but its lock', async () => {
@@ -90,25 +95,6 @@ test('after kill -9 all that was written is restored, and doubted: also after a 
   expect([...second.lines(), ...third.lines()]).toEqual([])
 })
 
-test.each([
-  ['no head yet', 'journal-2.part', () => ''],
-  [
-    'a head and no record',
-    'journal-2.ndjson',
-    (before: string) => `${before.split('\n')[0]}\n`,
-  ],
-])(
-  'a segment with %s, as kill -9 leaves it, leaves a doubt of what a clean process wrote, and no line',
-  async (_what, name, text) => {
-    const folder = await folderWith(noted(1))
-    writeFileSync(join(folder, name), text(textOf(folder, 'journal-1.ndjson')))
-    const { memory, lines } = await opened(folder)
-    expect(memory).toMatchObject({ doubts: 1, restored: [noted(1)] })
-    expect(lines()).toEqual([])
-    expect(readdirSync(folder)).not.toContain('journal-2.part')
-  },
-)
-
 test('a wall clock behind that of the newest line leaves a doubt, and no quote is younger than new', async () => {
   const folder = await folderWith(noted(1, { expiresAtMs: noon + 30_000 }))
   const { memory } = await opened(folder, { clock: clockAt(noon - 3_600_000) })
@@ -142,7 +128,7 @@ test('what is left of a quote is written as it is then, and not as it was when t
   journal.append(noted(1, { expiresAtMs: noon + 30_000 }))
   clock.advance(5_000)
   await untilWritten({ journal })
-  const [, line = ''] = textOf(folder, 'journal-1.ndjson').split('\n')
+  const [, line = ''] = textOf(folder).split('\n')
   expect(JSON.parse(line).slice(1, 4)).toEqual(['n', noon + 5_000, 25_000])
 })
 
@@ -168,8 +154,7 @@ test('only this user can read the files, and the folder if it was made here', as
   await appendAll(await opened(folder), [noted(1)])
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
   expect(mode(folder)).toBe('700')
-  for (const name of ['journal-1.ndjson', 'lock'])
-    expect(mode(join(folder, name))).toBe('600')
+  for (const name of [fileName, 'lock']) expect(mode(join(folder, name))).toBe('600')
 })
 
 test('the salt is made with the folder, and stays', async () => {
@@ -186,84 +171,72 @@ test('the salt of a shared store is used, and not written', async () => {
   const first = await opened(folder, { salt })
   expect(first.journal.salt).toBe(salt)
   await appendAll(first, [noted(1)])
-  expect(readFileSync(join(folder, 'journal-1.ndjson'), 'utf8')).not.toContain(salt)
+  expect(readFileSync(join(folder, fileName), 'utf8')).not.toContain(salt)
   await first.journal.close()
   expect((await opened(folder, { salt })).memory.restored).toHaveLength(1)
 })
 
-describe('segments', () => {
-  test('have at most a quarter of LEDGER_ENTRIES, and go once the younger ones have as many', async () => {
+describe('the file', () => {
+  const sizeOf = (folder: string) => statSync(join(folder, fileName)).size
+
+  test('is copied from memory when less than two thirds of it is remembered, and grows to half as much again and half a MiB', async () => {
     const folder = newFolder()
-    const first = await opened(folder, { maxRecords: 400 })
-    await appendInSteps(first, 0, 1_200)
-    // By their numbers, and not by the order of their letters.
-    const left = [9, 10, 11, 12].map((number) => `journal-${number}.ndjson`)
-    await until(() => segmentsOf(folder).length === 4, 'the oldest segments to go')
-    expect(segmentsOf(folder)).toEqual(left)
-    expect(first.journal.facts.bytes).toBeLessThan(500 * 250)
+    const first = await opened(folder)
+    await appendAll(first, noteds(0, 20_000))
+    const before = sizeOf(folder)
+    first.memory.records = first.memory.records.slice(-100)
+    await until(() => sizeOf(folder) < before / 10, 'the copy')
+    await until(() => first.journal.facts.bytes === sizeOf(folder), 'its size')
+    // What comes later is behind it.
+    await appendAll(first, noteds(20_000, 20_010))
+    const { memory } = await opened(asIfKilled(folder))
+    expect(idsOf(memory.restored)).toEqual(ids(19_900, 20_010))
+    await pause(2_200)
+    expect(sizeOf(folder)).toBe(first.journal.facts.bytes)
+    // Nothing is copied while all of it is remembered.
+    await appendAll(first, noteds(20_010, 24_000))
+    const long = sizeOf(folder)
+    await pause(1_200)
+    expect(sizeOf(folder)).toBe(long)
+  })
+
+  test('has what lives after a clean end, and no more', async () => {
+    const folder = newFolder()
+    const first = await opened(folder)
+    await appendAll(first, noteds(0, 100))
+    first.memory.records = first.memory.records.slice(-10)
     await first.journal.close()
-    const { memory } = await opened(folder, { maxRecords: 400 })
-    // The last line is the end.
-    expect(idsOf(memory.restored)).toEqual(ids(801, 1_200))
+    // A head, ten quotes and the end.
+    expect(textOf(folder).split('\n')).toHaveLength(13)
+    expect(readdirSync(folder)).toEqual([fileName])
+    const { memory } = await opened(folder)
+    expect(idsOf(memory.restored)).toEqual(ids(90, 100))
     expect(memory.doubts).toBe(0)
   })
 
-  test('have at most an hour, and go once their quotes are past LEDGER_RETENTION_MS', async () => {
-    const folder = newFolder()
-    const clock = clockAt(noon)
-    const retentionMs = 7_200_000
-    const first = await opened(folder, { clock, retentionMs })
-    for (let quarter = 0; quarter < 40; quarter += 1) {
-      const ends = {
-        expiresAtMs: clock.wall + 30_000,
-        wallAheadMs: clock.wall - clock.steady,
-      }
-      await appendAll(first, [noted(quarter, ends)])
-      clock.advance(900_000)
-    }
-    await until(() => segmentsOf(folder).length <= 3, 'the oldest segments to go')
-    await first.journal.close()
-    const { memory } = await opened(folder, { clock, retentionMs })
-    // The newest one is 15 minutes old.
-    expect(idsOf(memory.restored)).toEqual(ids(32, 40))
-    expect(memory.doubts).toBe(0)
+  test('is whole where it ends in the middle of a line, and that part is cut off', async () => {
+    const folder = await folderWith(noted(1), noted(2))
+    const whole = textOf(folder)
+    appendFileSync(join(folder, fileName), whole.slice(-20, -5))
+    const second = await opened(folder)
+    expect(second.memory).toMatchObject({ doubts: 1, restored: [noted(1), noted(2)] })
+    expect(second.journal.facts.skipped).toBe(0)
+    await appendAll(second, [noted(3)])
+    const third = await opened(asIfKilled(folder))
+    expect(idsOf(third.memory.restored)).toEqual(ids(1, 4))
+    expect(third.lines()).toEqual([])
   })
 
-  test('all go once nothing is remembered any more', async () => {
-    const folder = await folderWith(noted(1), used('quote-1'))
-    const { journal, memory } = await opened(folder, {
-      clock: clockAt(noon + 86_400_000 + 31_000),
-    })
-    expect(memory).toMatchObject({ restored: [], doubts: 0 })
+  test('that a copy was to take the place of is there, whenever that was killed', async () => {
+    const folder = await folderWith(noted(1))
+    writeFileSync(join(folder, `${fileName}.new`), textOf(folder).slice(0, 150))
+    writeFileSync(join(folder, `${fileName}.begun`), '')
+    const { memory, journal, lines } = await opened(folder)
+    expect(memory).toMatchObject({ doubts: 0, restored: [noted(1)] })
+    expect(lines()).toEqual([])
+    journal.append(noted(2))
     await journal.close()
-    expect(segmentsOf(folder)).toEqual([])
-  })
-
-  test('stay while the wall clock alone says that they are past their time', async () => {
-    const folder = newFolder()
-    const clock = clockAt(noon)
-    const first = await opened(folder, { clock, maxRecords: 4 })
-    await appendAll(first, [noted(1)])
-    clock.wall += 10 * 86_400_000
-    await appendAll(first, [noted(2), noted(3)])
-    await pause(100)
-    expect(segmentsOf(folder)).toHaveLength(2)
-  })
-
-  test('that have more records than LEDGER_ENTRIES: the newest are restored, and a line says so', async () => {
-    const folder = newFolder()
-    const before = await opened(folder, { maxRecords: 400 })
-    await appendInSteps(before, 0, 400)
-    await before.journal.close()
-    const smaller = await opened(folder, { maxRecords: 20 })
-    // The last line is the end.
-    expect(idsOf(smaller.memory.restored)).toEqual(ids(381, 400))
-    expect(smaller.memory.doubts).toBe(0)
-    expect(smaller.lines(levels.warn)).toMatchObject([{ files: 3 }])
-    await smaller.journal.close()
-    const last = await opened(folder, { maxRecords: 20 })
-    expect(last.memory.restored).toHaveLength(19)
-    expect(last.lines()).toEqual([])
+    expect(readdirSync(folder)).toEqual([fileName])
   })
 })
 
@@ -276,17 +249,4 @@ test('what is written is synced within a second, and until then the facts say up
   expect(journal.facts.syncedAtMs).toBe(noon)
   await until(() => journal.facts.syncedAtMs > noon, 'the sync')
   expect(journal.facts.syncedAtMs).toBe(noon + 7)
-})
-
-test('what is forgotten as soon as it is written, with its segment, counts as synced', async () => {
-  const clock = clockAt(noon)
-  const { journal } = await opened(newFolder(), { retentionMs: 0, clock })
-  journal.append({ kind: 'used', quote: { id: 'q', expiresAtMs: 0 } })
-  await untilWritten({ journal })
-  clock.advance(7)
-  await until(
-    () => journal.facts.syncedAtMs === noon + 7,
-    'nothing to be left to sync',
-    5_000,
-  )
 })

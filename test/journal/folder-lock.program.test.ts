@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { StateError } from '../../src/process/errors.ts'
 import { tryFolder } from '../../src/process/folders.ts'
 import { pause } from '../support/gateways/between.ts'
-import { idsOf, newFolder, noted, opened, startOn } from './disk-support.ts'
+import { append, idsOf, newFolder, noted, opened, startOn } from './disk-support.ts'
 
 const inUse = (folder: string) =>
   `STATE_DIRECTORY=${folder} is in use by another process or gateway: give each its own folder`
@@ -33,13 +33,13 @@ test('of many that start together on the lock of a killed one, one opens the fol
 test('a second one is refused, and disturbs nothing', async () => {
   const folder = newFolder()
   const first = await opened(folder)
-  first.journal.append(noted(1))
+  append(first, [noted(1)])
   for (const options of [{}, { swapBaseUrl: 'https://other.example' }]) {
     const refused = opened(folder, options)
     await expect(refused).rejects.toThrow(StateError)
     await expect(refused).rejects.toThrow(inUse(folder))
   }
-  first.journal.append(noted(2))
+  append(first, [noted(2)])
   await first.journal.close()
   const { memory, lines } = await opened(folder)
   expect(idsOf(memory.restored)).toEqual(['quote-1', 'quote-2'])

@@ -11,7 +11,15 @@ import { ask, giveQuote } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { environment } from '../support/machine/environment.ts'
-import { newFolder, noted, opened, startOn, textOf } from './disk-support.ts'
+import {
+  appendAll,
+  fileName,
+  newFolder,
+  noted,
+  opened,
+  startOn,
+  textOf,
+} from './disk-support.ts'
 
 /** `npm run check:long` asks for more. */
 const kills = Number(environment().STATE_KILLS ?? 3)
@@ -205,10 +213,12 @@ test.each(['while it reads the folder', 'before it notes a quote'])(
     const folder = newFolder()
     const first = await opened(folder, { swapBaseUrl, clock: systemClock })
     const expiresAtMs = Date.now()
-    for (let number = 0; number < 100; number += 1)
-      first.journal.append(noted(number, { expiresAtMs }))
+    await appendAll(
+      first,
+      Array.from({ length: 100 }, (_, number) => noted(number, { expiresAtMs })),
+    )
     await first.journal.close()
-    const before = textOf(folder, 'journal-1.ndjson')
+    const before = textOf(folder)
     for (let times = 0; times < 3; times += 1) {
       // A start waits here until something writes into it.
       const holdsStart = join(folder, 'journal-2.ndjson')
@@ -224,8 +234,8 @@ test.each(['while it reads the folder', 'before it notes a quote'])(
       await end('SIGKILL')
       rmSync(holdsStart, { force: true })
     }
-    expect(readdirSync(folder).sort()).toEqual(['journal-1.ndjson', 'lock'])
-    expect(textOf(folder, 'journal-1.ndjson')).toBe(before)
+    expect(readdirSync(folder).sort()).toEqual([fileName, 'lock'])
+    expect(textOf(folder)).toBe(before)
     const { memory, lines } = await opened(folder, { swapBaseUrl, clock: systemClock })
     expect(memory).toMatchObject({ restored: { length: 100 }, doubts: 0 })
     expect(lines()).toEqual([])

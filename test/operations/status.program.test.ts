@@ -31,10 +31,9 @@ describe('/status', () => {
     expect(declaredStatus.parse(said)).toEqual(said)
     expect(said.journal.disk.failures).toEqual({
       folder: 0,
-      open: 0,
       write: 0,
       sync: 0,
-      keys: 0,
+      copy: 0,
     })
   })
 

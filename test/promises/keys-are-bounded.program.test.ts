@@ -1,23 +1,31 @@
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
-import { DiskTrouble } from '../../src/memory/disk-trouble.ts'
-import { KeyFile } from '../../src/memory/key-file.ts'
+import type { OpenFile } from '../../src/memory/appended-file.ts'
+import { DiskJournal, type DiskOptions } from '../../src/memory/disk.ts'
 import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/memory/keys.ts'
 import { SharedOrderKeys } from '../../src/memory/shared-keys.ts'
 import type { SharedStore } from '../../src/memory/store.ts'
 import { KeyedOrders } from '../../src/orders/keyed-orders.ts'
-import { silentLogger } from '../../src/process/logger.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
-import { newFolder } from '../journal/disk-support.ts'
+import { asIfKilled, newFolder, noteds } from '../journal/disk-support.ts'
 import { deferred } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
 import { MemoryStore } from '../support/stores/memory-store.ts'
 
+const noQuotes = {
+  restore: () => false,
+  doubtRestored() {},
+  doubtsRestored: false,
+  live: () => [],
+  tidy: () => 0,
+}
 const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
   ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
 const limited = () => answer(429)
@@ -182,51 +190,49 @@ describe('in the shared store a displaced key is still found: a key there', () =
 })
 
 describe('with the folder keys outlive the process: a key in a folder', () => {
-  const started = async (directory: string) => {
-    const trouble = new DiskTrouble(systemClock, new Events())
-    const file = new KeyFile({
-      directory,
-      clock: systemClock,
-      log: silentLogger(),
-      folder: { trouble, mustBeOurs: async () => {} },
-    })
-    const keys = keysWith([file])
-    await file.read(keys)
-    onTestFinished(() => keys.close())
-    return { file, keys }
-  }
-  /** What every open file does from now on. */
-  async function change(
-    name: 'appendFile' | 'readLines',
-    to: (real: never) => unknown,
-  ): Promise<() => void> {
-    const handle: FileHandle = await open(join(newFolder(), 'any'), 'w')
-    await handle.close()
-    const all = Object.getPrototypeOf(handle)
-    const real = all[name]
-    all[name] = to(real as never)
-    const back = () => {
-      all[name] = real
-    }
-    onTestFinished(back)
-    return back
+  const started = async (directory: string, options: Partial<DiskOptions> = {}) => {
+    const { logger: log, lines } = await keptLog()
+    const events = new Events()
+    const basics = { clock: systemClock, log, events }
+    const swapBaseUrl = 'https://swap.example'
+    const own = { directory, swapBaseUrl, salt: undefined, ...basics }
+    const disk = await DiskJournal.open({ ...own, ...options })
+    const keys = keysWith([disk.keeper])
+    await disk.read(noQuotes, keys)
+    onTestFinished(() => disk.close())
+    return { disk, keys, lines }
   }
 
-  test('waits for its own line on a slow disk, not for those that come later', async () => {
-    const { file, keys } = await started(newFolder())
-    await click(keys)
-    await change('appendFile', (real: (...all: unknown[]) => Promise<void>) => {
-      return async function (this: unknown, ...all: unknown[]) {
+  test('waits for its own line on a slow disk, not for those that come later, nor for quotes', async () => {
+    const slowly: OpenFile = async (path, flags, mode) => {
+      const file = await open(path, flags, mode)
+      const appendFile = async (bytes: Buffer) => {
         await pause(5)
-        return real.apply(this, all)
+        await file.appendFile(bytes)
       }
-    })
+      return {
+        appendFile,
+        truncate: (bytes) => file.truncate(bytes),
+        datasync: () => file.datasync(),
+        close: () => file.close(),
+      }
+    }
+    const { disk, keys } = await started(newFolder(), { openFile: slowly })
+    await click(keys)
+    // More wait at any time than are written at once.
+    const waitingQuotes = noteds(0, 2_000)
+    const fill = () => {
+      while (disk.facts.waiting < 2_000)
+        for (const record of waitingQuotes) disk.append(record)
+    }
+    const filling = setInterval(fill, 1)
+    onTestFinished(() => clearInterval(filling))
     const took: number[] = []
     const claims: Promise<void>[] = []
     for (let number = 0; number < 500; number += 1) {
       const beganAtMs = performance.now()
       claims.push(
-        file
+        disk.keeper
           .claim(`id-${number}`, '{}')
           .then(() => void took.push(performance.now() - beganAtMs)),
       )
@@ -241,31 +247,42 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     const directory = newFolder()
     const first = await started(directory)
     await click(first.keys)
-    await first.keys.close()
-    const back = await change('readLines', () => () => {
-      throw Object.assign(new Error('EIO'), { code: 'EIO' })
-    })
+    await first.disk.close()
+    const real = fs.createReadStream
+    fs.createReadStream = ((path: string) => {
+      const stream = real(path)
+      stream.once('data', () => stream.destroy(new Error('EIO')))
+      return stream
+    }) as typeof real
+    syncBuiltinESMExports()
     const second = await started(directory)
-    back()
+    fs.createReadStream = real
+    syncBuiltinESMExports()
     await click(second.keys, 'b')
     const aside =
-      readdirSync(directory).find((name) => name.startsWith('set-aside-keys-')) ?? ''
-    expect(readFileSync(join(directory, aside), 'utf8')).toContain('answered')
+      readdirSync(directory).find((name) => name.startsWith('set-aside-')) ?? ''
+    const text = readFileSync(join(directory, aside, 'journal.ndjson'), 'utf8')
+    expect(text).toContain('answered')
+    expect(second.lines()).toMatchObject([
+      { msg: 'STATE_DIRECTORY could not be read' },
+      { why: ['it could not be read to its end'] },
+      { lines: 1 },
+    ])
   })
 
   test('is not written over by a gateway that was closed before', async () => {
     const directory = newFolder()
     const first = await started(directory)
-    const inTheWay = join(directory, 'keys.ndjson.new')
+    const inTheWay = join(directory, 'journal.ndjson.begun')
     mkdirSync(inTheWay)
     await click(first.keys, 'a')
-    await first.keys.close()
+    await first.disk.close()
     rmdirSync(inTheWay)
     const second = await started(directory)
     await click(second.keys, 'b')
-    await pause(1_300)
+    await pause(2_300)
     await click(second.keys, 'c')
-    await second.keys.close()
+    await second.disk.close()
     const third = await started(directory)
     expect([await click(third.keys, 'b'), await click(third.keys, 'c')]).toEqual([
       false,
@@ -275,13 +292,13 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
 
   test('is one of as many as are kept, also after a restart', async () => {
     const directory = newFolder()
-    const line = (_: unknown, number: number) =>
-      `{"key":"id-${number}","at":${Date.now()},"is":{"digest":"d","state":"large"}}\n`
-    writeFileSync(
-      join(directory, 'keys.ndjson'),
-      Array.from({ length: 15_000 }, line).join(''),
+    const first = await started(directory)
+    const text = '{"digest":"d","state":"large"}'
+    const claims = Array.from({ length: 15_000 }, (_, number) =>
+      first.disk.keeper.claim(`id-${number}`, text),
     )
-    const { keys } = await started(directory)
+    await Promise.all(claims)
+    const { keys } = await started(asIfKilled(directory))
     expect(keys.size).toBe(maxKeys)
     await click(keys)
     expect(keys.size).toBe(maxKeys)

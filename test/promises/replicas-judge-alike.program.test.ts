@@ -14,9 +14,14 @@ import {
   quotePath,
 } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { pause, until } from '../support/gateways/between.ts'
+import { gatewayWith, pause, until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
-import { eventually, replicaStage, stored } from '../support/gateways/replicas.ts'
+import {
+  eventually,
+  replicaSettings,
+  replicaStage,
+  stored,
+} from '../support/gateways/replicas.ts'
 import type { StoreLine } from '../support/stores/store-line.ts'
 import { lineTo } from '../support/stores/watched-store.ts'
 
@@ -323,6 +328,33 @@ describe('after the store has come back, empty', { tags: ['redis-server'] }, () 
       'the guard of the other',
       async () => (await order(b, ofOtherAmount)).status === 409,
     )
+  })
+
+  it('nor at a replica that starts then, if the ledger is full', async () => {
+    const settings = { LEDGER_ENTRIES: '5' }
+    const { a, clock, store, upstream, quote, order, untilUp } =
+      await orderReplicas(settings)
+    for (const amount of ['1', '2', '3']) await quote(a, amount)
+    const older = await quote(a)
+    clock.advance(lifeMs + 1_000)
+    const live = await quote(a)
+    await store.restartEmpty()
+    await untilUp(1)
+    await eventually('the records', async () => {
+      const [key = ''] = (await store.ask('KEYS', '*journal*')) as string[]
+      const records = key === '' ? '' : String(await store.ask('XRANGE', key, '-', '+'))
+      return [older, live].every(({ id }) => records.includes(`"${id}"`))
+    })
+    // One more than the ledger holds.
+    await quote(a, '4')
+    const all = { ...replicaSettings(store, upstream), TRUST_PROXY: 'loopback' }
+    const later = await gatewayWith({ ...all, ...settings }, { clock })
+    const ofOtherAmount = { ...termsOf(live), fromAmount: '3' }
+    await eventually(
+      'the guard',
+      async () => (await order(later, ofOtherAmount)).status === 409,
+    )
+    expect((await order(later, termsOf(live))).status).toBe(201)
   })
 })
 

@@ -232,6 +232,7 @@ describe('a quote that another replica has fetched', () => {
           put() {},
           release() {},
         }),
+        forget: async () => {},
       },
       notes: { noteFound: ({ id }) => void noted.push(id) },
     })
@@ -260,7 +261,7 @@ describe('a quote that another replica has fetched', () => {
       did.push('look')
       return held
     }
-    return { did, sharedQuotes: { quoteOrLock } }
+    return { did, sharedQuotes: { quoteOrLock, forget: async () => {} } }
   }
 
   it('is not looked for where a client shares with no other', async () => {

@@ -78,6 +78,20 @@ describe('a quote of another replica that is near its end', {
     ])
     expect(upstream.requests).toHaveLength(2)
   })
+
+  it('is served no more once the provider has said that it may be over', async () => {
+    const { upstream, here } = await replicaStage(1, { QUOTE_MIN_VALIDITY_MS: '3600000' })
+    const expiry = Math.ceil(Date.now() / 1_000) * 1_000 + 120_000
+    const body = quoteBody({ expiry })
+    upstream.answer((_request, response) => giveQuote(response, body, ['Date', 'none']))
+    await ask(here.url)
+    await untilCounted(here, stored('quote-set'), 1)
+    const date = new Date(expiry - 1_000).toUTCString()
+    upstream.answer((_request, response) => giveQuote(response, body, ['Date', date]))
+    expect(cacheStatusOf(await ask(here.url))).toContain('detail=expired')
+    upstream.answer((_request, response) => response.writeHead(500).end())
+    expect((await ask(here.url)).status).toBe(500)
+  })
 })
 
 describe('after a call that failed by time, a replica', {

@@ -10,7 +10,6 @@ function stage(options: { steadyAfterMs?: number } = {}) {
   const well = new Well<'open' | 'write'>({
     clock: { nowMs: () => 1_760_000_000_000 + nowMs, steadyMs: () => nowMs, timers },
     operations: ['open', 'write'],
-    provenBy: { open: 'write' },
     doubt: { afterStartMs: 2_000, afterTroubleMs: 4_000 },
     reasonOf: String,
     began: (reason) => void said.push(`began: ${reason}`),
@@ -57,10 +56,12 @@ describe('an outage of a part', () => {
     expect(said).toEqual(['began: a', 'ended after 6000'])
   })
 
-  test('is not over by a step that proves nothing', () => {
+  test('is over once all of its operations work', () => {
     const { well, said } = stage()
     well.fails('open', 'full')
+    well.fails('write', 'full')
     well.works('open')
+    expect([well.isFailing('open'), well.isFailing('write')]).toEqual([false, true])
     expect(well.reason).toBe('full')
     well.works('write')
     expect([well.reason, said.length]).toEqual([undefined, 2])

@@ -2,8 +2,8 @@ import { onTestFinished } from 'vitest'
 import { type Clock, lookAt, orderLeftMs, systemClock } from '../../../src/clock.ts'
 import { Events } from '../../../src/events.ts'
 import type {
-  JournalReader,
   JournalRecord,
+  ListReader,
   NotedQuote,
 } from '../../../src/memory/journal.ts'
 import type { SharedStore } from '../../../src/memory/store.ts'
@@ -22,20 +22,16 @@ interface Known {
 }
 
 /** A ledger in a few lines: what was noted here or delivered, by id. */
-export class MemoryReader implements JournalReader {
+export class MemoryReader implements ListReader {
   readonly quotes = new Map<string, Known>()
   readonly used = new Map<string, { expiresAtMs: number; generation: number }>()
   delivered = 0
   longestLifeMs = 1_000
-  readonly doubtsRestored = false
   readonly #clock: Clock
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
-
-  restore(): void {}
-  doubtRestored(): void {}
 
   note(quote: NotedQuote): void {
     this.quotes.set(quote.id, { quote, own: true, generation: 0 })

@@ -1,0 +1,75 @@
+import type { Now } from '../clock.ts'
+import type { JournalRecord } from './journal.ts'
+import { encodeKey, encodeRecord, type KeyRecord, maxRecordLength } from './records.ts'
+
+/** So few that encoding them holds up no request. */
+const maxBatch = 1_000
+const maxBatchLength = 262_144
+/** Of a disk that takes nothing. Past these all is written from memory later. */
+const maxRecords = 100_000
+const maxKeysLength = 33_554_432
+
+/** What waits to be written to the disk. */
+export class DiskQueue {
+  #records: JournalRecord[] = []
+  /** Their lines: nothing in these depends on when they are written. */
+  #keys: string[] = []
+  #keysLength = 0
+  /** Records that are left out, because their lines are too long to be read. No provider's quote is so long. */
+  tooLong = 0
+
+  get length(): number {
+    return this.#records.length + this.#keys.length
+  }
+
+  /** Returns whether it has room. */
+  add(record: JournalRecord): boolean {
+    this.#records.push(record)
+    return this.#records.length <= maxRecords
+  }
+
+  addKey(key: KeyRecord): boolean {
+    const line = `${encodeKey(key)}\n`
+    this.#keys.push(line)
+    this.#keysLength += line.length
+    return this.#keysLength <= maxKeysLength
+  }
+
+  clear(): void {
+    this.#records = []
+    this.#keys = []
+    this.#keysLength = 0
+  }
+
+  /** The first of what waits, keys before all else, and how to drop it once it is written. */
+  next(now: Now): { lines: Buffer; isAll: boolean; written(): void } {
+    const [records, keys] = [this.#records, this.#keys]
+    const keysTaken = keys.length
+    let lines = keys.join('')
+    let taken = 0
+    for (const record of records) {
+      if (taken >= maxBatch || lines.length >= maxBatchLength) break
+      taken += 1
+      const line = lineOf(record, now)
+      if (line === '') this.tooLong += 1
+      lines += line
+    }
+    return {
+      lines: Buffer.from(lines),
+      isAll: taken === records.length,
+      written: () => {
+        // If all was cleared meanwhile, these lists are not what waits now.
+        records.splice(0, taken)
+        const written = keys.splice(0, keysTaken)
+        if (keys === this.#keys)
+          for (const { length } of written) this.#keysLength -= length
+      },
+    }
+  }
+}
+
+/** Empty: the line would be so long that it would not be read. */
+export function lineOf(record: JournalRecord, now: Now): string {
+  const line = encodeRecord(record, now)
+  return line.length <= maxRecordLength ? `${line}\n` : ''
+}

@@ -1,0 +1,164 @@
+import { type Clock, inTime, lookAt, type Timer } from '../clock.ts'
+import type { AppendedFile } from './appended-file.ts'
+import { DiskQueue } from './disk-queue.ts'
+import type { DiskSync } from './disk-sync.ts'
+import type { DiskTrouble } from './disk-trouble.ts'
+import type { JournalRecord } from './journal.ts'
+import type { KeyRecord } from './records.ts'
+
+const writeAfterMs = 50
+/** On a disk that has failed. */
+const retryAfterMs = 2_000
+/** An order with a key waits so long for its line to be written. On a disk that hangs or fails it goes on. */
+const keyPatienceMs = 1_000
+/** A few records wait for more to come, because a write of one takes the time of many. */
+const minBatch = 1_000
+
+interface DiskWriterParts {
+  clock: Clock
+  trouble: DiskTrouble
+  sync: DiskSync
+  /** Makes the file, or makes it again where it was lost, with the keys of orders that are known. */
+  makeFile(): Promise<AppendedFile>
+  /** So much waits that it was dropped: it has to be written from memory. */
+  overflowed(): void
+}
+
+/** Appends what comes to the file of the journal, in steps of which one runs at a time. */
+export class DiskWriter {
+  readonly #parts: DiskWriterParts
+  readonly #queue = new DiskQueue()
+  /** Undefined: there is none yet, or it was lost. */
+  file: AppendedFile | undefined
+  /** What was appended since a copy of the file was begun. */
+  #since: Buffer[] | undefined
+  #lastStep: Promise<unknown> = Promise.resolve()
+  /** The step that writes what waits now, until it begins. */
+  #nextWrite: Promise<boolean> | undefined
+  #timer: Timer | undefined
+  /** A key has waited for its whole time: no other waits until the disk works again. */
+  #isSlow = false
+  #isClosed = false
+
+  constructor(parts: DiskWriterParts) {
+    this.#parts = parts
+  }
+
+  get waiting(): number {
+    return this.#queue.length
+  }
+
+  get tooLong(): number {
+    return this.#queue.tooLong
+  }
+
+  /** `soon`: it is not kept waiting for others. */
+  add(record: JournalRecord, { soon }: { soon: boolean }): void {
+    if (!this.#queue.add(record)) this.#overflow()
+    this.#schedule(soon ? 0 : writeAfterMs)
+  }
+
+  /** Settles once it is written, or once waiting does not help. */
+  async addKey(key: KeyRecord): Promise<void> {
+    if (this.#isClosed) return
+    if (!this.#queue.addKey(key)) this.#overflow()
+    const { clock, trouble } = this.#parts
+    if (this.#isSlow || trouble.isFailing('write')) return this.#schedule(retryAfterMs)
+    const isDone = await inTime(this.write(), keyPatienceMs, clock.timers)
+    if (isDone === undefined) this.#isSlow = true
+  }
+
+  #overflow(): void {
+    this.#queue.clear()
+    this.#parts.overflowed()
+  }
+
+  #schedule(afterMs: number): void {
+    if (this.#timer !== undefined || this.#nextWrite !== undefined || this.#isClosed)
+      return
+    const { timers } = this.#parts.clock
+    this.#timer = timers.setTimeout(() => void this.write(), afterMs).unref()
+  }
+
+  /** Returns whether the keys that wait now were written, and some of the records. Those that ask before it begins share it. */
+  write(): Promise<boolean> {
+    this.#parts.clock.timers.clear(this.#timer)
+    this.#timer = undefined
+    this.#nextWrite ??= this.inTurn(() => {
+      this.#nextWrite = undefined
+      return this.#parts.trouble.watch('write', this.#writeWaiting())
+    }).then((isWritten) => {
+      if (isWritten) this.#isSlow = false
+      if (!isWritten) this.#schedule(retryAfterMs)
+      else if (this.#queue.length > 0)
+        this.#schedule(this.#queue.length < minBatch ? writeAfterMs : 0)
+      return isWritten
+    })
+    return this.#nextWrite
+  }
+
+  /** Runs the step once those before it have ended. */
+  inTurn<Result>(step: () => Promise<Result>): Promise<Result> {
+    const done = this.#lastStep.then(step)
+    this.#lastStep = done.catch(() => {})
+    return done
+  }
+
+  async #writeWaiting(): Promise<void> {
+    if (this.#queue.length === 0) return
+    const { clock, makeFile, sync } = this.#parts
+    const file = this.file ?? (await makeFile())
+    this.file = file
+    const now = lookAt(clock)
+    const { lines, isAll, written } = this.#queue.next(now)
+    await file.append(lines)
+    written()
+    this.#since?.push(lines)
+    sync.written(isAll ? now.nowMs : undefined)
+  }
+
+  /**
+   * Writes the lines to a file that then takes the place of the one that is there. What is appended meanwhile goes to that
+   * one at once, and to the other in the end.
+   */
+  async copy(
+    fresh: AppendedFile,
+    { lines, takePlace }: { lines: Iterable<Buffer>; takePlace(): Promise<void> },
+  ): Promise<void> {
+    const before = this.file
+    const since: Buffer[] = []
+    this.#since = since
+    try {
+      for (const piece of lines) await fresh.append(piece)
+      await fresh.sync()
+      await this.inTurn(async () => {
+        if (this.file !== before) throw new Error('the file was lost meanwhile')
+        if (since.length > 0) await fresh.append(Buffer.concat(since))
+        await takePlace()
+        this.file = fresh
+      })
+    } catch (error) {
+      await fresh.discard()
+      throw error
+    } finally {
+      this.#since = undefined
+    }
+    await before?.close()
+  }
+
+  /** The file is not where it was. */
+  async lose(): Promise<void> {
+    const lost = this.file
+    this.file = undefined
+    await lost?.close()
+  }
+
+  /** Returns how much could not be written. */
+  async close(): Promise<number> {
+    while (this.#queue.length > 0 && (await this.write()));
+    this.#isClosed = true
+    this.#parts.clock.timers.clear(this.#timer)
+    await this.#lastStep
+    return this.#queue.length
+  }
+}

@@ -1,0 +1,106 @@
+import { createReadStream } from 'node:fs'
+import { rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { KeyRecord } from './records.ts'
+
+/*
+ * The layout before this one: in STATE_DIRECTORY the journal was in files of an hour at most, and the keys of orders in
+ * a file of their own. They are read, and removed once all that they said is in the one file of now.
+ */
+
+/** What stands in the heads of its files. */
+const layout = 3
+const segmentName = /^journal-(\d{1,15})\.ndjson$/
+const partName = /^journal-\d+\.part$/
+const keysName = 'keys.ndjson'
+
+interface Found<Head> {
+  readonly name: string
+  readonly head: Head | undefined
+}
+
+export interface OlderFiles {
+  /** The names of those that are read, in the order of their writing. */
+  readonly segments: readonly string[]
+  /** All that are there, with those that are read. */
+  readonly names: readonly string[]
+  readonly hasKeys: boolean
+  /** No file is missing, as far as their numbers can tell. */
+  readonly isWhole: boolean
+}
+
+export async function findSegments<Head>(
+  names: readonly string[],
+  headOf: (name: string) => Promise<Found<Head>>,
+) {
+  const numberOf = (name: string) => Number(segmentName.exec(name)?.[1])
+  const numbered = names
+    .filter((name) => segmentName.test(name))
+    .sort((one, other) => numberOf(one) - numberOf(other))
+  const files: Found<Head>[] = []
+  for (const name of numbered) files.push(await headOf(name))
+  const parts = names.filter((name) => partName.test(name))
+  return {
+    layout,
+    files,
+    /** Once these were set aside. */
+    without(foreign: ReadonlyMap<string, string>): OlderFiles {
+      const segments = numbered.filter((name) => !foreign.has(name))
+      const hasKeys = names.includes(keysName)
+      const hasGap = segments.some(
+        (name, at) =>
+          at > 0 && numberOf(name) - 1 !== numberOf(segments[at - 1] as string),
+      )
+      return {
+        segments,
+        names: [...segments, ...parts, ...(hasKeys ? [keysName] : [])],
+        hasKeys,
+        isWhole:
+          parts.length === 0 && !hasGap && files.every(({ head }) => head !== undefined),
+      }
+    },
+  }
+}
+
+/** Its keys, in the order of writing. `undefined`: a line that cannot be read. */
+export async function* readOlderKeys(
+  directory: string,
+): AsyncIterable<KeyRecord | undefined> {
+  const input = createReadStream(join(directory, keysName))
+  for await (const line of createInterface({ input, crlfDelay: 0 })) yield readKey(line)
+}
+
+function readKey(line: string): KeyRecord | undefined {
+  try {
+    const { key, at, is } = JSON.parse(line)
+    if (typeof key !== 'string' || typeof at !== 'number') return undefined
+    const text = is === null ? undefined : JSON.stringify(is)
+    return { kind: 'key', id: key, text, claimedAtMs: at }
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the last of them was written after the file of now: that version was started again. */
+export async function areNewer(
+  { names }: OlderFiles,
+  directory: string,
+  path: string,
+): Promise<boolean> {
+  const times = names.map((name) => writtenAtMs(join(directory, name)))
+  return Math.max(...(await Promise.all(times))) > (await writtenAtMs(path))
+}
+
+/** By the clock of the file system. */
+async function writtenAtMs(path: string): Promise<number> {
+  const { mtimeMs } = await stat(path)
+  return mtimeMs
+}
+
+export async function removeOlder(
+  directory: string,
+  { names }: OlderFiles,
+): Promise<void> {
+  for (const name of names) await rm(join(directory, name), { force: true })
+}

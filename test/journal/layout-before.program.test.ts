@@ -1,0 +1,246 @@
+import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { OpenFile } from '../../src/memory/appended-file.ts'
+import { encodeEnd, encodeRecord, sealLine } from '../../src/memory/records.ts'
+import { until } from '../support/gateways/between.ts'
+import { levels } from '../support/observing/log-lines.ts'
+import {
+  appendAll,
+  asIfKilled,
+  clockAt,
+  fileName,
+  ids,
+  idsOf,
+  newFolder,
+  noon,
+  noteds,
+  type Opened,
+  opened,
+  textOf,
+} from './disk-support.ts'
+
+const salt = 'the-salt-of-this-folder'
+const now = { nowMs: noon, steadyMs: 1_000 }
+const segment = (from: number, to: number, ...more: string[]) =>
+  [
+    sealLine(['h', 3, 'https://swap.example', salt]),
+    ...noteds(from, to).map((record) => encodeRecord(record, now)),
+    ...more,
+    '',
+  ].join('\n')
+const keys = [
+  `{"key":"one","at":${noon},"is":{"digest":"d","state":"sent"}}`,
+  `{"key":"two","at":${noon},"is":{"digest":"d","state":"sent"}}`,
+  `{"key":"freed","at":${noon},"is":{"digest":"d","state":"sent"}}`,
+  `{"key":"one","at":${noon},"is":{"digest":"d","state":"large"}}`,
+  `{"key":"freed","at":${noon},"is":null}`,
+  '',
+].join('\n')
+const keysLeft = ['two', 'one']
+const older = ['journal-9.ndjson', 'journal-10.ndjson', 'keys.ndjson']
+
+/** As that version left it at a clean end: a file each hour, by their numbers, and one of keys. */
+function olderFolder(end = encodeEnd(noon)): string {
+  const folder = newFolder()
+  writeFileSync(join(folder, 'journal-9.ndjson'), segment(0, 50))
+  writeFileSync(join(folder, 'journal-10.ndjson'), segment(50, 100, end))
+  writeFileSync(join(folder, 'keys.ndjson'), keys)
+  return folder
+}
+
+async function carriedOver(folder: string, { journal }: Pick<Opened, 'journal'>) {
+  const left = () => readdirSync(folder).filter((name) => older.includes(name))
+  await until(() => left().length === 0, 'the older files to go')
+  await until(() => journal.facts.bytes === textOf(folder).length, 'the file')
+}
+
+function expectAll({ memory, keys: { kept }, journal }: Opened): void {
+  expect([...new Set(idsOf(memory.restored))]).toEqual(ids(0, 100))
+  expect([...kept.keys()].sort()).toEqual(keysLeft.toSorted())
+  expect(journal.salt).toBe(salt)
+}
+
+test('the files of the layout before are read, and go once all of them is in the one file', async () => {
+  const folder = olderFolder()
+  const first = await opened(folder)
+  expectAll(first)
+  expect(first.memory.doubts).toBe(0)
+  expect(first.lines()).toEqual([])
+  await carriedOver(folder, first)
+  await first.journal.close()
+  expect(readdirSync(folder)).toEqual([fileName])
+  const second = await opened(folder)
+  expectAll(second)
+  expect(second.memory.doubts).toBe(0)
+})
+
+test('a kill at any step of carrying them over loses nothing', async () => {
+  const folder = olderFolder()
+  const killed: string[] = []
+  const snapshot = () => void killed.push(asIfKilled(folder))
+  const openFile: OpenFile = async (path, flags, mode) => {
+    const file = await open(path, flags, mode)
+    snapshot()
+    return {
+      appendFile: async (bytes) => {
+        await file.appendFile(bytes.subarray(0, bytes.length / 2))
+        snapshot()
+        await file.appendFile(bytes.subarray(bytes.length / 2))
+        snapshot()
+      },
+      truncate: (bytes) => file.truncate(bytes),
+      datasync: async () => {
+        snapshot()
+        await file.datasync()
+        snapshot()
+      },
+      close: async () => {
+        snapshot()
+        await file.close()
+      },
+    }
+  }
+  const first = await opened(folder, { openFile })
+  first.keys.kept.set('late', '"claimed"')
+  await first.journal.keeper.claim('late', '"claimed"')
+  // From here on its order may be sent.
+  const claimedAt = killed.length
+  await carriedOver(folder, first)
+  snapshot()
+  const hasBoth = (names: string[]) =>
+    names.includes(fileName) && names.includes('keys.ndjson')
+  // Between the renaming and the removal, too.
+  expect(killed.filter((each) => hasBoth(readdirSync(each)))).not.toEqual([])
+  expect(killed.length).toBeGreaterThan(12)
+  for (const [at, each] of killed.entries()) {
+    const second = await opened(each)
+    const isClaimed = second.keys.kept.delete('late')
+    if (at >= claimedAt) expect(isClaimed).toBe(true)
+    expectAll(second)
+    expect(second.lines()).toEqual([])
+    await carriedOver(each, second)
+  }
+})
+
+describe('is doubted', () => {
+  test.each<[string, (folder: string) => void]>([
+    [
+      'without a clean end',
+      (folder) => writeFileSync(join(folder, older[1] ?? ''), segment(50, 100)),
+    ],
+    [
+      'with a file that was about to be begun',
+      (folder) => writeFileSync(join(folder, 'journal-11.part'), ''),
+    ],
+  ])('what that version left %s', async (_, change) => {
+    const folder = olderFolder()
+    change(folder)
+    const first = await opened(folder)
+    expectAll(first)
+    expect(first.memory.doubts).toBe(1)
+    expect(first.lines()).toEqual([])
+  })
+
+  test('what lacks a file, has a torn one before the last, or a damaged line, which is counted', async () => {
+    const folder = olderFolder()
+    writeFileSync(join(folder, 'journal-7.ndjson'), `${segment(100, 110)}[1,"n"`)
+    writeFileSync(
+      join(folder, 'keys.ndjson'),
+      `garbage\n${keys}{"key":"torn","at":1,"is":{"dig`,
+    )
+    const { memory, keys: read, journal, lines } = await opened(folder)
+    expect(new Set(idsOf(memory.restored)).size).toBe(110)
+    expect([...read.kept.keys()].sort()).toEqual(keysLeft.toSorted())
+    expect(memory.doubts).toBe(1)
+    expect(journal.facts.skipped).toBe(3)
+    expect(lines()).toMatchObject([{ level: levels.error, lines: 3, restored: 110 }])
+  })
+})
+
+test('what that version left for another upstream is set aside, and its keys count', async () => {
+  const folder = olderFolder()
+  const {
+    memory,
+    keys: read,
+    lines,
+  } = await opened(folder, {
+    swapBaseUrl: 'https://other.example',
+  })
+  expect(memory.restored).toEqual([])
+  expect(read.kept.size).toBe(2)
+  expect(lines()).toMatchObject([
+    { files: 2, why: ['of another SWAP_BASE_URL (https://swap.example)'] },
+  ])
+})
+
+test('where that version was started again meanwhile, what it wrote last counts', async () => {
+  const folder = olderFolder()
+  const first = await opened(folder)
+  await carriedOver(folder, first)
+  first.keys.kept.set('here', '{"digest":"d","state":"sent"}')
+  await appendAll(first, noteds(100, 110))
+  await first.journal.close()
+  const line = (id: string, state: string) =>
+    `{"key":"${id}","at":${noon},"is":{"digest":"d","state":"${state}"}}\n`
+  writeFileSync(
+    join(folder, 'keys.ndjson'),
+    `${line('here', 'large')}${line('there', 'sent')}`,
+  )
+  const [later, sooner] = [Date.now() / 1_000 + 60, Date.now() / 1_000 - 60]
+  utimesSync(join(folder, 'keys.ndjson'), later, later)
+  const second = await opened(folder)
+  expect(second.keys.kept.get('here')).toContain('large')
+  expect([...second.keys.kept.keys()].sort()).toEqual(['here', 'one', 'there', 'two'])
+  expect(new Set(idsOf(second.memory.restored)).size).toBe(110)
+  await carriedOver(folder, second)
+  await second.journal.close()
+
+  // And the other way round.
+  writeFileSync(join(folder, 'keys.ndjson'), line('here', 'sent'))
+  utimesSync(join(folder, 'keys.ndjson'), sooner, sooner)
+  const third = await opened(folder)
+  expect(third.keys.kept.get('here')).toContain('large')
+})
+
+test('a full disk keeps them where they are, and what comes is written as far as it can be', async () => {
+  const folder = olderFolder()
+  let isFull = true
+  const openFile: OpenFile = async (path, flags, mode) => {
+    const file = await open(path, flags, mode)
+    return {
+      appendFile: async (bytes) => {
+        if (isFull && path.endsWith('.new'))
+          throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+        await file.appendFile(bytes)
+      },
+      truncate: (bytes) => file.truncate(bytes),
+      datasync: () => file.datasync(),
+      close: () => file.close(),
+    }
+  }
+  const clock = clockAt(noon)
+  const first = await opened(folder, { openFile, clock })
+  await until(() => first.journal.facts.failures.copy > 0, 'the failure')
+  first.keys.kept.set('late', '"claimed"')
+  await first.journal.keeper.claim('late', '"claimed"')
+  const killed = asIfKilled(folder)
+  const second = await opened(killed)
+  expect(second.keys.kept.delete('late')).toBe(true)
+  expectAll(second)
+  isFull = false
+  clock.advance(600_000)
+  await carriedOver(folder, first)
+})
+
+test('a folder in the way of their removal changes nothing', async () => {
+  const folder = olderFolder()
+  rmSync(join(folder, 'keys.ndjson'))
+  mkdirSync(join(folder, 'keys.ndjson'))
+  const first = await opened(folder)
+  await appendAll(first, noteds(100, 101))
+  await first.journal.close()
+  const { memory } = await opened(folder)
+  expect(new Set(idsOf(memory.restored)).size).toBe(101)
+})
