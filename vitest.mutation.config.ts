@@ -27,7 +27,6 @@ export default defineConfig({
       GUARD_STEPS: '2',
       ORDER_KEY_HISTORIES: '100',
       QUOTE_RACES: '500',
-      STREAM_STEPS: '3',
     },
   },
 })

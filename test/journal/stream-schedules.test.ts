@@ -384,8 +384,11 @@ describe('what is rare among schedules:', () => {
 
   it('a list in which nothing was read yet proves nothing', async () => {
     const stage = await stageOf(0)
+    // Replicas read every 50 ms, and the others have not read it yet.
+    await advance(10)
     stage.note(1, 1)
     await advance(6)
+    expect(stage.at(0).reader.quotes.size).toBe(0)
     stage.stream.empty()
     expect(await lackingAt(stage, 0, ['q0'])).toEqual([])
   })
@@ -448,6 +451,16 @@ describe('what is rare among schedules:', () => {
       expect(refusedFromMs - epochMs - endsAtMs).toBeLessThan(lateByMs)
     },
   )
+
+  it('after the store was away for all, a replica is caught up only once the others can have found it again', async () => {
+    const stage = await stageOf(1)
+    for (const index of [0, 1, 2])
+      stage.at(index).link.cutFor(index === 1 ? 4_400 : 1_500)
+    await advance(1_300)
+    stage.note(1, 1)
+    await advance(400)
+    expect(await lackingAt(stage, 0, ['q1'])).toEqual([])
+  })
 
   it('a replica that was trimmed past is careful for as long as quotes live', async () => {
     const stage = await stageOf(1)

@@ -56,6 +56,17 @@ describe('an outage of a part', () => {
     expect(said).toEqual(['began: a', 'ended after 6000'])
   })
 
+  test('is over once all of its operations work', () => {
+    const { well, said } = stage()
+    well.fails('open', 'full')
+    well.fails('write', 'full')
+    well.works('open')
+    expect([well.isFailing('open'), well.isFailing('write')]).toEqual([false, true])
+    expect(well.reason).toBe('full')
+    well.works('write')
+    expect([well.reason, said.length]).toEqual([undefined, 2])
+  })
+
   test('with ever new words does not fill the log', () => {
     const { well, said } = stage()
     for (let number = 0; number < 1_000; number += 1) well.fails('write', `no ${number}`)
