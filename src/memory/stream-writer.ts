@@ -93,7 +93,7 @@ export class StreamWriter {
   async #send(unwritten: Unwritten): Promise<boolean> {
     const { store, key, maxEntries, timeoutMs, clock } = this.#options
     const { record, span } = unwritten
-    const sentAtMs = clock.steadyMs()
+    const sentAtMs = clock.timers.steadyMs()
     const entry = {
       text: encodeRecord(record, lookAt(clock)),
       maxEntries: Math.ceil(maxEntries * entriesPerReplica),
@@ -103,7 +103,8 @@ export class StreamWriter {
       const id = await this.#well.inTime(inSpan(span, append), timeoutMs)
       this.appended += 1
       this.#onAppended(id, record)
-      if (this.#wasLate(unwritten, clock.steadyMs() - sentAtMs)) this.appendAgain(record)
+      if (this.#wasLate(unwritten, clock.timers.steadyMs() - sentAtMs))
+        this.appendAgain(record)
       return true
     } catch {
       this.#well.doubt()

@@ -134,14 +134,14 @@ export class StreamJournal implements Journal {
   }
 
   #tick(): void {
-    const { store, clock } = this.#options
+    const { store } = this.#options
     if (store.up) {
       if (this.#reads.current === undefined) void this.#reads.next()
       return
     }
     this.trouble.fails('journal', 'not all is read since the store was away')
     const { outage } = this.trouble
-    if (outage && clock.steadyMs() - outage.since.steadyMs > awayForMs)
+    if (outage && this.#timers.steadyMs() - outage.since.steadyMs > awayForMs)
       this.trouble.doubt()
   }
 

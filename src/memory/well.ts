@@ -1,4 +1,4 @@
-import { type Clock, lookAt, type Now, PatientTimer } from '../clock.ts'
+import { type Clock, type Now, PatientTimer } from '../clock.ts'
 
 /** A step that takes longer hangs. */
 export const patienceMs = 5_000
@@ -50,6 +50,12 @@ export class Well<Operation extends string> {
     ) as Record<Operation, number>
   }
 
+  /** Counted as deadlines are, whatever clock an application has handed in. */
+  #now(): Now {
+    const { clock } = this.#options
+    return { nowMs: clock.nowMs(), steadyMs: clock.timers.steadyMs() }
+  }
+
   get outage(): { readonly since: Now; readonly reason: string } | undefined {
     return this.#outage
   }
@@ -87,10 +93,10 @@ export class Well<Operation extends string> {
   }
 
   fails(operation: Operation, cause: unknown): void {
-    const { clock, reasonOf, began, goesOn } = this.#options
+    const { reasonOf, began, goesOn } = this.#options
     const reason = reasonOf(cause, operation)
     this.#failing.add(operation)
-    this.#outage = { since: this.#outage?.since ?? lookAt(clock), reason }
+    this.#outage = { since: this.#outage?.since ?? this.#now(), reason }
     this.#wellSinceMs = undefined
     const isNew = !this.#saidReasons.has(reason) && this.#saidReasons.size < maxReasons
     if (isNew) this.#saidReasons.add(reason)
@@ -101,13 +107,14 @@ export class Well<Operation extends string> {
   }
 
   works(operation: Operation): void {
-    const { clock, ended, steadyAfterMs = 0 } = this.#options
+    const { ended, steadyAfterMs = 0 } = this.#options
     this.#failing.delete(operation)
     if (this.#failing.size > 0) return
     this.#outage = undefined
     if (this.#saidSinceMs === undefined) return
-    this.#wellSinceMs ??= clock.steadyMs()
-    if (clock.steadyMs() - this.#wellSinceMs < steadyAfterMs) return
+    const { steadyMs } = this.#now()
+    this.#wellSinceMs ??= steadyMs
+    if (steadyMs - this.#wellSinceMs < steadyAfterMs) return
     const forMs = this.#wellSinceMs - this.#saidSinceMs
     this.#saidSinceMs = undefined
     this.#saidReasons.clear()
@@ -115,7 +122,7 @@ export class Well<Operation extends string> {
   }
 
   get isDoubted(): boolean {
-    return this.#isDoubted || this.#options.clock.steadyMs() < this.#doubtedUntilMs
+    return this.#isDoubted || this.#now().steadyMs < this.#doubtedUntilMs
   }
 
   /** Until it is trusted, and then until all others can have found it again. */
@@ -125,7 +132,7 @@ export class Well<Operation extends string> {
   }
 
   doubtFor(ms: number): void {
-    const untilMs = this.#options.clock.steadyMs() + ms
+    const untilMs = this.#now().steadyMs + ms
     this.#doubtedUntilMs = Math.max(this.#doubtedUntilMs, untilMs)
   }
 
@@ -141,7 +148,7 @@ export class Well<Operation extends string> {
    */
   async inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
     const { clock } = this.#options
-    const beganMs = clock.steadyMs()
+    const beganMs = clock.timers.steadyMs()
     let isLate = false
     const onTime = () => {
       isLate = true
@@ -151,7 +158,7 @@ export class Well<Operation extends string> {
       return await answer
     } finally {
       timer.clear()
-      const isTrouble = clock.steadyMs() - beganMs > Math.max(lateMs, timeoutMs)
+      const isTrouble = clock.timers.steadyMs() - beganMs > Math.max(lateMs, timeoutMs)
       if (isLate && isTrouble) this.doubt()
       else if (isLate) this.doubtFor(afterLateMs)
     }

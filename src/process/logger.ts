@@ -1,6 +1,6 @@
 import { constants, openSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import sonic from 'sonic-boom'
 
 type Write = (members: object, message: string) => void
@@ -24,11 +24,16 @@ export interface ProgramLogger extends Logger {
   fatal: Write
 }
 
+/** Where lines go. */
+interface LogOutput {
+  write(line: string): void
+}
+
 interface LoggerOptions {
   level: string
   format: 'auto' | 'json' | 'pretty'
-  /** Where lines go: standard output, except in tests. */
-  destination?: DestinationStream
+  /** Default: standard output. */
+  destination?: LogOutput
 }
 
 /** Members with these names are masked. No code logs them on purpose. */
@@ -76,7 +81,7 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
  * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines
  * and nothing else.
  */
-function standardOutput(onLost: (lines: number) => void): DestinationStream {
+function standardOutput(onLost: (lines: number) => void): LogOutput {
   const output = new sonic.SonicBoom({
     // Reading `process.stdout` makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
     fd: process.stdout.isTTY === true ? terminal() : 1,
@@ -127,10 +132,7 @@ function terminal(): number {
 }
 
 /** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
-async function prettyOver(
-  output: DestinationStream,
-  { format, destination }: LoggerOptions,
-) {
+async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
   const loaded = await import('pino-pretty').catch((cause) => {
     if (format === 'auto') return undefined
     throw new Error(

@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { newFolder, noted, opened } from '../journal/disk-support.ts'
+import { append, newFolder, noted, opened } from '../journal/disk-support.ts'
 import { termsOf } from '../support/clients/orders.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
@@ -56,9 +56,9 @@ test.each(['PORT', 'ADMIN_PORT'])(
     const folder = newFolder()
     const options = { swapBaseUrl, clock: systemClock }
     const expiresAtMs = Date.now() + 60_000
-    const { journal } = await opened(folder, options)
-    journal.append(noted(1, { expiresAtMs, notedAtMs: expiresAtMs - 60_000 }))
-    await journal.close()
+    const first = await opened(folder, options)
+    append(first, [noted(1, { expiresAtMs, notedAtMs: expiresAtMs - 60_000 })])
+    await first.journal.close()
     const { port } = await listening(createServer())
     const own = {
       SWAP_BASE_URL: swapBaseUrl,
@@ -82,8 +82,9 @@ describe('close()', () => {
     }
     const logger = { debug() {}, info() {}, warn() {}, error }
     const gateway = await startGateway({ STATE_DIRECTORY: directory }, { logger })
-    // Its files cannot be made any more.
+    // Its file cannot be made any more.
     rmSync(directory, { recursive: true })
+    writeFileSync(directory, 'in the way')
     expect(
       (await ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=1' })).status,
     ).toBe(200)

@@ -4,11 +4,12 @@ import { VirtualTime } from '../support/machine/virtual-time.ts'
 
 /** A part whose clock only the test moves, and what it says. */
 function stage(options: { steadyAfterMs?: number } = {}) {
-  const timers = new VirtualTime()
   const said: string[] = []
   let nowMs = 1_000
+  const timers = Object.assign(new VirtualTime(), { steadyMs: () => nowMs })
   const well = new Well<'open' | 'write'>({
-    clock: { nowMs: () => 1_760_000_000_000 + nowMs, steadyMs: () => nowMs, timers },
+    // An application may hand in one that stands.
+    clock: { nowMs: () => 1_760_000_000_000 + nowMs, steadyMs: () => 7, timers },
     operations: ['open', 'write'],
     doubt: { afterStartMs: 2_000, afterTroubleMs: 4_000 },
     reasonOf: String,
