@@ -15,13 +15,13 @@ export interface Price {
   readonly double: number
 }
 
-/** The toAmount that an order states, ready to be compared with those of many quotes. */
+/** The toAmount of an order, prepared for comparing it with many quotes. */
 export interface StatedAmount {
   /** Significant digits, zeros at the end not counted. */
   readonly digits: number
   /** Equal amounts have equal keys, however an order spells them. */
   readonly key: string
-  /** The same decimal, or a decimal whose nearest double is the number in the order. */
+  /** Whether the price is the stated decimal, or the order has a number that is the price's nearest double. */
   isExactly(price: Price): boolean
   /** Whether the price, rounded down or up to the decimals stated, is the stated amount. */
   isRounded(price: Price): boolean

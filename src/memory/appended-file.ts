@@ -12,16 +12,16 @@ export interface DiskFile {
 
 export type OpenFile = (path: string, flags: string, mode: number) => Promise<DiskFile>
 
-/** A file that lines are appended to. Of a write that failed nothing is left in it. */
+/** A file that lines are appended to. What a failed write left of its lines is cut off again. */
 export class AppendedFile {
   readonly #file: DiskFile
   #path: string
   /** Which file it is (`fileAt`). */
   #id: string | undefined
   #bytes: number
-  /** It ends with a part of what could not be written. */
+  /** Whether the file ends with a part of what could not be written. */
   #isTorn = false
-  /** It has its name since it was synced last. */
+  /** Whether the file got its name after its last sync. */
   #isMoved = false
 
   private constructor(file: DiskFile, path: string, bytes: number) {
@@ -30,7 +30,7 @@ export class AppendedFile {
     this.#bytes = bytes
   }
 
-  /** One that is there, of which so many bytes count. */
+  /** Opens a file that is there, up to its last whole line. */
   static async open(
     path: string,
     { bytes, isTorn }: { bytes: number; isTorn: boolean },
@@ -42,7 +42,7 @@ export class AppendedFile {
     return file
   }
 
-  /** A new one. One that a process left in the middle of this is replaced. */
+  /** Creates the file, in place of one that an earlier process left half-written. */
   static async create(path: string, openFile: OpenFile = open): Promise<AppendedFile> {
     await rm(path, { force: true })
     return new AppendedFile(await openFile(path, 'ax', 0o600), path, 0)
@@ -85,7 +85,7 @@ export class AppendedFile {
     await this.#file.close().catch(() => {})
   }
 
-  /** It was to take the place of another one, and could not. */
+  /** Removes the file: it could not take the place of another one. */
   async discard(): Promise<void> {
     await this.#file.close().catch(() => {})
     await rm(this.#path, { force: true }).catch(() => {})

@@ -97,7 +97,7 @@ export class Availability {
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
-    // One of a Cluster, whose client sends again over the next connection what that one has not answered.
+    // A node of a Cluster left. The client sends again, over another connection, what that node has not answered.
     client.on('-node', () => {
       this.connectionsEnded += 1
     })
@@ -109,7 +109,7 @@ export class Availability {
     return this.#isGreeted && !this.#isStuck && !this.#isClosed
   }
 
-  /** It takes our commands, however late it answers them. */
+  /** Whether the store takes our commands, however late it answers them. */
   get isGreeted(): boolean {
     return this.#isGreeted && !this.#isClosed
   }
@@ -134,7 +134,7 @@ export class Availability {
     if (refusesUs(error)) this.refused(error)
   }
 
-  /** It takes no writes, or none of ours. */
+  /** The store takes no writes, or none of ours. */
   refused(error: unknown): void {
     if (!this.#isGreeted) return
     this.#isGreeted = false

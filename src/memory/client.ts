@@ -42,7 +42,7 @@ function connectionOptions({ username, password, tls }: StoreAddress): RedisOpti
     enableReadyCheck: false,
     // With it, a connection that is accepted and closed at once stays `ready` without end.
     disableClientInfo: true,
-    // It would let commands overtake others. Nor is there a `commandTimeout`: what was sent may still be done.
+    // With autopipelining, commands would overtake others. A `commandTimeout` would not stop what was sent.
     enableAutoPipelining: false,
   }
 }

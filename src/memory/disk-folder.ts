@@ -18,7 +18,7 @@ export interface FolderOptions {
 }
 
 export const journalName = 'journal.ndjson'
-/** Of one that is not complete. */
+/** A file has this name until its head and its keys are written. */
 export const nameAtFirst = `${journalName}.begun`
 export const nameOfCopy = `${journalName}.new`
 /** 1 and 2 were LevelDB. */

@@ -5,17 +5,17 @@ import { encodeKey, encodeRecord, type KeyRecord, maxRecordLength } from './reco
 /** So few that encoding them holds up no request. */
 const maxBatch = 1_000
 const maxBatchLength = 262_144
-/** Of a disk that takes nothing. Past these all is written from memory later. */
+/** While the disk takes nothing, at most this much waits. Past it, everything is written from memory later. */
 const maxRecords = 100_000
 const maxKeysLength = 33_554_432
 
 /** What waits to be written to the disk. */
 export class DiskQueue {
   #records: JournalRecord[] = []
-  /** Their lines: nothing in these depends on when they are written. */
+  /** The lines of keys. Unlike a record's, they do not depend on when they are written. */
   #keys: string[] = []
   #keysLength = 0
-  /** Records that are left out, because their lines are too long to be read. No provider's quote is so long. */
+  /** How many records were left out: a reader skips lines that are longer than any provider's quote. */
   tooLong = 0
 
   get length(): number {
@@ -68,7 +68,7 @@ export class DiskQueue {
   }
 }
 
-/** Empty: the line would be so long that it would not be read. */
+/** Empty for a record whose line a reader would skip as too long. */
 export function lineOf(record: JournalRecord, now: Now): string {
   const line = encodeRecord(record, now)
   return line.length <= maxRecordLength ? `${line}\n` : ''

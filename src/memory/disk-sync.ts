@@ -8,9 +8,9 @@ const afterMs = 400
 interface DiskSyncParts {
   clock: Clock
   trouble: DiskTrouble
-  /** The one that is written to now; undefined: none, or all is written to another one soon. */
+  /** The file that is written to. Undefined: there is none, or a copy takes its place soon. */
   file(): AppendedFile | undefined
-  /** It is not known what the disk has of that which was written since the last sync. */
+  /** A sync failed, so the disk may have lost what was written since the one before. */
   failed(): void
 }
 

@@ -9,7 +9,7 @@ import type { KeyRecord } from './records.ts'
 const writeAfterMs = 50
 /** On a disk that has failed. */
 const retryAfterMs = 2_000
-/** An order with a key waits so long for its line to be written. On a disk that hangs or fails it goes on. */
+/** An order with a key waits for its line for at most this long, and then goes out. */
 const keyPatienceMs = 1_000
 /** A few records wait for more to come, because a write of one takes the time of many. */
 const minBatch = 1_000
@@ -28,7 +28,7 @@ interface DiskWriterParts {
 export class DiskWriter {
   readonly #parts: DiskWriterParts
   readonly #queue = new DiskQueue()
-  /** Undefined: there is none yet, or it was lost. */
+  /** Undefined: no file was made yet, or it was lost. */
   file: AppendedFile | undefined
   /** What was appended since a copy of the file was begun. */
   #since: Buffer[] | undefined
@@ -80,7 +80,10 @@ export class DiskWriter {
     this.#timer = timers.setTimeout(() => void this.write(), afterMs).unref()
   }
 
-  /** Returns whether the keys that wait now were written, and some of the records. Those that ask before it begins share it. */
+  /**
+   * Writes the keys that wait, and the first of the records. Returns whether that was done. Callers that come before it
+   * begins share it.
+   */
   write(): Promise<boolean> {
     this.#parts.clock.timers.clear(this.#timer)
     this.#timer = undefined
@@ -118,8 +121,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the lines to a file that then takes the place of the one that is there. What is appended meanwhile goes to that
-   * one at once, and to the other in the end.
+   * Writes the lines to a new file, which then takes the place of the old one. Lines that are appended meanwhile go to the
+   * old file at once, and to the new one in the end.
    */
   async copy(
     fresh: AppendedFile,
@@ -146,7 +149,7 @@ export class DiskWriter {
     await before?.close()
   }
 
-  /** The file is not where it was. */
+  /** Gives the file up: its path does not lead to it any more. */
   async lose(): Promise<void> {
     const lost = this.file
     this.file = undefined

@@ -41,7 +41,7 @@ export interface KeysInMemory {
   readonly bytes: number
 }
 
-/** What the folder is read into, and written again from. */
+/** What the file is read into, and copied from. */
 interface Memory {
   readonly notes: FileReader
   readonly keys: KeysInMemory
@@ -60,16 +60,16 @@ export interface DiskFacts extends JournalFacts {
 }
 
 const unreadable = 'it could not be read to its end'
-/** At the folder, which may be gone, and at the length of the file. */
+/** How often the folder, which may be gone, and the length of the file are looked at. */
 const lookEveryMs = 1_000
 const copyAgainAfterMs = 2_000
-/** A copy that could not be made is tried again after this many times what it took. */
+/** A copy that failed is tried again after ten times as long as it took. */
 const copyPauses = 10
-/** So little is encoded at once that it holds up no request. */
+/** Encoding a piece of this length does not hold up requests. */
 const pieceLength = 262_144
-/** The file may have half as much again as lives in it, and this much more. */
+/** The file is copied when it is longer than 1.5 times what lives in it, and this. */
 const spareBytes = 524_288
-/** About how much of a file its head takes, and a record. */
+/** Rough lengths of a head's line and of a record's. */
 const headBytes = 100
 const recordBytes = 200
 
@@ -81,7 +81,7 @@ export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #path: string
-  /** Where they are written, before they have the name of the file. */
+  /** Where a copy and a first file are written before they are renamed. */
   readonly #pathOfCopy: string
   readonly #pathOfFirst: string
   readonly #folder: Folder
@@ -98,11 +98,11 @@ export class DiskJournal {
   #memory: Memory | undefined
   #lookTimer: Timer | undefined
   #looking: Promise<void> | undefined
-  /** The file has not all that is remembered, or it is not known whether the disk has it. */
+  /** The file lacks something that is remembered, or the disk may have lost some of it. */
   #mustCopy = false
   #copying: Promise<boolean> | undefined
   #copyNotBeforeMs = 0
-  /** How much of the file lives, by what `#estimate` said when it was last read or copied. */
+  /** The true length of what lives per estimated length, as of the last reading or copy. */
   #scale = 1
   /** The file ends with a clean end, or there is none. */
   #isEndSaid = true
@@ -234,7 +234,7 @@ export class DiskJournal {
     const found = await this.#readLines(this.#path, memory)
     if (this.#isOver) return false
     if (found === undefined) {
-      // It is not written over.
+      // Nothing is written over what could not be read.
       await this.#begin(memory, unreadable)
       this.#mustCopy = true
       return false
@@ -248,7 +248,7 @@ export class DiskJournal {
     return found.isWhole
   }
 
-  /** Another file than that, for this reason. */
+  /** Begins a new file, and sets the one that is there aside for this reason. */
   async #begin(memory: Memory, whyNotThat: string): Promise<void> {
     try {
       this.#writer.file = await this.#makeFile(memory.keys, whyNotThat)
@@ -284,7 +284,7 @@ export class DiskJournal {
     return areWhole
   }
 
-  /** Else it would be removed with the others. */
+  /** Saves an unreadable file from being removed with the others. */
   async #setAsideOlder(name: string): Promise<void> {
     if (await setAside(this.#options, new Map([[name, unreadable]])))
       this.#counts.setAside += 1
@@ -308,7 +308,7 @@ export class DiskJournal {
     }
   }
 
-  /** Of a file whose quotes are not this gateway's. A key says itself whose it is, and one that is known stays. */
+  /** Reads only the keys of a file: their digests say whose they are. Keys that are known stay as they are. */
   async #readKeys(keys: KeysInMemory): Promise<void> {
     const { clock } = this.#options
     const known = new Set(Array.from(keys.live(), ({ id }) => id))
@@ -335,7 +335,7 @@ export class DiskJournal {
     this.#isEndSaid = false
   }
 
-  /** Of keys. All that the folder knows of them was read at the start. */
+  /** Keeps the keys of orders. A claim finds nothing here, because all keys were read at the start. */
   readonly keeper: KeyKeeper = {
     claim: async (id, text) => {
       await this.#appendKey(id, text, 0)
@@ -350,7 +350,7 @@ export class DiskJournal {
     await this.#writer.addKey({ kind: 'key', id, text, claimedAtMs })
   }
 
-  /** With the keys alone. Where there was one before, the rest follows as a copy. */
+  /** A new file has only the head and the keys. If there was one before, a copy with the quotes follows. */
   async #makeFile(
     keys = this.#memory?.keys,
     whyNotThat = 'of another folder',
@@ -439,7 +439,7 @@ export class DiskJournal {
     return estimated({ records: notes.tidy(), keyBytes: keys.bytes })
   }
 
-  /** If the folder is not locked by this process any more, or another one is in its place. */
+  /** Takes the lock again if it was lost: the folder may have been removed, or another one put in its place. */
   async #lockAgain(): Promise<void> {
     if ((await this.#lock.whyLost()) === undefined) return
     const { directory } = this.#options
@@ -537,7 +537,7 @@ function restoreKey(
   else keys.restore(id, text, Math.max(0, now.nowMs - claimedAtMs))
 }
 
-/** About how long a file with so much is. */
+/** A rough length of a file with this content. */
 function estimated({ records, keyBytes }: { records: number; keyBytes: number }): number {
   return headBytes + records * recordBytes + keyBytes
 }

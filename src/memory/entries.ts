@@ -12,7 +12,7 @@ export function lastToEnd<Item extends Ending>(
   return last
 }
 
-/** Of two that end at once the first. */
+/** Returns the first one if both end at the same time. */
 export function later<Item extends Ending>(
   one: Item | undefined,
   other: Item,

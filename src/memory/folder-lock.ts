@@ -66,7 +66,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   try {
     await chmod(fresh, 0o600)
     await rename(fresh, path)
-    // Another process may have renamed its own to it since, without the guard or from another network namespace.
+    // Without the guard, or from another network namespace, another process may have renamed its own socket to it since.
     await pause(guardPauseMs)
     if ((await ask(path)) !== number) throw inUse(directory)
   } catch (error) {
@@ -152,7 +152,7 @@ function ask(path: string): Promise<string | undefined> {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       const { code } = error
       if (code === 'ENOENT' || code === 'ECONNREFUSED') done(undefined)
-      // So many ask that no more can wait; or it ends just now.
+      // The socket's queue is full, or its process ends just now.
       else if (code === 'EAGAIN' || code === 'ECONNRESET') done('')
       else failed(error)
     })

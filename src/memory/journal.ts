@@ -24,7 +24,7 @@ export interface Journal {
 export interface ListReader {
   /** The shared list has it, in the place that `generation` counts: after each loss the list begins again. */
   deliver(record: JournalRecord, generation: number): void
-  /** For so long a client may hold a quote, by how long quotes lived that were seen: five minutes at most. */
+  /** How long a client may hold a quote, judged by the lives of the quotes seen last; at most five minutes. */
   readonly longestLifeMs: number
   /** What the list of this generation has not brought, live quotes first; `own`: only what this replica noted itself. */
   missing(generation: number, own: boolean): Iterable<JournalRecord>
@@ -39,7 +39,7 @@ export interface FileReader {
   restore(record: JournalRecord): boolean
   /** That process did not end as it should, so it may have noted more than what was restored. */
   doubtRestored(): void
-  /** Whether that still matters: clients may hold such quotes for as long as quotes live. */
+  /** Whether clients may still hold quotes that an earlier process gave out and did not write. */
   readonly doubtsRestored: boolean
   /** All that is remembered, in the order of noting. */
   live(): Iterable<JournalRecord>

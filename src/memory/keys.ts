@@ -20,13 +20,13 @@ export interface KeptAnswer {
 }
 
 export interface KnownKey {
-  /** Of the order's target and its bytes; empty: they could not be read. */
+  /** A digest of the order's target and bytes. Empty: what was kept could not be read. */
   readonly digest: string
   readonly state: KeyState
   readonly claimedSteadyMs: number
 }
 
-/** What a keeper has of a key that was claimed so long ago. */
+/** What a keeper has of a key, and how long ago the key was claimed. */
 interface Kept {
   readonly text: string
   readonly ageMs: number
@@ -37,9 +37,9 @@ interface Kept {
  * rejects.
  */
 export interface KeyKeeper {
-  /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
+  /** Claims the key, or returns what the keeper has of it. Undefined too if the keeper did not answer in time. */
   claim(id: string, text: string): Promise<Kept | undefined>
-  /** The same without claiming it, where other processes write too. */
+  /** Looks the key up without claiming it, where other processes write too. */
   find?(id: string): Promise<Kept | undefined>
   /**
    * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
@@ -60,7 +60,7 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 const maxKeptBytes = 33_554_432
-/** An order that another replica claimed is over so long after its time, however slow that replica is. */
+/** Another replica's order has ended this long after its time limit, even if that replica is slow. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
 
@@ -69,7 +69,7 @@ export class OrderKeys {
   readonly #options: OrderKeysOptions
   /** Whose order is on its way, or was sent with an unknown outcome, in the order of claims. None is displaced. */
   readonly #open = new Map<string, KnownKey>()
-  /** Those that may be displaced: the first was answered first. */
+  /** Keys that may be displaced, in the order in which their orders were answered. */
   readonly #answered: LRUCache<string, KnownKey>
 
   constructor(options: OrderKeysOptions) {

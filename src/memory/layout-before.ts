@@ -9,7 +9,7 @@ import type { KeyRecord } from './records.ts'
  * a file of their own. They are read, and removed once all that they said is in the one file of now.
  */
 
-/** What stands in the heads of its files. */
+/** The number in the heads of these files. */
 const layout = 3
 const segmentName = /^journal-(\d{1,15})\.ndjson$/
 const partName = /^journal-\d+\.part$/
@@ -21,9 +21,9 @@ interface Found<Head> {
 }
 
 export interface OlderFiles {
-  /** The names of those that are read, in the order of their writing. */
+  /** The files of quotes that are read, in the order of their writing. */
   readonly segments: readonly string[]
-  /** All that are there, with those that are read. */
+  /** Every file that is removed once the new file has all of it. */
   readonly names: readonly string[]
   readonly hasKeys: boolean
   /** No file is missing, as far as their numbers can tell. */
@@ -44,7 +44,7 @@ export async function findSegments<Head>(
   return {
     layout,
     files,
-    /** Once these were set aside. */
+    /** What is left once these were set aside. */
     without(foreign: ReadonlyMap<string, string>): OlderFiles {
       const segments = numbered.filter((name) => !foreign.has(name))
       const hasKeys = names.includes(keysName)
@@ -63,7 +63,7 @@ export async function findSegments<Head>(
   }
 }
 
-/** Its keys, in the order of writing. `undefined`: a line that cannot be read. */
+/** The keys, in the order of writing. Yields `undefined` for a line that cannot be read. */
 export async function* readOlderKeys(
   directory: string,
 ): AsyncIterable<KeyRecord | undefined> {

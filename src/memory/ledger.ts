@@ -39,7 +39,7 @@ const warnEveryMs = 600_000
  */
 export class Ledger {
   readonly timers: Timers
-  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
+  /** How long past its end a quote counts, even if it is not dropped yet. */
   readonly rememberedMs: number
   readonly #options: LedgerOptions
   #list: Entry[] = []
@@ -76,7 +76,7 @@ export class Ledger {
     return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
   }
 
-  /** For as long as quotes live, clients may hold quotes of an earlier process that were not restored. */
+  /** Clients may hold quotes that were not restored. After one life of a quote these are over. */
   doubtRestored(): void {
     this.#doubtedUntilSteadyMs = this.now().steadyMs + this.longestLifeMs
   }
@@ -163,7 +163,7 @@ export class Ledger {
     return [...new Set(keys.filter((key) => key !== ''))]
   }
 
-  /** Of those with this id the one that ends last, past its end too. */
+  /** The quote with this id that ends last, even if it is over. */
   findById(id: string): Entry | undefined {
     return lastToEnd(this.#byId.of(id), this.now())
   }
@@ -190,7 +190,7 @@ export class Ledger {
     return lastToEnd(found, this.now())
   }
 
-  /** The same for the order's pair, whatever the amount and the application. */
+  /** An unreadable answer for the order's pair, whatever its amount and application. */
   unreadableOfPair({ foldedPair }: WantedSwap, orderer: Whose): Entry | undefined {
     return this.#unreadable.get(unreadablePairKey(foldedPair ?? '', orderer))
   }
@@ -308,7 +308,7 @@ export class Ledger {
     }
   }
 
-  /** A quote was dropped to make room, so long after its end. */
+  /** A quote was dropped to make room, this long after its end. */
   #dropped(expiredForMs: number, { steadyMs }: Now): void {
     this.#reachesToSteadyMs = Math.max(this.#reachesToSteadyMs, steadyMs - expiredForMs)
     if (expiredForMs >= wantedMs || steadyMs - this.#warnedSteadyMs < warnEveryMs) return

@@ -33,7 +33,7 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
     string,
     { readonly expiresAtMs: number; generation: number }
   >(bound)
-  /** Of which quotes a client has sent an order that the provider has not refused. */
+  /** Quotes for which a client has sent an order that the provider has not refused. */
   readonly #ordered = new LRUCache<string, true>(bound)
 
   constructor(parts: NotesParts) {
@@ -112,7 +112,7 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
-  /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
+  /** Keeps every replica from handing the quote out again. Returns in how many places of this replica's cache it was. */
   drop({ id, expiresAtMs, cacheKey }: Cached): number {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0

@@ -22,7 +22,7 @@ interface Wanted {
   readonly lockMs: number
 }
 
-/** The lock of a cache key for which the store has no quote that is wanted. */
+/** The lock of a cache key, if the store has no usable quote for it. */
 export interface StoreLock {
   readonly kind: 'lock'
   /** The token that has the lock. */
@@ -60,7 +60,7 @@ export class QuoteCopies {
       getOrLockScript(client, this.#at(key), parameters),
     )
     if (answer === undefined) {
-      // A store that was frozen still runs what it was sent. All would wait for the holder of a lock that has gone on.
+      // A frozen store still takes the lock later. Other replicas would then wait for this one, which has gone on.
       if (wasUp && lockMs > 0) void this.#store.insist('unlock', this.#unlock(key, token))
       return undefined
     }
@@ -80,7 +80,7 @@ export class QuoteCopies {
   }
 
   #ours(copy: Quote): Quote {
-    // Another version of quotegate may store headers that this one must not repeat.
+    // Another version of quotegate may have stored headers that this version must not repeat.
     const headers = this.#oneList(repeatableHeaders(copy.headers))
     // The store's clock may have been set back.
     const servedUntilMs = Math.min(copy.end.servedUntilMs, copy.expiresAtMs)

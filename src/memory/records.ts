@@ -52,7 +52,7 @@ export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
 }
 
-/** Of a key that was claimed then. `text`: JSON; undefined: the key is free again. */
+/** A line about a key. `text`: JSON; undefined: the key is free again. */
 export function encodeKey({ id, text = 'null', claimedAtMs }: KeyRecord): string {
   return sealed(`"k",${Math.round(claimedAtMs)},${JSON.stringify(id)},${text}]`)
 }
@@ -117,7 +117,7 @@ export function decodeLine(
   return members && recordOf(members, now, ageOf)
 }
 
-/** The same of a line on the disk, which may say something of a key. */
+/** Reads a line of the file on the disk, which may be about a key. */
 export function decodeDiskLine(
   line: string,
   now: Now,

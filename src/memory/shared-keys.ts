@@ -38,9 +38,9 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** Of outcomes that did not reach the store. The keys of those past it have no known outcome there. */
+/** Outcomes that did not reach the store, at most. A key whose outcome is dropped has no known outcome there. */
 const maxUnsettledLength = 8_388_608
-/** Of those that are sent again at once: a store that is back is not to be late with what clients wait for. */
+/** Outcomes that are sent again at once, at most: a store that is back must not be late with what clients wait for. */
 const maxRetriedLength = 262_144
 
 /** What became of one claim. */
@@ -51,11 +51,11 @@ interface Outcome {
   readonly text: string | undefined
 }
 
-/** The keys of orders, where all replicas find them. Of two replicas that claim one, one gets it. */
+/** The keys of orders in the shared store. If two replicas claim the same key, one of them gets it. */
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
-  /** Of each key that is claimed here, its claim's: a late word of an earlier claim changes nothing of a newer one. */
+  /** The token of each key that is claimed here: a late answer to an earlier claim must not change a newer one. */
   readonly #tokens = new Map<string, string>()
   readonly #outcomes: WriteQueue<Outcome>
 

@@ -9,7 +9,7 @@ export class SharedRuns {
     this.#run = run
   }
 
-  /** The one that is under way. */
+  /** The run that is under way. */
   get current(): Promise<boolean> | undefined {
     return this.#current
   }

@@ -13,7 +13,7 @@ export interface SharedStore extends StreamStore {
   readonly outage: { readonly sinceMs: number; readonly reason: string } | undefined
   /** Every key begins with this prefix. Callers of `run` put it there. */
   readonly keyPrefix: string
-  /** The same in every replica. It cannot be guessed by someone who only reads the store's keys. */
+  /** Equal in every replica, and not to be guessed from the store's keys. */
   readonly salt: string
   /**
    * Runs commands on one key. Resolves with `undefined` if the store failed: after VALKEY_TIMEOUT_MS at the latest, at
@@ -23,7 +23,7 @@ export interface SharedStore extends StreamStore {
     operation: StoreOperation,
     commands: StoreCommands<Answer>,
   ): Promise<Answer | undefined>
-  /** The same for what is worth a second: the store is asked also where it is late with what it was asked before. */
+  /** Like `run`, but waits for a second, and also asks a store that is late with earlier commands. */
   insist<Answer>(
     operation: StoreOperation,
     commands: StoreCommands<Answer>,

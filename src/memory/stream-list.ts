@@ -7,18 +7,18 @@ import {
   type StreamPart,
 } from './stream-store.ts'
 
-/** An entry that came since a read of so long ago is new: what was left of its quote is left. */
+/** An entry that came since a read less than this long ago is new: its quote has all of its time left. */
 const freshForMs = 250
 
 /** A part of the list that was read in one go. */
 interface ReadPart {
-  /** Those that were not read before. */
+  /** The entries that were not read before. */
   readonly entries: readonly StreamEntry[]
   /** There are no more. */
   readonly isLast: boolean
   /** Entries were dropped that this replica had not read. They may be of quotes that live. */
   readonly isTrimmed: boolean
-  /** It was read from its beginning, so what it had before is not known. */
+  /** The list was read from its beginning, so a loss before that could not be seen. */
   readonly provesNothing: boolean
 }
 
@@ -53,7 +53,7 @@ export class ReadList {
     return nowMs - this.#wholeReadBeganMs <= freshForMs
   }
 
-  /** Of a part that was read from the last id on. Undefined: the store has lost entries. */
+  /** Takes a part that was read from the last id on. Undefined: the store has lost entries. */
   read(part: StreamPart, added: number): ReadPart | undefined {
     const isLast = part.entries.length < partEntries
     const provesNothing = this.lastId === firstId

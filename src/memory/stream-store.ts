@@ -3,7 +3,7 @@
  * deadline: what was sent may still arrive. A promise rejects where the store refuses or its connection ended.
  */
 export interface StreamStore {
-  /** It answers in time, and takes what is written. */
+  /** Whether the store answers in time, and takes writes. */
   readonly up: boolean
   /** How many connections have ended. */
   readonly connectionsEnded: number
@@ -17,12 +17,12 @@ export interface StreamStore {
 }
 
 export interface ServerFacts {
-  /** Of Redis, or of the Redis that the server is compatible with. */
+  /** The version of Redis, or of the Redis that the server is compatible with. */
   readonly version: string | undefined
   readonly maxmemoryPolicy: string | undefined
 }
 
-/** So many entries are read at once. */
+/** How many entries are read at once. */
 export const partEntries = 1_000
 
 export const firstId = '0-0'
@@ -33,7 +33,7 @@ export interface StreamPart {
   /** How many entries there were ever; undefined: the server does not count them. */
   readonly added: number | undefined
   readonly length: number
-  /** Of the entries that are there; `firstId`: there is none. */
+  /** The id of the oldest entry that is there. `firstId`: there is none. */
   readonly oldestId: string
   readonly entries: readonly StreamEntry[]
 }

@@ -18,7 +18,7 @@ const entriesPerReplica = 2.5
 export interface StreamOptions {
   store: StreamStore
   key: string
-  /** LEDGER_ENTRIES, as it is set. */
+  /** LEDGER_ENTRIES. */
   maxEntries: number
   timeoutMs: number
   clock: Clock
@@ -26,7 +26,7 @@ export interface StreamOptions {
 
 interface Unwritten {
   readonly record: JournalRecord
-  /** It was not appended before. */
+  /** Whether the record was not appended before. */
   readonly isFirst: boolean
   readonly span: Span | undefined
 }

@@ -296,7 +296,7 @@ export class StreamJournal implements Journal {
   }
 }
 
-/** It says nothing. */
+/** A record without a meaning. */
 const firstRecord: JournalRecord = { kind: 'used', quote: { id: '', expiresAtMs: 0 } }
 
 /**

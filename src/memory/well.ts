@@ -19,7 +19,7 @@ interface WellOptions<Operation extends string> {
   reasonOf(cause: unknown, operation: Operation): string
   /** `cause`: an error, or for how many milliseconds the step has taken by now. */
   began(reason: string, operation: Operation, cause: unknown): void
-  /** It fails for a reason that was not said of this outage. */
+  /** The part fails for a reason that was not said in this outage. */
   goesOn?(reason: string): void
   ended(forMs: number): void
 }
@@ -35,7 +35,7 @@ export class Well<Operation extends string> {
   readonly #failing = new Set<Operation>()
   readonly #saidReasons = new Set<string>()
   #outage: { readonly since: Now; readonly reason: string } | undefined
-  /** Of the outage that was said, which a short return does not end. */
+  /** The beginning of the outage that was said. A short return does not end that one. */
   #saidSinceMs: number | undefined
   #wellSinceMs: number | undefined
   #isDoubted = true

@@ -2,9 +2,9 @@ import type { Timer, Timers } from '../clock.ts'
 
 interface WriteQueueOptions<Item> {
   timers: Timers
-  /** Of all that wait. Past it the oldest are dropped. */
+  /** How much may wait. Past it the oldest are dropped. */
   maxSize: number
-  /** Of all that are sent and not answered, when what waited is sent too. */
+  /** How much may be sent and not answered before what waits is sent too. */
   maxInFlight: number
   retryAfterMs: number
   /** Default: 1. */
