@@ -218,7 +218,7 @@ interface NamedClient {
 /** What each proxy says of the peer that connected to it; undefined if it says nothing. */
 type Nodes = Generator<string | undefined>
 
-/** In place of the node of a piece that cannot be read: no node is written so. */
+/** Stands for a piece that cannot be read. No header can contain it as a node. */
 const malformedNode = '"'
 
 /**
@@ -265,7 +265,7 @@ function* listedNodes(lines: readonly string[]): Nodes {
       if (part.trim() !== '') yield part.trim()
 }
 
-/** Of two lines the edge added its own beside the client's, and which is which cannot be known. */
+/** With two lines, one is the edge's and one the client's, and it cannot be known which is which. */
 function* oneNode([line = '', ...more]: readonly string[]): Nodes {
   yield more.length > 0 ? malformedNode : line.trim() || undefined
 }
@@ -275,7 +275,7 @@ function oneNodeWithPort(lines: readonly string[]): Nodes {
   return oneNode(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-/** Of the lines of a trusted proxy's header, in their order, its nodes from the right. Any other header has one node. */
+/** The nodes in the lines of a trusted proxy's header, from the right. Any header without a list has one node. */
 const nodesByHeader: ReadonlyMap<string, (lines: readonly string[]) => Nodes> = new Map([
   ['forwarded', forwardedNodes],
   ['x-forwarded-for', listedNodes],

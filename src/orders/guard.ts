@@ -50,9 +50,9 @@ export type FloatOrderDecision =
   | 'refused-expired'
   | 'refused-unknown'
 
-/** No two prices of a day are equal by chance in eight digits. */
+/** Two prices of one day do not agree in eight digits by chance. */
 const digitsOfOneQuote = 8
-/** No two prices that one client is given in 15 minutes are equal by chance in six digits. */
+/** Two prices that one client is given within 15 minutes do not agree in six digits by chance. */
 const digitsOfOwnQuote = 6
 /** A price that was rounded to five digits is hardly that of another quote. */
 const digitsToRound = 5
@@ -84,7 +84,7 @@ export class FloatOrder {
     this.#judged = this.#judge()
   }
 
-  /** Of several quotes the one that lives decides, and of those that ends last. */
+  /** Among several quotes a live one decides; among live ones, the one that ends last. */
   #judge(): Judged {
     const now = this.#ledger.now()
     const judgedAtMs = this.#ledger.timers.steadyMs()
@@ -182,7 +182,9 @@ export class FloatOrder {
   }
 }
 
-/** Of an order that names no quote known here: another source's quote, unless it may be a number of the client's own. */
+/**
+ * An order names a quote that is not known here: another source's, unless the name may be a number of the client's own.
+ */
 function namesAnothers({ quoteIds }: OrderTerms): boolean {
   return quoteIds.some(({ isBare }) => !isBare)
 }
@@ -210,7 +212,7 @@ class Judgement {
   readonly #digits: number
   /** Quotes of the order's pair and amount, of any application. */
   readonly #live: Entry[] = []
-  /** Those of its own application that are over and may refuse it. */
+  /** The quotes of the order's application that are over and may refuse it. */
   readonly #past: Entry[] = []
   /** Whether more quotes live than are looked through. */
   #hasMore = false
@@ -228,7 +230,7 @@ class Judgement {
     return this.#exact() ?? this.#pays() ?? this.#fallen() ?? this.#none()
   }
 
-  /** 1. The order names a quote: that one decides. */
+  /** 1. The order names a quote, which decides. */
   #named(): Verdict | undefined {
     const { asked, ledger, order } = this.#sight
     const known = ledger
@@ -310,7 +312,7 @@ class Judgement {
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
-  /** Exactly or rounded, by so many digits that chance is little. */
+  /** The price agrees exactly or rounded, in enough digits to rule out chance. */
   #isStated(quote: Entry): boolean {
     if (this.#digits < digitsToRound) return false
     return this.#isExactly(quote) || this.#isRounded(quote)
@@ -370,7 +372,7 @@ class Judgement {
   }
 }
 
-/** Those quotes, if there are any, else all. */
+/** The quotes that pass the test, or all of them if none does. */
 function preferred(
   quotes: readonly Entry[],
   isPreferred: (quote: Entry) => boolean,

@@ -18,7 +18,7 @@ interface KeyedOrder {
 
 interface KeyedOrdersParts {
   keys: OrderKeys
-  /** What tells the keys of one provider and fleet from those of others. */
+  /** Keeps the keys of one provider and fleet apart from other fleets' keys. */
   salt: string
   events: Events
 }

@@ -11,7 +11,7 @@ interface NamedQuote {
 }
 
 export interface OrderTerms {
-  /** That of the header Quotegate-Quote, and then those of ORDER_QUOTE_ID_FIELDS in their order. */
+  /** The id in the header Quotegate-Quote, then the ids in ORDER_QUOTE_ID_FIELDS, in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
   /** As the ledger has pairs: brief, and without regard to case. */

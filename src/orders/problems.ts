@@ -28,7 +28,7 @@ export function expiredProblem(
     order.pair !== undefined && briefText(order.pair) === quote.pairId
       ? order.pair
       : quote.pairId
-  // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Its way through bytes replaces it.
+  // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Encoding it as bytes replaces that half.
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:

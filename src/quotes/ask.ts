@@ -44,7 +44,7 @@ export interface AsksParts {
   partitionOf: Partition
   /** What SWAP_… supplies where the client sends none, by names in lower case. */
   supplied: ReadonlyMap<string, string>
-  /** Of the store that replicas share; undefined: there is none. */
+  /** The store that replicas share. Undefined: VALKEY_URL is not set. */
   sharedStore: { readonly salt: string } | undefined
 }
 
@@ -121,7 +121,7 @@ export class Asks {
     return ask
   }
 
-  /** All headers of a quote call; the request id and trace context are those of the exchange that caused it. */
+  /** All headers of a quote call. Its request id and trace context come from the exchange that caused it. */
   headersOf({ keyedHeaders, address }: Ask, exchange: Exchange): string[] {
     const headers: string[] = []
     for (const [index, [name, value]] of keyedHeaders.entries()) {

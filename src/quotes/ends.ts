@@ -69,7 +69,10 @@ export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
   return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }
 
-/** Of an answer, what tells the provider's time: two headers, and when it was sent for and received by our two clocks. */
+/**
+ * What tells the provider's time: two headers of an answer, and when our two clocks saw its request sent and its head
+ * received.
+ */
 interface DatedAnswer {
   readonly date: string | undefined
   readonly age: string | undefined
@@ -106,7 +109,10 @@ export type Fate =
   | { readonly becomes: 'ended'; readonly end: End }
   /** The quote may live yet: the clients that wait get it, and later ones do not. */
   | { readonly becomes: 'relayed'; readonly end: End }
-  /** No witness is left. `end`: by which orders that name its id are refused, if both clocks say that it is over. */
+  /**
+   * No witness is left. `end`: if both clocks say that the quote is over, orders that name its id are refused by this
+   * end.
+   */
   | { readonly becomes: 'unreadable'; readonly end: End | undefined }
 
 /**
@@ -240,7 +246,7 @@ export class ClockDifference {
   /** The newest answer's bounds; undefined: no answer has said a time. */
   bounds: Difference | undefined
   readonly #log: Pick<Logger, 'warn'>
-  /** Those of the last minute that no later one is less than, oldest and least first. */
+  /** The differences of the last minute, oldest first, without those that a later one is less than. */
   #least: { readonly steadyMs: number; readonly ms: number }[] = []
   #answersWithoutTime = 0
   #warnedSteadyMs = Number.NEGATIVE_INFINITY
@@ -265,7 +271,7 @@ export class ClockDifference {
     return this.bounds === undefined && this.#answersWithoutTime >= answersBeforeWarning
   }
 
-  /** Of an answer; undefined: it does not say the time. */
+  /** Notes the bounds of an answer. Undefined: the answer does not say the time. */
   note(bounds: Difference | undefined, steadyMs: number): void {
     if (bounds === undefined) this.#answersWithoutTime += 1
     else {

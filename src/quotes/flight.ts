@@ -103,7 +103,7 @@ export class Flight {
   isFor({ target, address }: Ask, answer: QuoteAnswer): boolean {
     if (answer.kind !== 'not-kept') return true
     const isOtherAmount = answer.why === 'other-amount'
-    // Another spelling of the amount may be read as the right amount, or not be refused.
+    // The provider may read another spelling of the amount as the right amount, or not refuse it.
     if (!isOtherAmount && !isRefusal(answer.received.status)) return true
     if (target !== this.#target) return false
     // Whether a client is refused may depend on its place.
@@ -170,7 +170,7 @@ export class WaitingClient {
     this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)
   }
 
-  /** It is answered, or has left. */
+  /** The client is answered, or has left. */
   end(): void {
     this.#response.off('close', this.#onClose)
     this.#timer?.clear()

@@ -17,7 +17,7 @@ export interface QuoteNotes {
   wasUsed(quote: Quote): boolean
 }
 
-/** The quotes that all replicas have, and the lock by which they make one call. */
+/** The shared cache of all replicas, and the lock that lets one of them call the provider. */
 export interface SharedQuotes {
   look(key: string, options: LookOptions): Promise<Look>
   /** Removes the quote of this id from all of these keys. */

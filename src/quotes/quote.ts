@@ -29,7 +29,7 @@ interface Stated {
   readonly expiresAtMs: number
 }
 
-/** A quote of the provider. It is made once, when its answer comes, and handed on as it is. */
+/** A quote of the provider, made once when its answer comes, and handed on unchanged. */
 export interface Quote extends Stated {
   /** The body as received, one character a byte (latin1). */
   readonly body: string
@@ -71,7 +71,7 @@ export function minLeftMs({ lifeMs }: Quote, settingMs?: number): number {
 interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
   /** End-to-end headers as received, without cookies. */
   readonly headers: readonly string[]
-  /** Those that an answer to another client repeats. */
+  /** The headers that an answer to another client repeats. */
   readonly repeated: readonly string[]
 }
 
@@ -233,7 +233,7 @@ export function notKept(
   return { kind: 'not-kept', why, end, isShared, received }
 }
 
-/** Its body is not read. */
+/** The body of such an answer is not read. */
 const coded: Lookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
@@ -309,7 +309,7 @@ function readLookalike(body: Buffer): Lookalike | undefined {
   return lookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
 }
 
-/** Of an Amount, or of a number or text in its place. */
+/** Reads an Amount, or a number or text in its place. */
 function amountIn(stated: unknown): string | undefined {
   const value =
     typeof stated === 'object' && stated !== null && 'value' in stated

@@ -82,7 +82,7 @@ export class QuoteRoute {
   answer(exchange: Exchange): void | Promise<void> {
     const { cache, clock } = this.#parts
     const ask = this.#asks.read(exchange)
-    // One moment decides whether the quote is live, and says what it has left.
+    // The same moment decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
     const quote = cache.hit(ask.key, at)
     if (quote === undefined) return this.#answerAfterCall(exchange, ask)
@@ -107,7 +107,7 @@ export class QuoteRoute {
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     /** The request is counted as what it finds first. */
     let lookup: Missed | undefined = cache.missOf(ask.key)
-    /** Of its call, in the table of those under way. Undefined: no other client joins it. */
+    /** The call's place in the table of calls under way. Undefined: no other client joins it. */
     let entry = ask.key
     let asks = 1
     exchange.misses()
@@ -169,7 +169,7 @@ export class QuoteRoute {
     { exchange, ask, hasJoined }: { exchange: Exchange; ask: Ask; hasJoined: boolean },
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
-      // It joined late, and shares one further call with the others that did.
+      // A client that joined late shares one further call with the others that joined late.
       client.askAgain('the call that it joined took too long', failure)
       client.tookFurtherCall = true
       return
