@@ -35,7 +35,7 @@ export function createAreaReader(
   /** The upstream of every path that belongs to no other upstream and is not a version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
-  /** Of a quote the path that it was read as. */
+  /** The path that a quote request was read as. */
   function areaOf(path: string): Area | QuotePath {
     for (const name of upstreamNames) {
       if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix)))

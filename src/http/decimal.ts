@@ -59,7 +59,7 @@ export function shortestDecimal(canonical: string): string {
   return parseDecimal(String(Number(canonical))) ?? canonical
 }
 
-/** Of canonical decimals: negative, zero or positive, as for `sort`. */
+/** Compares canonical decimals: negative, zero or positive, as for `sort`. */
 export function compareDecimals(left: string, right: string): number {
   const [leftWhole = '', leftRest = ''] = left.split('.')
   const [rightWhole = '', rightRest = ''] = right.split('.')
@@ -71,7 +71,7 @@ function compareTexts(left: string, right: string): number {
   return Number(left > right) - Number(left < right)
 }
 
-/** Whether a text is a decimal that differs from a canonical one by more than a hundredth of that one. */
+/** Whether a text is a decimal that differs from the canonical one by more than 1 %. */
 export function differsByOverAHundredth(text: string, from: string): boolean {
   const canonical = parseDecimal(text)
   if (canonical === undefined || canonical === from) return false

@@ -164,7 +164,7 @@ export function headerLines(
   return lines
 }
 
-/** The same for several headers, in the order of their names. */
+/** The lines of several headers, in the order of the names. */
 export function linesOf(
   rawHeaders: readonly string[],
   lowerCaseNames: readonly string[],
@@ -239,7 +239,7 @@ export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
 }
 
-/** Those of an answer that several clients wait for, for a client whose request did not bring it. */
+/** The headers of a shared answer, for a client whose request did not bring it. */
 export function othersHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneClient)
 }

@@ -119,7 +119,7 @@ export const problemTypes = {
 export type ProblemSlug = keyof typeof problemTypes
 export const problemSlugs = Object.keys(problemTypes) as readonly ProblemSlug[]
 
-/** 5xx for which the gateway itself is to blame. All others are the provider's: relayed, or because it failed. */
+/** The 5xx problems that are the gateway's own fault. All other 5xx are relayed, or come from a provider that failed. */
 export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
   'internal-error',
   'body-already-read',

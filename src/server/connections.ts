@@ -36,7 +36,7 @@ export class ClientConnection {
   /** When the last byte of a request was read. */
   #spokeInTurn = Number.NEGATIVE_INFINITY
   #spokeAtMs = Number.NEGATIVE_INFINITY
-  /** Of the requests that wait behind the first. */
+  /** The bytes of the requests that wait behind the first. */
   waitingBytes = 0
   /** How many idle checks in a row found nothing going on. */
   idleChecks = 0

@@ -53,7 +53,7 @@ export class Exchange {
   readonly isTracing: boolean
   /** Undefined: the request is not sampled, or nothing is traced. */
   readonly span: Span | undefined
-  /** Of the trace of a request that is not sampled. */
+  /** The trace of a request that is not sampled. */
   readonly #unsampledTraceId: string | undefined
   #client: ClientAddress | undefined = undefined
   #outcome: RequestEnd | undefined = undefined
@@ -120,13 +120,13 @@ export class Exchange {
     return this.#times
   }
 
-  /** It asks its upstream now. The call fills the times in. */
+  /** The exchange calls its upstream now. The call fills in the times. */
   asksUpstream(): UpstreamTimes {
     this.#times = new UpstreamTimes()
     return this.#times
   }
 
-  /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */
+  /** The id of the request's trace. Undefined: the request has none, and none is begun here. */
   get traceId(): string | undefined {
     return (
       this.span?.traceId ??
@@ -148,7 +148,7 @@ export class Exchange {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Where the time went, of a request that took so long. Null: no time is known to have gone there. */
+  /** Where the time of a request went, given how long it took. Null: no time is known to have gone there. */
   timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
@@ -172,7 +172,7 @@ export class Exchange {
 /** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
-  /** Of its tries the first: a try that failed is the upstream's time. */
+  /** When the first try was sent: a failed try counts as the upstream's time. */
   sentAtMs: number | undefined = undefined
   /** The head of the answer was received. */
   beganAtMs: number | undefined = undefined

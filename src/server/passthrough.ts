@@ -18,7 +18,7 @@ interface PassThroughParts {
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   swapHeaders: SwapHeaders
   bodies: RequestBodies
-  /** Of the swap side; undefined: none. */
+  /** Limits requests to the swap API. Undefined: RATE_LIMIT_PER_MINUTE is 0. */
   rateLimit: RateLimit | undefined
 }
 

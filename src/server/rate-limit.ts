@@ -63,7 +63,7 @@ export class RateLimit {
     })
   }
 
-  /** Its failure is ours, and says that nothing was sent. */
+  /** A limiter that fails is our failure, and nothing was sent. */
   async #take(bucket: string): ReturnType<RateLimiter['take']> {
     try {
       return await this.#options.limiter.take(bucket)

@@ -34,7 +34,7 @@ export function suppliedHeaders(
   )
 }
 
-/** Of two App-Name headers, limits, the ledger and the provider might each use another one. */
+/** Given two App-Name headers, limits, ledger and provider might each use a different one. */
 export function secondAppName(): Problem {
   return new Problem('malformed-request', {
     detail: 'There is more than one App-Name header.',

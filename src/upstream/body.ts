@@ -28,10 +28,10 @@ export function awaitsContinue(response: ServerResponse): boolean {
   return response instanceof TrafficResponse && response.awaitsContinue
 }
 
-/** Of the heap limit, for the bodies that are not whole yet. */
+/** The share of the heap limit that unfinished bodies may take. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
-/** Of the bound. Bodies that are not judged leave the rest to orders, whatever orders hold. */
+/** The share of that bound that bodies which are not judged may take. The rest is left to orders. */
 const unjudgedShare = 1 / 2
 
 export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {
@@ -42,7 +42,7 @@ export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): nu
 export interface Body {
   /** Undefined: the body is longer than `maxStartBytes`, or slow. */
   whole: Buffer | undefined
-  /** All of the body, in the framing in which it came. */
+  /** The whole body, framed as it was received. */
   body: SentBody
 }
 
@@ -64,7 +64,7 @@ export class RequestBodies {
   /** How much may be held of bodies that are not whole yet, of all requests together. */
   readonly #maxHeldBytes: number
   #judgedBytes = 0
-  /** Those of judged bodies that stream, too. */
+  /** The bytes of bodies that are not judged, and of judged ones that stream. */
   #otherBytes = 0
   /** Judged bodies that are held, in the order in which they began. */
   readonly judged = new Set<BodyReader>()
@@ -95,7 +95,7 @@ export class RequestBodies {
       response.awaitsContinue = false
       response.writeContinue()
     }
-    // Its stream may have ended already, without an event (optimizeEmptyRequests).
+    // The stream of a request without a body may have ended already, without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
     // What came with the head may have been malformed.
     if (isAnsweredWithProblem(response)) return never
@@ -113,7 +113,7 @@ export class RequestBodies {
     return this.#judgedBytes + this.#otherBytes
   }
 
-  /** Negative: so many bytes are held no longer. */
+  /** Counts bytes that are held; negative: bytes that are held no longer. */
   hold(bytes: number, isJudged: boolean): void {
     if (isJudged) this.#judgedBytes += bytes
     else this.#otherBytes += bytes
@@ -163,7 +163,7 @@ class BodyReader {
   readonly #isJudged: boolean
   readonly #resolve: (body: Body) => void
   readonly #reject: (error: Error) => void
-  /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
+  /** The pieces as they came, in the turn of the event loop in which the body began; later a buffer of their own. */
   #bytes: Buffer = noBytes
   #length = 0
   #heldBytes = 0
@@ -202,7 +202,7 @@ class BodyReader {
     request.read(0)
   }
 
-  /** It did not come with its head. */
+  /** Waits for the rest of a body that did not come with its head. */
   #wait(): void {
     if (this.#request.destroyed) {
       this.#onGone()
@@ -244,7 +244,7 @@ class BodyReader {
     this.#length = length
   }
 
-  /** Counts what it has grown by; past the bound it is let go. */
+  /** Counts what the body has grown by. Past the bound the body streams. */
   #hold(): void {
     const grownBy = this.#bytes.length - this.#heldBytes
     this.#heldBytes += grownBy
@@ -284,7 +284,7 @@ class BodyReader {
 
   /** What has come is held until the stream is read from, which is when there is a connection. */
   #stream(): void {
-    // Its RequestBody would miss that the request has closed.
+    // The RequestBody would miss that the request has closed already.
     if (this.#request.destroyed) this.#onGone()
     const bytes = this.#received
     const heldBytes = this.#bytes.length

@@ -45,7 +45,7 @@ export class Permit {
   readonly isTrial: boolean
   sentAtMs: number
   readonly #breaker: Breaker
-  /** Those of the breaker when it was given, or when it ended the outage. */
+  /** The permits without an answer when this one was given, or when it ended the outage. */
   #unanswered: Set<Permit>
   /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
   #tries: boolean
@@ -206,7 +206,7 @@ const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']
 /** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
 export class Breakers {
   readonly #options: BreakerOptions
-  /** None of all quotes: each pair has its own. */
+  /** Quotes have no entry: each pair has a breaker of its own. */
   readonly states: Readonly<Partial<Record<BreakerName | Traffic, Breaker>>> & {
     readonly connections: Breaker
   }
@@ -222,7 +222,7 @@ export class Breakers {
     this.states = { connections: create('connections'), ...ofKinds }
   }
 
-  /** Those of pairs, by their names in `quoteOf`. */
+  /** The breakers of pairs, by their names in `quoteOf`. */
   get pairs(): readonly [pair: string, breaker: Breaker][] {
     return [...this.#pairs]
   }

@@ -58,7 +58,7 @@ type Progress =
   | {
       readonly step: 'connecting' | 'connected'
       readonly connection: Connection
-      /** Of the connections' breaker. */
+      /** The permit of the connections' breaker. */
       readonly permit: Permit
     }
   | {
@@ -86,11 +86,11 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly startedAtMs: number
   /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
-  /** Of the answer, if one has come. The request is not sent again then. */
+  /** The answer's status, once a head has come. From then on the request is not sent again. */
   status = 0
   readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
-  /** Of the breaker of its kind, if it has one. */
+  /** The permit of the breaker for this kind of request, if there is one. */
   readonly #permit: Permit | undefined
   readonly #trace: CallTrace | undefined
   #resends = 0
@@ -137,7 +137,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.#watch()
   }
 
-  /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
+  /** Refuses the request as soon as it is too late, so that its client does not wait for a connection that comes too late. */
   #watch(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
@@ -159,7 +159,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     return this.#upstream.waitMs[this.lane] - waitedMs
   }
 
-  /** Of the connections: the request is out of the queue. */
+  /** Called by the connections: the request has left the queue. */
   send(connection: Connection, permit: Permit): void {
     const isTooLate = this.#progress.step === 'queued' && this.#waitLeftMs() < 0
     this.#timer?.clear()
@@ -179,13 +179,13 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
       // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
       path: this.#upstream.basePath + target,
       headers: this.#trace === undefined ? headers : headers.concat(this.#trace.headers),
-      // Its types leave out the lists that it sends in chunks.
+      // undici sends lists as chunks, which its types leave out.
       body: body as Buffer | RequestBody | null,
     }
     connection.dispatch(sent, this)
   }
 
-  /** Of the connection: it is made, which may take long. */
+  /** Called by the connection: it is being made, which may take long. */
   connects(): void {
     if (this.#progress.step === 'connecting' && !this.#isTold) this.#watch()
   }
@@ -199,7 +199,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     else if (this.#upstream.connections.lanes.leave(this)) this.failed(reason)
   }
 
-  /** The same, because no client waits for the answer any more. */
+  /** Gives the call up, because no client waits for the answer any more. */
   leave(message: string): void {
     this.giveUp(new ClientGone(message, { maybeSeen: this.maybeSeen }))
   }

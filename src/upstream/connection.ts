@@ -16,7 +16,7 @@ export interface ConnectionOptions {
   /** Through which an https origin is reached; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
   timers: Timers
-  /** In place of sockets. */
+  /** Connects in place of sockets, for tests. */
   connect?: buildConnector.connector | undefined
   client: Client.Options
 }
@@ -139,7 +139,7 @@ export class Connection {
   }
 }
 
-/** Of `HTTP/1.0`. */
+/** The place of the minor version in `HTTP/1.0`. */
 const minorVersionAt = 7
 const zero = '0'.charCodeAt(0)
 

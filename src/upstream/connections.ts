@@ -12,10 +12,11 @@ interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
 export interface ConnectionHolder {
   readonly lane: Lane
   /**
-   * It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made.
+   * The request has left the queue and has this connection. The permit of the connections' breaker counts until the
+   * connection is made.
    */
   send(connection: Connection, permit: Permit): void
-  /** It is out of the queue, and will have none. */
+  /** The request has left the queue and gets no connection. */
   failed(error: Error): void
 }
 
@@ -117,7 +118,7 @@ export type Lane = 'float-order' | 'stream' | 'other'
 
 interface LanesOptions {
   connections: number
-  /** Of these, those for float orders alone. */
+  /** How many of these are kept for float orders. */
   reserved: number
   /** How many requests may wait for a connection. */
   queue: number
@@ -179,7 +180,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     waiting.add(request)
   }
 
-  /** It waits no longer. False: it did not wait. */
+  /** Takes the request out of the queue. False: it was not in it. */
   leave(request: Request): boolean {
     return this.#orders.delete(request) || this.#others.delete(request)
   }
@@ -188,7 +189,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return [...this.#orders, ...this.#others].filter((request) => this.leave(request))
   }
 
-  /** The one that a connection is there for. */
+  /** The next request, if there is a connection for it. */
   next(): Request | undefined {
     const { connections, reserved } = this.#options
     if (this.waiting === 0 || this.held >= connections) return undefined

@@ -55,7 +55,7 @@ export class Fetch implements Receiver {
   #call: Call | undefined
   #deadline: PatientTimer | undefined
   #sent: Now | undefined
-  /** Its body stays empty until all of the answer was received. */
+  /** The answer's head. The body in it stays empty until all of it was received. */
   #head: WholeAnswer | undefined
   readonly #chunks: Buffer[] = []
   #bytes = 0
@@ -164,7 +164,7 @@ export class Fetch implements Receiver {
     this.#wake()
   }
 
-  /** Its time is over. */
+  /** The failure of a call whose time is over. */
   #tooLate(): UpstreamFailure {
     const fault =
       this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'

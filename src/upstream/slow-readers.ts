@@ -44,7 +44,7 @@ export class SlowReaders {
 
   /** Calls `goOn` once the client has taken these bytes. */
   heldUp(response: ServerResponse, bytes: number, goOn: () => void): void {
-    // It would say its end no more.
+    // A destroyed response emits no event at its end.
     if (response.destroyed) return
     response.once('drain', goOn)
     const known = this.#readers.get(response)
@@ -62,11 +62,11 @@ export class SlowReaders {
   readonly #look = (): void => {
     const slow: ServerResponse[] = []
     for (const [response, reader] of this.#readers) {
-      // It waits for the upstream.
+      // The reader has taken everything, and waits for the upstream.
       if (!response.writableNeedDrain) continue
       reader.aheadBytes = Math.max(reader.aheadBytes - slowBytesALook, -1)
       reader.idleMs += lookEveryMs
-      // Any other answer than to a GET may say what became of a payment.
+      // An answer to any other method may say what became of a payment, so only GETs are cut off.
       if (response.req.method === 'GET' && reader.aheadBytes < 0) slow.push(response)
       if (reader.idleMs >= this.#stallMs) cutOff(response)
     }

@@ -44,7 +44,7 @@ const wrongAnswers: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: 'answered CONNECT with too many bytes',
 }
 
-/** Of all that a proxy answers to one CONNECT. */
+/** How much a proxy may answer to one CONNECT. */
 const maxHeaderSize = 16_384
 
 /**
@@ -90,7 +90,7 @@ export function createTunnelConnector(
     let proxySocket: Socket | undefined
     const client = new Client(proxyUrl, {
       connect(to, connected) {
-        // Its types leave out the socket, which a Client that is destroyed leaves connecting (7.30.2).
+        // undici's types leave out the socket, which a destroyed Client leaves connecting (7.30.2).
         proxySocket = toProxy(to, connected) as unknown as Socket
       },
       maxHeaderSize,

@@ -248,7 +248,7 @@ function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): stri
   return listed === '' ? what : `${what} Still served: ${listed}.`
 }
 
-/** Of pairs that all fail, those that have stopped. */
+/** How many of the pairs, which all fail, are stopped. */
 export function pairsText(stopped: number, askedFor: number): string {
   const pairs = `${stopped} of ${askedFor} pair${askedFor === 1 ? '' : 's'}`
   return stopped < askedFor ? `${pairs} stopped` : pairs
