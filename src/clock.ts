@@ -26,7 +26,7 @@ export interface Timers {
 /** A `NodeJS.Timeout` is one. */
 export interface Timer {
   refresh(): unknown
-  /** It does not keep the process running. */
+  /** Keeps the timer from keeping the process running. */
   unref(): Timer
 }
 

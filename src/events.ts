@@ -69,8 +69,8 @@ export const storeOperations = [
 ] as const
 export type StoreOperation = (typeof storeOperations)[number]
 /**
- * The kinds of steps at the disk of STATE_DIRECTORY. folder: it is still the one that was locked. copy: all that is
- * remembered is written to a new file.
+ * The kinds of steps at the disk of STATE_DIRECTORY. folder: the path still leads to the locked folder. copy: everything
+ * that is remembered is written to a new file.
  */
 export const diskOperations = ['folder', 'write', 'sync', 'copy'] as const
 export type DiskOperation = (typeof diskOperations)[number]
@@ -189,7 +189,7 @@ function inTurn(heard: readonly Hear[]): Hear {
   }
 }
 
-/** It has a method for each event that it wants. */
+/** A listener has a method for each event that it wants. */
 export type Listener = Partial<Events>
 
 /** What a listener to this event is called with. */

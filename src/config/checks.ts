@@ -278,7 +278,7 @@ function quotes(values: CompleteValues): Check[] {
 // Few upstreams answer so soon, and a shorter margin changes next to nothing.
 const shortestPlausibleMs = 100
 const usualQuoteLifeMs = 30_000
-// Its default is 50: a store answers within milliseconds.
+// The default is 50 ms, because a store answers within milliseconds.
 const inMilliseconds = settingNames.filter(
   (name) => name.endsWith('_MS') && name !== 'VALKEY_TIMEOUT_MS',
 )

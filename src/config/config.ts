@@ -29,7 +29,7 @@ export function withDefaults(
   heapBytes: number,
 ) {
   const room = (heapBytes - programBytes) * defaultShare
-  // The same for all where they fit; else each is smaller by one factor, whether the other one is set or not.
+  // Each default if all of them fit; otherwise each is made smaller by the same factor, even if another one is set.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
   const fitted = fittedNames.map((name) => {
     const fixed = Number(fixedDefault(name))
@@ -153,7 +153,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       timeoutMs: values.VALKEY_TIMEOUT_MS,
       lockWaitMs,
     },
-    /** Of 0 a minute: no limit. */
+    /** 0 a minute means no limit. */
     rateLimit: { perMinute: values.RATE_LIMIT_PER_MINUTE, by: values.RATE_LIMIT_BY },
     metrics: { pairs: values.METRICS_PAIRS },
     requests: {

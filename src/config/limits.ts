@@ -28,9 +28,9 @@ export const limits = z.strictObject({
   headTimeoutMs: count.default(10_000),
   /** The longest pause in a client's request body. */
   bodyIdleTimeoutMs: count.default(30_000),
-  /** Of all quotes in memory. */
+  /** How much all quotes in memory may take. */
   cacheBytes: count.default(64 * 2 ** 20),
-  /** Of one quote; a larger one is relayed and not kept. */
+  /** How long one quote may be. A larger one is relayed and not kept. */
   quoteBytes: count.default(16 * 2 ** 10),
   /** For a quote that another replica fetches. */
   lockWaitMs: count.default(3_000),

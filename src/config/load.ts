@@ -42,11 +42,11 @@ export interface LoadOptions {
   by?: 'start' | 'check' | 'library'
   /** For tests: times and sizes in place of those that are always used. */
   limits?: Partial<Limits>
-  /** Those of this process, if not given. */
+  /** Default: the environment of this process. */
   memory?: MemoryLimits
 }
 
-/** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
+/** Notes what a setting's value should be instead. Only the first note for each setting is reported. */
 type NoteWrong = (name: string, expected: string) => void
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */

@@ -56,7 +56,7 @@ const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 /** `isNear`: surely one setting was meant. */
 type Meant = Pick<Required<SettingProblem>, 'expected' | 'message'> & { isNear?: boolean }
 
-/** Of the values of names that are not settings nothing is shown: they may be another program's. */
+/** Values of names that are not settings are never shown: they may belong to another program. */
 export function checkNames(
   texts: ReadonlyMap<string, string>,
 ): (SettingProblem & Meant)[] {
@@ -162,7 +162,7 @@ function settingsOf(beginning: string): readonly SettingName[] {
   return settingNames.filter((name) => name.startsWith(beginning))
 }
 
-/** Those that have most words in common with the name behind its beginning; one word at least. */
+/** The settings that share the most words with the rest of the name, and at least one. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
   // MS says nothing of what is meant.
   const words = written.slice(beginning.length).split('_')

@@ -24,7 +24,7 @@ const paymentsPaths =
 /** What the texts about a setting need to know beyond its schema. */
 interface SettingFacts {
   meaning: string
-  /** One that a team sets: --help lists it. */
+  /** Whether teams usually set it: then --help lists it. */
   team?: boolean
   /** For a default that depends on other settings. */
   defaultText?: string

@@ -34,7 +34,7 @@ export function wholeNumber(minimum: number, maximum: number, unit = '') {
   return read.refine((value) => value >= minimum && value <= maximum, expected)
 }
 
-/** Of a day at most. */
+/** A duration of at most a day. */
 export function milliseconds(minimum = 1) {
   return wholeNumber(minimum, 86_400_000, ' of milliseconds')
 }

@@ -166,7 +166,7 @@ export class Lifecycle {
       ...this.#closes.map(
         (close) => () => close(Math.max(0, endsAtMs - performance.now())),
       ),
-      // Its live streams would hold up the listener.
+      // The live streams of this app would hold up the listener.
       () => this.served?.operations.close(),
       () => this.#closeOperations(),
     ])

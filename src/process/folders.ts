@@ -16,7 +16,7 @@ export function makeFolders(path: string): void {
     try {
       mkdirSync(folder, { mode: 0o700 })
     } catch (error) {
-      // Another process made it meanwhile.
+      // Another process has made the folder meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
@@ -52,7 +52,7 @@ export function tryFolder(written: string): string | undefined {
     return `a folder that quotegate can create and write to (${code ?? message})`
   } finally {
     withoutFailing(() => rmSync(file, { force: true }))
-    // One that is not empty is in use: a gateway has started meanwhile.
+    // A folder that is not empty is in use: a gateway has started meanwhile.
     for (const folder of missing) withoutFailing(() => rmdirSync(folder))
   }
 }

@@ -6,11 +6,11 @@ export interface Span {
   /** The `traceparent` of a request that is sent in this step. */
   readonly traceparent: string
   rename(name: string): void
-  /** A step of this one, which begins now. `client`: a request to another service. */
+  /** Begins a step of this span. `client`: a request to another service. */
   child(name: string, kind: 'client' | 'internal'): Span
   /** Undefined values are left out. */
   set(attribute: string, value: string | number | undefined): void
-  /** Another request's step that this one waited for. */
+  /** Links a step of another request that this one waited for. */
   linkTo(other: Span): void
   /** Only a step that has ended is exported. `error`: what it failed with, of a closed set. */
   end(error?: string): void

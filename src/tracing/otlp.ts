@@ -16,7 +16,7 @@ import type { Span, Tracing } from '../process/span.ts'
 
 /** A collector that hangs must not hold up the end. */
 const flushWithinMs = 2_000
-/** Of an attribute. A target may have 8 KiB. */
+/** How long an attribute may be. A target may have 8 KiB. */
 const maxTextLength = 1_024
 
 const exporters = { 'http/json': JsonExporter, 'http/protobuf': ProtobufExporter }
