@@ -42,7 +42,7 @@ export interface LoadOptions {
   by?: 'start' | 'check' | 'library'
   /** For tests: times and sizes in place of those that are always used. */
   limits?: Partial<Limits>
-  /** Default: the environment of this process. */
+  /** Default: the memory limits of this process. */
   memory?: MemoryLimits
 }
 
