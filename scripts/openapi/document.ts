@@ -1,36 +1,18 @@
 import { z } from 'zod'
-import type { ProblemSlug } from '../../src/http/problem.ts'
 import {
   type UpstreamName,
   upstreamNames,
   upstreamTable,
 } from '../../src/http/upstreams.ts'
-import {
-  health as gatewayHealth,
-  hello,
-  history,
-  outage,
-  refusal,
-  seenRequest,
-  slots,
-  status,
-  tick,
-} from '../../src/operations/schemas.ts'
+import * as ofOperations from '../../src/operations/schemas.ts'
 import { version } from '../../src/process/package-info.ts'
-import { headerComponents, headerRefs } from './headers.ts'
-import { operationsPaths } from './operations-paths.ts'
-import { otherPaths } from './other-paths.ts'
-import { parameters } from './parameters.ts'
+import { headerComponents } from './headers.ts'
+import { operationsPaths, refusals } from './operations-paths.ts'
+import { parameterComponents } from './parameters.ts'
 import { problemResponses, problemSchemas } from './problems.ts'
-import {
-  amount,
-  floatOrder,
-  health,
-  operationsError,
-  quote,
-  readiness,
-} from './schemas.ts'
-import { type Operation, type Paths, swapPaths } from './swap-paths.ts'
+import { headerReferences, pascalCase, reference } from './references.ts'
+import * as ofTraffic from './schemas.ts'
+import { problemsOfOperations, trafficPaths } from './traffic-paths.ts'
 
 const description = `A gateway in front of a swap API (\`/v3\`) and a payments API.
 
@@ -42,122 +24,52 @@ payments and webhooks go through byte for byte, in both directions.
 
 New members and problems may be added: ignore those that you do not know.`
 
-function listener(description: string, port: string): object {
-  return {
-    url: 'http://{host}:{port}',
-    description,
-    variables: { host: { default: '127.0.0.1' }, port: { default: port } },
-  }
-}
-
-const traffic = listener('The traffic listener: HOST and PORT.', '8080')
-const operations = listener('The operations listener: ADMIN_HOST and ADMIN_PORT.', '8081')
-
 const tagDescriptions: Partial<Record<UpstreamName, string>> = {
   swap: 'Quotes, orders, and the rest of /v3.',
   payments: 'The paths in PAYMENTS_PATHS, here with its default. Passed byte for byte.',
-  webhooks: 'Passed byte for byte, so that signatures still fit.',
 }
 
-const tags = [
-  ...upstreamNames.map((name) => ({
-    name: upstreamTable[name].title,
-    description: tagDescriptions[name] ?? 'Passed byte for byte.',
-  })),
-  { name: 'Operations', description: 'On a listener of its own.' },
-]
-
-/** The document of this version: made from the schemas and from the table of problems. */
-function openApiDocument(): object {
-  const { paths, responses } = withResponses({ ...swapPaths, ...otherPaths })
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'quotegate',
-      version,
-      description,
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    servers: [traffic],
-    tags,
-    paths: { ...paths, ...onOperationsListener(operationsPaths) },
-    components: {
-      schemas: schemaComponents(),
-      responses: {
-        UpstreamAnswer: {
-          description: 'The answer of the upstream, as it came.',
-          headers: headerRefs(['RateLimit', 'RateLimit-Policy']),
-          content: { '*/*': {} },
-        },
-        ...responses,
-      },
-      parameters,
-      headers: headerComponents(),
-      securitySchemes: {
-        bearer: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'The upstream’s key: passed on, not judged.',
-        },
-        adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN.' },
-      },
-    },
-  }
+const responses = {
+  UpstreamAnswer: {
+    description: 'The answer of the upstream, as it came.',
+    headers: headerReferences('RateLimit', 'RateLimit-Policy'),
+    content: { '*/*': {} },
+  },
+  Quote: {
+    description:
+      'A quote that is live now. End-to-end headers of the provider come with it, less its cookies; on a hit also ' +
+      'less what described the one exchange that brought it. A 200 of the provider that is not a quote is relayed ' +
+      'as it came, with `Cache-Status: quotegate; fwd=bypass; detail=…`.',
+    headers: headerReferences(
+      'Cache-Control',
+      'Cache-Status',
+      'Vary',
+      'X-Request-Id',
+      'RateLimit',
+      'RateLimit-Policy',
+    ),
+    content: { 'application/json': { schema: reference('schemas', 'Quote') } },
+  },
+  TakenOrder: {
+    description: 'The provider took the order; its answer is relayed as it came.',
+    headers: headerReferences('X-Request-Id', 'Idempotent-Replayed'),
+    content: { '*/*': {} },
+  },
+  ...refusals,
+  ...problemResponses(problemsOfOperations),
 }
 
-function withResponses(paths: Paths) {
-  const components: Record<string, object> = {}
-  function spelledOut({ problems, ...operation }: Operation): object {
-    // Only a gateway that is mounted behind a body parser answers so.
-    const withBody: readonly ProblemSlug[] = operation.requestBody
-      ? ['body-already-read']
-      : []
-    const made = problemResponses([...problems, ...withBody])
-    Object.assign(components, made.components)
-    return { ...operation, responses: { ...made.responses, ...operation.responses } }
-  }
-  const spelled = Object.entries(paths).map(([path, operations]) => {
-    const methods = Object.entries(operations)
-    return [
-      path,
-      Object.fromEntries(
-        methods.map(([method, operation]) => [method, spelledOut(operation)]),
-      ),
-    ]
-  })
-  return { paths: Object.fromEntries(spelled), responses: components }
-}
+/** The order of a module's exports depends on what has loaded it. */
+const byName = ([one]: [string, unknown], [other]: [string, unknown]) =>
+  one < other ? -1 : 1
 
-function onOperationsListener(paths: typeof operationsPaths): Record<string, object> {
-  return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [
-      path,
-      { servers: [operations], ...item },
-    ]),
-  )
-}
-
+/** Each schema that has a name, or a member of health that /status repeats. */
 function schemaComponents(): Record<string, object> {
-  const named: Record<string, z.ZodType> = {
-    Quote: quote,
-    Amount: amount,
-    FloatOrder: floatOrder,
-    Health: health,
-    Readiness: readiness,
-    Status: status,
-    History: history,
-    Hello: hello,
-    Tick: tick,
-    GatewayHealth: gatewayHealth,
-    Outage: outage,
-    Slots: slots,
-    SeenRequest: seenRequest,
-    Refusal: refusal,
-    OperationsError: operationsError,
-    ...problemSchemas(),
-  }
   const registry = z.registry<{ id: string }>()
-  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
+  const { clock, journal, slowest } = ofOperations.gatewayHealth.shape
+  const named = { ...ofTraffic, ...ofOperations, clock, journal, slowest }
+  for (const [name, schema] of Object.entries(named).sort(byName))
+    registry.add(schema, { id: pascalCase(name) })
   const { schemas } = z.toJSONSchema(registry, {
     // What may be read, not what parsing makes of it: unknown members are allowed.
     io: 'input',
@@ -171,5 +83,38 @@ function schemaComponents(): Record<string, object> {
   )
 }
 
+const document = {
+  openapi: '3.1.0',
+  info: {
+    title: 'quotegate',
+    version,
+    description,
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
+  servers: [{ url: 'http://127.0.0.1:8080', description: 'HOST and PORT.' }],
+  tags: [
+    ...upstreamNames.map((name) => ({
+      name: upstreamTable[name].title,
+      description: tagDescriptions[name] ?? 'Passed byte for byte.',
+    })),
+    { name: 'Operations', description: 'On a listener of its own.' },
+  ],
+  paths: { ...trafficPaths, ...operationsPaths },
+  components: {
+    schemas: { ...schemaComponents(), ...problemSchemas },
+    responses,
+    parameters: parameterComponents,
+    headers: headerComponents,
+    securitySchemes: {
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'The upstream’s key: passed on, not judged.',
+      },
+      adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN.' },
+    },
+  },
+}
+
 /** As it is served, and as it stands in docs/openapi.json. */
-export const openApiJson = `${JSON.stringify(openApiDocument(), null, 2)}\n`
+export const openApiJson = `${JSON.stringify(document, null, 2)}\n`
