@@ -91,13 +91,16 @@ const document = {
     description,
     license: { name: 'MIT', identifier: 'MIT' },
   },
-  servers: [{ url: 'http://127.0.0.1:8080', description: 'HOST and PORT.' }],
+  servers: [{ url: 'http://127.0.0.1:8080' }],
   tags: [
     ...upstreamNames.map((name) => ({
       name: upstreamTable[name].title,
       description: tagDescriptions[name] ?? 'Passed byte for byte.',
     })),
-    { name: 'Operations', description: 'On a listener of its own.' },
+    {
+      name: 'Operations',
+      description: 'On a listener of its own: ADMIN_HOST and ADMIN_PORT.',
+    },
   ],
   paths: { ...trafficPaths, ...operationsPaths },
   components: {
@@ -116,5 +119,12 @@ const document = {
   },
 }
 
+/** An object or a list that holds no other. */
+const leaf = /[[{]\n[^[\]{}]{1,110}\n *[\]}]/g
+
 /** As it is served, and as it stands in docs/openapi.json. */
-export const openApiJson = `${JSON.stringify(document, null, 2)}\n`
+export const openApiJson = `${JSON.stringify(document, null, 2).replace(leaf, inOneLine)}\n`
+
+function inOneLine(lines: string): string {
+  return lines.replaceAll(/\n */g, ' ')
+}

@@ -41,7 +41,7 @@ export const operationsPaths = {
 export const refusals = {
   WrongToken: json('That is not the ADMIN_TOKEN.', 'OperationsError'),
   WrongHost: json(
-    'Host is no IP address, localhost or name in ADMIN_ALLOWED_HOSTS.',
+    'The Host is neither an IP address, nor localhost or in ADMIN_ALLOWED_HOSTS.',
     'OperationsError',
   ),
 }
@@ -54,9 +54,7 @@ function get(
 ): object {
   const operation = { operationId, tags: ['Operations'], summary, security, responses }
   return {
-    servers: [
-      { url: 'http://127.0.0.1:8081', description: 'ADMIN_HOST and ADMIN_PORT.' },
-    ],
+    servers: [{ url: 'http://127.0.0.1:8081' }],
     get: operation,
   }
 }

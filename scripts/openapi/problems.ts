@@ -1,5 +1,4 @@
 import { type ProblemSlug, problemSlugs, problemTypes } from '../../src/http/problem.ts'
-import { upstreamNames } from '../../src/http/upstreams.ts'
 import { headerReferences, pascalCase, reference } from './references.ts'
 
 type Slugs = readonly ProblemSlug[]
@@ -27,10 +26,10 @@ const ofUpstream: Slugs = [
 ]
 
 export const ofSwap: Slugs = [
-  ...ofAnyRequest,
   'rate-limited',
   'loop-detected',
   ...ofUpstream,
+  ...ofAnyRequest,
 ]
 
 export const ofOrder: Slugs = [
@@ -66,7 +65,7 @@ const members = {
 
 const only = (value: string | number | boolean) => ({ type: typeof value, const: value })
 
-const upstream = { type: 'string', enum: upstreamNames }
+const upstream = reference('schemas', 'Upstream')
 const quoteId = text('The id of the quote that the order uses.')
 const lookup = text('The path that lists the orders to the `toAddress` of this one.')
 const accepted = {
@@ -131,6 +130,7 @@ function schemaName(slug: ProblemSlug): string {
 function problemSchema(slug: ProblemSlug): object {
   const type = problemTypes[slug]
   const further = furtherMembers[slug] ?? {}
+  const required = Object.keys(further).filter((name) => !optional.includes(name))
   const isRetryable = 'retryable' in type
   // After a failure of the upstream it depends on the method, and on what the upstream may have seen.
   const retryable =
@@ -145,7 +145,7 @@ function problemSchema(slug: ProblemSlug): object {
       ...retryable,
       ...further,
     },
-    required: Object.keys(further).filter((name) => !optional.includes(name)),
+    ...(required.length > 0 ? { required } : {}),
   }
 }
 
@@ -162,8 +162,9 @@ function statusOf(slug: ProblemSlug): number {
   return problemTypes[slug].status
 }
 
-function responseName(slugs: Slugs): string {
-  return slugs.map(pascalCase).join('Or')
+/** Lists of problems begin with those of few operations, so that no other response begins with the same. */
+function responseName([first = 'internal-error', ...others]: Slugs): string {
+  return pascalCase(first) + (others.length > 0 ? 'OrOther' : '')
 }
 
 export function problemReferences(slugs: Slugs): Record<string, object> {

@@ -36,7 +36,7 @@ export const quote = quoteWithoutExpiry
   })
 
 const plainAmount = z.union([z.number(), z.string()])
-const orderAmount = z.union([plainAmount, z.looseObject({ value: plainAmount })])
+export const orderAmount = z.union([plainAmount, z.looseObject({ value: plainAmount })])
 
 export const floatOrder = z
   .looseObject({

@@ -77,7 +77,7 @@ const read: Paths = {
       tags: ['Swap'],
       parameters: ['PairId'],
       security: [],
-      problems: [...ofAnyRequest, 'method-not-allowed'],
+      problems: ['method-not-allowed', ...ofAnyRequest],
     },
   },
   '/v3/orders/float': {

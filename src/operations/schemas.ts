@@ -52,6 +52,8 @@ const shownCalls = z.object({
     .describe('null: all were cached, or this is other traffic.'),
 })
 
+export const upstream = z.enum(upstreamNames)
+
 export const outage = z.object({
   id: z.number(),
   what: z.enum([
@@ -83,7 +85,7 @@ export const outage = z.object({
   runbook: string(
     'The section of the runbook that says what to do, relative to /status.',
   ),
-  upstream: z.enum(upstreamNames).optional(),
+  upstream: upstream.optional(),
   failing: list(
     'The kinds of requests to the upstream that fail.',
     z.enum(['quotes', 'orders', 'rest']),
@@ -184,7 +186,7 @@ const breaker = z.object({
 })
 
 export const upstreamState = z.object({
-  name: z.enum(upstreamNames),
+  name: upstream,
   sandbox: z.boolean(),
   breakers: z.array(breaker),
   openPairs: number(
