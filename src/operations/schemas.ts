@@ -52,6 +52,8 @@ const shownCalls = z.object({
     .describe('null: all were cached, or this is other traffic.'),
 })
 
+export const upstream = z.enum(upstreamNames)
+
 export const outage = z.object({
   id: z.number(),
   what: z.enum([
@@ -83,7 +85,7 @@ export const outage = z.object({
   runbook: string(
     'The section of the runbook that says what to do, relative to /status.',
   ),
-  upstream: z.enum(upstreamNames).optional(),
+  upstream: upstream.optional(),
   failing: list(
     'The kinds of requests to the upstream that fail.',
     z.enum(['quotes', 'orders', 'rest']),
@@ -118,14 +120,14 @@ export const outage = z.object({
   ).optional(),
 })
 
-const savings = object('What the gateway has saved and stopped.', {
+export const savings = object('What the gateway has saved and stopped.', {
   forMs: number('A day, or less after the start.'),
   ...each(count, 'quotes', 'orders', 'expiredOrdersStopped'),
   callsSaved: number('Quotes that took no call of their own to the provider.'),
   ordersMatched: number('Float orders whose quote was found.'),
 })
 
-const column = z.array(orNull)
+export const column = z.array(orNull)
 export const slots = z.object({
   slotMs: z.number(),
   slots: number('How many are kept.'),
@@ -151,7 +153,7 @@ export const slots = z.object({
   ),
 })
 
-const seenEvent = z.object({
+export const seenEvent = z.object({
   id: number('Goes up with each event.'),
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
@@ -183,8 +185,8 @@ const breaker = z.object({
   ),
 })
 
-const upstreamState = z.object({
-  name: z.enum(upstreamNames),
+export const upstreamState = z.object({
+  name: upstream,
   sandbox: z.boolean(),
   breakers: z.array(breaker),
   openPairs: number(
@@ -207,7 +209,7 @@ const journal = {
   ),
 }
 
-const coolDowns = z.object({
+export const coolDowns = z.object({
   clients: number('Applications at a client address whose quotes are not asked for now.'),
   longestLeftMs: z.number(),
 })
@@ -272,7 +274,7 @@ export const seenRequest = z.object({
 })
 
 /** How the gateway is: in /status, and in each event of /stream. */
-export const health = z.object({
+export const gatewayHealth = z.object({
   version: z.string(),
   mode: z.enum(['SANDBOX', 'LIVE']),
   now: at,
@@ -329,13 +331,13 @@ const coolDown = z.object({
   address: string('Masked.'),
   leftMs: z.number(),
 })
-const refusedByApplication = list(
+export const refusedByApplication = list(
   'Of the last hour: at most 20 that had orders refused or reported, and the others in one. Empty without full rights.',
   ordersOfApplication,
 )
 
 export const status = object('How the gateway is, for machines. Members may be added.', {
-  ...health.shape,
+  ...gatewayHealth.shape,
   outages: list('What is wrong now.', outage),
   coolDowns: coolDowns
     .extend({ shown: list('At most 20 of them.', coolDown) })
@@ -363,7 +365,7 @@ export const status = object('How the gateway is, for machines. Members may be a
   settings: list('The settings in effect, secrets masked.', setting),
 })
 
-const shownQuote = z.object({
+export const shownQuote = z.object({
   ...each(z.string(), 'id', 'pair', 'amount', 'toAmount', 'toAsset'),
   ...each(z.number(), 'hits', 'leftMs', 'lifeMs'),
   drift: numberOrNull(
@@ -373,7 +375,7 @@ const shownQuote = z.object({
 
 /** In each event of /stream. */
 const frame = {
-  health,
+  health: gatewayHealth,
   quotes: list('Live ones, at most 100, those with the most hits first.', shownQuote),
   outages: status.shape.outages,
   recent: z.object({
@@ -420,7 +422,7 @@ export type SeenEvent = z.infer<typeof seenEvent>
 export type SeenRequest = z.infer<typeof seenRequest>
 export type SeenRefusal = z.infer<typeof refusal>
 export type OrdersOfApplication = z.infer<typeof ordersOfApplication>
-export type Health = z.infer<typeof health>
+export type Health = z.infer<typeof gatewayHealth>
 export type StatusPage = z.infer<typeof status>
 export type ShownHistory = z.infer<typeof history>
 export type Hello = z.infer<typeof hello>

@@ -48,7 +48,8 @@ function membersOf(slug: ProblemSlug): string[] {
   const ref = slug.replace(/(?:^|-)([a-z])/g, (_all, letter: string) =>
     letter.toUpperCase(),
   )
-  return Object.keys(schemas[`${ref}Problem`]?.properties ?? {})
+  const ofEach = schemas.Problem?.properties
+  return Object.keys({ ...ofEach, ...schemas[`${ref}Problem`]?.properties })
 }
 
 describe('docs/problems.md', () => {

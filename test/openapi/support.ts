@@ -10,7 +10,6 @@ type Of<Value> = Readonly<Record<string, Value>>
 
 interface Content {
   readonly schema?: Node
-  readonly example?: Of<unknown>
   readonly examples?: Of<{ readonly value: Record<string, unknown> }>
 }
 
@@ -47,7 +46,6 @@ export interface Documented {
 
 interface OpenApi {
   readonly info: { readonly version: string }
-  readonly servers: readonly { readonly variables: Of<{ readonly default: string }> }[]
   readonly paths: Of<Of<Operation>>
   readonly components: Of<Of<Node>>
 }
@@ -145,10 +143,12 @@ export function callsOf({ path, method, operation }: Documented): Call[] {
   }
   if (content === undefined) return [{ method, target, headers, body: undefined }]
   headers.push('Content-Type: application/json')
-  const bodies = content.examples
-    ? Object.values(content.examples).map(({ value }) => value)
-    : [content.example]
-  return bodies.map((body) => ({ method, target, headers, body }))
+  return Object.values(content.examples ?? {}).map(({ value }) => ({
+    method,
+    target,
+    headers,
+    body: value,
+  }))
 }
 
 const documentId = 'https://quotegate.example/openapi'
@@ -165,16 +165,16 @@ function closed(value: unknown): unknown {
     ([name, child]) => [name, closed(child)] as const,
   )
   const node = Object.fromEntries(entries)
-  if (node.type === 'object' && node.properties !== undefined)
+  if (node.allOf !== undefined) node.unevaluatedProperties = false
+  else if (node.type === 'object' && node.properties !== undefined)
     node.additionalProperties ??= false
   return node
 }
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true })
-ajv.addSchema({
-  $id: documentId,
-  $defs: closed(inAjv(openApi.components.schemas)) as Node,
-})
+// What every problem has is open, because each has more.
+const { Problem, ...schemas } = inAjv(openApi.components.schemas) ?? {}
+ajv.addSchema({ $id: documentId, $defs: { Problem, ...(closed(schemas) as Node) } })
 
 /** Compiled once for each schema. */
 const validators = new WeakMap<Node, ValidateFunction>()
