@@ -219,7 +219,8 @@ export class DiskJournal {
     const hasOlder = older.names.length > 0
     if (!hasOlder) return !hasFile || this.#readFile(memory)
     this.#mustCopy = true
-    if (!hasFile) return this.#readOlder(memory)
+    // In a file that was set aside there may have been newer quotes.
+    if (!hasFile) return (await this.#readOlder(memory)) && foreign === undefined
     // What was written last counts.
     if (await areNewer(older, directory, this.#path)) {
       await this.#readFile(memory)
@@ -239,7 +240,8 @@ export class DiskJournal {
       this.#mustCopy = true
       return false
     }
-    this.#scale = found.bytes / estimated(found)
+    // Damaged lines are bytes of no record: all records would seem to be as long.
+    if (found.skipped === 0) this.#scale = found.bytes / estimated(found)
     try {
       this.#writer.file = await AppendedFile.open(this.#path, found, openFile)
     } catch {

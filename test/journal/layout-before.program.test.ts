@@ -125,7 +125,7 @@ test('a kill at any step of carrying them over loses nothing', async () => {
 })
 
 describe('is doubted', () => {
-  test.each<[string, (folder: string) => void]>([
+  test.each<[string, (folder: string) => void, string[]?]>([
     [
       'without a clean end',
       (folder) => writeFileSync(join(folder, older[1] ?? ''), segment(50, 100)),
@@ -134,13 +134,18 @@ describe('is doubted', () => {
       'with a file that was about to be begun',
       (folder) => writeFileSync(join(folder, 'journal-11.part'), ''),
     ],
-  ])('what that version left %s', async (_, change) => {
+    [
+      'beside a file of now that a power cut has left empty',
+      (folder) => writeFileSync(join(folder, fileName), ''),
+      ['damaged at the first line'],
+    ],
+  ])('what that version left %s', async (_, change, setAside) => {
     const folder = olderFolder()
     change(folder)
     const first = await opened(folder)
     expectAll(first)
     expect(first.memory.doubts).toBe(1)
-    expect(first.lines()).toEqual([])
+    expect(first.lines().map(({ why }) => why)).toEqual(setAside ? [setAside] : [])
   })
 
   test('what lacks a file, has a torn one before the last, or a damaged line, which is counted', async () => {
