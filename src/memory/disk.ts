@@ -217,7 +217,7 @@ export class DiskJournal {
     if (foreign !== undefined) await this.#begin(memory, foreign)
     const hasFile = foreign === undefined && (await fileAt(this.#path)) !== undefined
     const hasOlder = older.names.length > 0
-    if (!hasOlder) return !hasFile || this.#readFile(memory)
+    if (!hasOlder) return !hasFile || ((await this.#readFile(memory)) && older.isWhole)
     this.#mustCopy = true
     // In a file that was set aside there may have been newer quotes.
     if (!hasFile) return (await this.#readOlder(memory)) && foreign === undefined

@@ -209,6 +209,30 @@ test('where that version was started again meanwhile, what it wrote last counts'
   expect(third.keys.kept.get('here')).toContain('large')
 })
 
+test.each([
+  ['alone', []],
+  ['beside keys', ['keys.ndjson']],
+])(
+  'where that version began a folder of its own meanwhile, its quotes are set aside, and older ones are doubted: %s',
+  async (_, names) => {
+    const folder = newFolder()
+    const first = await opened(folder)
+    await appendAll(first, noteds(0, 5))
+    await first.journal.close()
+    // That version knows no salt of ours.
+    writeFileSync(join(folder, 'journal-1.ndjson'), segment(5, 10, encodeEnd(noon)))
+    const later = Date.now() / 1_000 + 60
+    for (const name of names) {
+      writeFileSync(join(folder, name), keys)
+      utimesSync(join(folder, name), later, later)
+    }
+    const second = await opened(folder)
+    expect(idsOf(second.memory.restored)).toEqual(ids(0, 5))
+    expect(second.memory.doubts).toBe(1)
+    expect(second.keys.kept.size).toBe(names.length * keysLeft.length)
+  },
+)
+
 test('a full disk keeps them where they are, and what comes is written as far as it can be', async () => {
   const folder = olderFolder()
   let isFull = true
