@@ -217,9 +217,10 @@ export class DiskJournal {
     if (foreign !== undefined) await this.#begin(memory, foreign)
     const hasFile = foreign === undefined && (await fileAt(this.#path)) !== undefined
     const hasOlder = older.names.length > 0
-    if (!hasOlder) return !hasFile || this.#readFile(memory)
+    if (!hasOlder) return !hasFile || ((await this.#readFile(memory)) && older.isWhole)
     this.#mustCopy = true
-    if (!hasFile) return this.#readOlder(memory)
+    // In a file that was set aside there may have been newer quotes.
+    if (!hasFile) return (await this.#readOlder(memory)) && foreign === undefined
     // What was written last counts.
     if (await areNewer(older, directory, this.#path)) {
       await this.#readFile(memory)
@@ -239,7 +240,8 @@ export class DiskJournal {
       this.#mustCopy = true
       return false
     }
-    this.#scale = found.bytes / estimated(found)
+    // Damaged lines are bytes of no record: all records would seem to be as long.
+    if (found.skipped === 0) this.#scale = found.bytes / estimated(found)
     try {
       this.#writer.file = await AppendedFile.open(this.#path, found, openFile)
     } catch {
@@ -315,7 +317,8 @@ export class DiskJournal {
     const take = (record: DiskRecord, now: Now): void => {
       if (record.kind === 'key' && !known.has(record.id)) restoreKey(keys, record, now)
     }
-    const isOver = () => this.#isOver
+    // To its end, at the end of this process too: then it is set aside.
+    const isOver = () => false
     await readJournal(this.#path, { clock, take, isOver }).catch(() => {})
   }
 
@@ -402,14 +405,15 @@ export class DiskJournal {
     const { older, head } = this.#folder
     const writer = this.#writer
     await writer.inTurn(async () => {
+      await this.#lockAgain()
+      await this.#leaveLostFile()
       writer.file ??= await this.#makeFile()
     })
-    await this.#lockAgain()
     const fresh = await AppendedFile.create(this.#pathOfCopy, openFile)
     await writer.copy(fresh, {
       lines: inPieces(this.#lines(head.toString())),
       takePlace: async () => {
-        await this.#mustBeOurs()
+        await this.#mustBeThere()
         await fresh.moveTo(this.#path)
       },
     })
@@ -458,13 +462,18 @@ export class DiskJournal {
   async #lookOnce(): Promise<void> {
     const isThere = await this.trouble.watch('folder', this.#mustBeThere())
     if (!isThere) {
-      if ((await this.#writer.file?.isThere()) === false) await this.#writer.lose()
+      await this.#leaveLostFile()
       this.#mustCopy = true
     }
     const bytes = this.#writer.file?.bytes ?? 0
     const isLong = bytes > 1.5 * this.#scale * this.#estimate() + spareBytes
     if (!this.#mustCopy && !isLong) return
     if (this.#options.clock.steadyMs() >= this.#copyNotBeforeMs) await this.#copy()
+  }
+
+  /** What is at its path now is another one, which is not written over. */
+  async #leaveLostFile(): Promise<void> {
+    if ((await this.#writer.file?.isThere()) === false) await this.#writer.lose()
   }
 
   /** Throws if what is written would not be found by the next process. */

@@ -26,7 +26,7 @@ export interface OlderFiles {
   /** Every file that is removed once the new file has all of it. */
   readonly names: readonly string[]
   readonly hasKeys: boolean
-  /** No file is missing, as far as their numbers can tell. */
+  /** No file is missing, as far as their numbers can tell, and none was set aside. */
   readonly isWhole: boolean
 }
 
@@ -56,8 +56,7 @@ export async function findSegments<Head>(
         segments,
         names: [...segments, ...parts, ...(hasKeys ? [keysName] : [])],
         hasKeys,
-        isWhole:
-          parts.length === 0 && !hasGap && files.every(({ head }) => head !== undefined),
+        isWhole: parts.length === 0 && !hasGap && segments.length === numbered.length,
       }
     },
   }

@@ -54,22 +54,26 @@ export async function readJournal(
   }
   let isHead = true
   let wholeBytes = 0
-  let torn: Buffer = Buffer.alloc(0)
+  /** Pieces behind the last line: those of one without an end are not put together again and again. */
+  let torn: Buffer[] = []
   // In pieces, between which the event loop is free.
   for await (const piece of createReadStream(path)) {
     if (isOver()) break
+    const end = piece.lastIndexOf(newline) + 1
+    if (end === 0) {
+      torn.push(piece)
+      continue
+    }
     const now = lookAt(clock)
-    const bytes = Buffer.concat([torn, piece])
-    const end = bytes.lastIndexOf(newline) + 1
-    torn = bytes.subarray(end)
-    wholeBytes += end
-    if (end === 0) continue
-    for (const line of bytes.toString('utf8', 0, end - 1).split('\n')) {
+    const bytes = Buffer.concat([...torn, piece.subarray(0, end)])
+    torn = [piece.subarray(end)]
+    wholeBytes += bytes.length
+    for (const line of bytes.toString('utf8', 0, bytes.length - 1).split('\n')) {
       if (!isHead) takeLine(line, now)
       isHead = false
     }
   }
-  const isTorn = torn.length > 0
+  const isTorn = torn.some(({ length }) => length > 0)
   return {
     bytes: wholeBytes,
     isTorn,

@@ -8,8 +8,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { decodeDiskLine, sealLine, unsealLine } from '../../src/memory/records.ts'
+import { until } from '../support/gateways/between.ts'
 import { levels } from '../support/observing/log-lines.ts'
 import {
   append,
@@ -149,6 +150,28 @@ test('of a damaged file all that is sound is read; the rest is counted, logged a
     await third.journal.close()
   }
   await fc.assert(fc.asyncProperty(damage, place, place, damaged), { numRuns: 60 })
+})
+
+test('a line without an end, as a loss of power leaves it, is put together once', async () => {
+  const folder = await filled()
+  const whole = textOf(folder)
+  writeFileSync(join(folder, fileName), whole + '\0'.repeat(8_000_000))
+  const concat = vi.spyOn(Buffer, 'concat')
+  onTestFinished(() => concat.mockRestore())
+  const { memory } = await opened(folder)
+  const copied = concat.mock.results.map(({ value }) => value.length)
+  expect(copied.reduce((sum, length) => sum + length, 0)).toBeLessThan(10_000_000)
+  expect(memory.restored).toHaveLength(records)
+})
+
+test('a file of which much is damaged is written again, as every one that is long', async () => {
+  const folder = await filled()
+  const zeros = '\0'.repeat(4_000_000)
+  writeFileSync(join(folder, fileName), `${textOf(folder)}${zeros}\n`)
+  const { journal, memory } = await opened(folder)
+  expect(memory.restored).toHaveLength(records)
+  await until(() => journal.facts.bytes < 1_000_000, 'a file without the damage')
+  expect(idsOf((await opened(asIfKilled(folder))).memory.restored)).toHaveLength(records)
 })
 
 describe('is set aside with a line', () => {

@@ -125,7 +125,7 @@ test('a kill at any step of carrying them over loses nothing', async () => {
 })
 
 describe('is doubted', () => {
-  test.each<[string, (folder: string) => void]>([
+  test.each<[string, (folder: string) => void, string[]?]>([
     [
       'without a clean end',
       (folder) => writeFileSync(join(folder, older[1] ?? ''), segment(50, 100)),
@@ -134,13 +134,18 @@ describe('is doubted', () => {
       'with a file that was about to be begun',
       (folder) => writeFileSync(join(folder, 'journal-11.part'), ''),
     ],
-  ])('what that version left %s', async (_, change) => {
+    [
+      'beside a file of now that a power cut has left empty',
+      (folder) => writeFileSync(join(folder, fileName), ''),
+      ['damaged at the first line'],
+    ],
+  ])('what that version left %s', async (_, change, setAside) => {
     const folder = olderFolder()
     change(folder)
     const first = await opened(folder)
     expectAll(first)
     expect(first.memory.doubts).toBe(1)
-    expect(first.lines()).toEqual([])
+    expect(first.lines().map(({ why }) => why)).toEqual(setAside ? [setAside] : [])
   })
 
   test('what lacks a file, has a torn one before the last, or a damaged line, which is counted', async () => {
@@ -203,6 +208,30 @@ test('where that version was started again meanwhile, what it wrote last counts'
   const third = await opened(folder)
   expect(third.keys.kept.get('here')).toContain('large')
 })
+
+test.each([
+  ['alone', []],
+  ['beside keys', ['keys.ndjson']],
+])(
+  'where that version began a folder of its own meanwhile, its quotes are set aside, and older ones are doubted: %s',
+  async (_, names) => {
+    const folder = newFolder()
+    const first = await opened(folder)
+    await appendAll(first, noteds(0, 5))
+    await first.journal.close()
+    // That version knows no salt of ours.
+    writeFileSync(join(folder, 'journal-1.ndjson'), segment(5, 10, encodeEnd(noon)))
+    const later = Date.now() / 1_000 + 60
+    for (const name of names) {
+      writeFileSync(join(folder, name), keys)
+      utimesSync(join(folder, name), later, later)
+    }
+    const second = await opened(folder)
+    expect(idsOf(second.memory.restored)).toEqual(ids(0, 5))
+    expect(second.memory.doubts).toBe(1)
+    expect(second.keys.kept.size).toBe(names.length * keysLeft.length)
+  },
+)
 
 test('a full disk keeps them where they are, and what comes is written as far as it can be', async () => {
   const folder = olderFolder()

@@ -14,7 +14,7 @@ import { giveQuote, quotePath } from '../support/clients/quotes.ts'
 import { get, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
-import { fileName, newFolder, textOf } from './disk-support.ts'
+import { appendAll, fileName, newFolder, noteds, opened, textOf } from './disk-support.ts'
 
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
 const quote = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
@@ -149,6 +149,46 @@ test('a folder that was put in the place of another keeps what it had: its keys 
   for (const key of ['before', 'of-the-other'])
     expect((await second.click(key)).status).toBe(201)
   expect([sent('before'), sent('of-the-other')]).toEqual([1, 1])
+})
+
+describe('a process that ends before it has looked', () => {
+  /** A folder with a key of its own, and beside it another one. */
+  async function folders() {
+    const parent = newFolder()
+    const paths = ['state', 'other', 'was'].map((name) => join(parent, name))
+    const [folder = '', other = '', was = ''] = paths
+    await claimIn(other, 'of-the-other')
+    const first = await claimIn(folder, 'before', { isLeftOpen: true })
+    return { folder, other, was, first }
+  }
+
+  async function claimIn(path: string, key: string, { isLeftOpen = false } = {}) {
+    const running = await opened(path)
+    running.keys.kept.set(key, '"claimed"')
+    await running.journal.keeper.claim(key, '"claimed"')
+    await appendAll(running, noteds(0, 3))
+    if (!isLeftOpen) await running.journal.close()
+    return running
+  }
+
+  test('keeps the keys of a folder that was put in the place of its own', async () => {
+    const { folder, other, was, first } = await folders()
+    renameSync(folder, was)
+    renameSync(other, folder)
+    await first.journal.close()
+    const { keys, journal } = await opened(folder)
+    expect([...keys.kept.keys()].sort()).toEqual(['before', 'of-the-other'])
+    expect(journal.facts.setAside).toBe(1)
+  })
+
+  test('keeps the keys of a file that was put in the place of its own', async () => {
+    const { folder, other, first } = await folders()
+    renameSync(join(other, fileName), join(folder, fileName))
+    await first.journal.close()
+    const { keys, journal } = await opened(folder)
+    expect([...keys.kept.keys()].sort()).toEqual(['before', 'of-the-other'])
+    expect(journal.facts.setAside).toBe(1)
+  })
 })
 
 test('where another process has the new folder, the disk is away, nothing of that process is touched, and orders are sent', async () => {
