@@ -12,7 +12,6 @@ import {
   ageBounds,
   callBounds,
   decisions,
-  driftBounds,
   durationBounds,
   lifeBounds,
   limitedAreas,
@@ -116,10 +115,6 @@ function countRequests(set: MetricSet) {
     by('reason', noteReasons),
   )
   const countLatency = latencyCounter(set)
-  const bodiesRefused = set.counter(
-    'request_bodies_refused_total',
-    'Orders that were refused because they came slowly while too much was held of unfinished bodies',
-  )
   const tallyOf = tallyFinder(requests)
   const listener: Listener = {
     requestEnded(exchange, status, durationMs) {
@@ -137,7 +132,6 @@ function countRequests(set: MetricSet) {
       if (note !== undefined) count(addressNotes[note])
     },
     rateLimited: (area) => count(limited[area]),
-    bodyRefused: () => count(bodiesRefused),
   }
   const counts = () => ({
     requests: Object.values<Tally>(requests).reduce((sum, { value }) => sum + value, 0),
@@ -180,12 +174,6 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     'Quotes that the provider was asked for',
     by('pair', pairs),
   )
-  const drift = set.histograms(
-    'quote_drift_ratio',
-    'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives as much or more',
-    driftBounds,
-    cross(by('pair', pairs), by('direction', ['up', 'down'])),
-  )
   const lookups = set.counters(
     'cache_lookups_total',
     'Quote requests, by what the cache made of them',
@@ -201,11 +189,6 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     'Quotes fetched ahead of their expiry, by outcome',
     by('outcome', ['stored', 'found', 'failed']),
   )
-  const sharing = set.counters(
-    'quote_sharing_total',
-    'Quotes that were looked for in the shared store, by what came of it',
-    by('outcome', ['found', 'awaited', 'fetched', 'alone', 'failed']),
-  )
   const coolDowns = set.counter(
     'quote_cool_downs_total',
     'Times that the provider answered a quote with 429, so that it was not asked for a while',
@@ -215,19 +198,13 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     quoteNotKept: (reason) => count(notKept[reason]),
     quoteRefreshed: (outcome) => count(refreshes[outcome]),
     quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
-    quoteShared: (outcome) => count(sharing[outcome]),
     quoteCalled: (pair) => count(ofPair(calls, pair)),
     quoteServed(pair, leftMs, found) {
       if (found !== undefined) count(lookups[found])
       count(ofPair(served, pair))
       remaining.observe(leftMs / 1_000)
     },
-    quoteKept(leftMs, pair, moved) {
-      lifetime.observe(leftMs / 1_000)
-      if (moved === undefined || !Number.isFinite(moved)) return
-      const label = named.has(pair) ? pair : otherPair
-      drift[`${label} ${moved < 0 ? 'down' : 'up'}`]?.observe(Math.abs(moved))
-    },
+    quoteKept: (leftMs) => lifetime.observe(leftMs / 1_000),
     coolDownBegan: () => count(coolDowns),
   }
   return { listener, lookups }

@@ -2,7 +2,6 @@ import { diskOperations } from '../events.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../memory/disk.ts'
 import type { JournalFacts } from '../memory/journal.ts'
-import type { StreamFacts } from '../memory/stream.ts'
 import {
   type BreakerName,
   type BreakerState,
@@ -22,16 +21,15 @@ interface WatchedUpstream {
 export interface GaugedParts {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
-  readonly cache: { readonly entries: number; readonly bytes: number }
+  readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
-  readonly providerLimit: { list(): readonly unknown[] }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined
   readonly journals: {
     readonly disk: { readonly facts: DiskFacts } | undefined
-    readonly stream: { readonly facts: StreamFacts } | undefined
+    readonly stream: { readonly facts: JournalFacts } | undefined
   }
 }
 
@@ -41,15 +39,7 @@ export function watch(
   parts: GaugedParts,
   pairs: readonly string[],
 ): void {
-  const {
-    exchanges,
-    bodies,
-    cache,
-    ledger,
-    clockDifference,
-    providerLimit,
-    sharedStore,
-  } = parts
+  const { exchanges, bodies, cache, ledger, clockDifference, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge(
     'http_requests_in_flight',
@@ -66,7 +56,6 @@ export function watch(
     'Quotes in memory, expired ones among them',
     () => cache.entries,
   )
-  set.gauge('cache_bytes', 'Bytes of the quotes in memory', () => cache.bytes)
   set.gauge(
     'ledger_entries',
     'Quotes remembered for the orders that may use them',
@@ -88,11 +77,6 @@ export function watch(
     '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
     () => Number(clockDifference.saysNoTime),
     swap,
-  )
-  set.gauge(
-    'quote_cool_downs',
-    'Clients whose quotes the provider is not asked for now',
-    () => providerLimit.list().length,
   )
   set.gauge(
     'store_up',
@@ -180,49 +164,11 @@ function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']
     'Whether the journal takes what is noted: 1 or 0; 1 where it is not set',
     isUp,
   )
-  const awaySince = ofBoth(({ awaySinceMs = 0 }) => awaySinceMs / 1_000)
-  set.gauges(
-    'journal_away_since_timestamp_seconds',
-    'Since when the disk or the store fails or hangs; 0: it does not',
-    awaySince,
-  )
-  const waiting = ofBoth((facts) => facts.waiting)
-  set.gauges(
-    'journal_waiting_records',
-    'Records that are not in the journal yet',
-    waiting,
-  )
-  const appended = ofBoth((facts) => facts.appended)
-  set.countersRead(
-    'journal_appended_records_total',
-    'Records that were appended',
-    appended,
-  )
   const skipped = ofBoth((facts) => facts.skipped)
   set.countersRead(
     'journal_skipped_records_total',
     'What was read and is not a record, or is damaged',
     skipped,
-  )
-  set.gauge(
-    'journal_behind_records',
-    'Records of other replicas that were not read yet, at the last look',
-    () => stream?.facts.behind ?? 0,
-  )
-  set.gauge(
-    'journal_restored_records',
-    'Records that were read from STATE_DIRECTORY at the start',
-    () => disk?.facts.restored ?? 0,
-  )
-  set.gauge(
-    'journal_bytes',
-    'Size of the files in STATE_DIRECTORY',
-    () => disk?.facts.bytes ?? 0,
-  )
-  set.gauge(
-    'journal_last_sync_timestamp_seconds',
-    'When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0 where it is not set',
-    () => (disk?.facts.syncedAtMs ?? 0) / 1_000,
   )
   set.gauge(
     'journal_set_aside_files',

@@ -47,12 +47,6 @@ export const otherPair = 'other'
 /** Providers' quotes live for about half a minute; a day is the most that is believed. */
 export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]
 export const ageBounds = [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900]
-/** From a tenth of a basis point to a tenth. */
-export const driftBounds = [
-  0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01,
-  0.02, 0.05, 0.1,
-]
-
 export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
   'forwarded-live': { decision: 'forwarded', reason: 'live' },
   'forwarded-unknown': { decision: 'forwarded', reason: 'unknown' },
