@@ -32,13 +32,6 @@ export const notKeptReasons = [
 export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /**
- * How replicas shared a call. found: the quote was in the store. awaited: another replica fetched it meanwhile.
- * fetched: this replica got the lock at once and fetches. alone: it waited, and then fetches itself. failed: the store
- * failed, so this replica fetches.
- */
-export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
-
-/**
  * What became of an order with an Idempotency-Key. claimed: it was not known, so the order goes on. too-large: it was
  * answered with more than is kept. displaced: a key that was answered made room. refused: there was none.
  */
@@ -114,10 +107,8 @@ export class Events {
   quoteServed: (pair: string, leftMs: number, found?: 'hit') => void = unheard
   /** The provider is asked for a quote. */
   quoteCalled: (pair: string) => void = unheard
-  /**
-   * A quote is in memory. `moved`: its price, from that of the quote that it replaces, as a share; undefined: of none.
-   */
-  quoteKept: (leftMs: number, pair: string, moved: number | undefined) => void = unheard
+  /** A quote is in memory, with this much of its time left. */
+  quoteKept: (leftMs: number) => void = unheard
   /** The answer to a quote call, with this status, is relayed alone. */
   quoteNotKept: (reason: NotKeptReason, status: number) => void = unheard
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
@@ -125,7 +116,6 @@ export class Events {
     unheard
   /** A quote was asked for ahead of the end of the one before. */
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = unheard
-  quoteShared: (sharing: Sharing) => void = unheard
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Once. */
   cacheControlIgnored: (directive: string) => void = unheard
   /** The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. */
@@ -139,8 +129,6 @@ export class Events {
   orderRepeated: (exchange: Exchange, order: FloatOrder) => void = unheard
   /** What became of an order with an Idempotency-Key, or of a key. */
   orderKeyed: (result: KeyResult) => void = unheard
-  /** An order was refused because it came slowly while too much was held of unfinished bodies. */
-  bodyRefused: () => void = unheard
   /** A request to an upstream was refused unsent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     unheard

@@ -53,7 +53,7 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
   [(events) => events.quoteLookedUp('shared'), 'cache_lookups_total{result="shared"}'],
   [(events) => events.quoteServed('A_B', 1), 'quotes_served_total{pair="other"}'],
   [(events) => events.quoteCalled('A_B'), 'quote_calls_total{pair="other"}'],
-  [(events) => events.quoteKept(1, 'A_B', undefined), 'quote_lifetime_seconds_count'],
+  [(events) => events.quoteKept(1), 'quote_lifetime_seconds_count'],
   [
     (events) => events.quoteNotKept('vary', 200),
     'quotes_uncacheable_total{reason="vary"}',
@@ -63,7 +63,6 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
     'cache_evictions_total{reason="elsewhere"}',
   ],
   [(events) => events.quoteRefreshed('found'), 'quote_refreshes_total{outcome="found"}'],
-  [(events) => events.quoteShared('alone'), 'quote_sharing_total{outcome="alone"}'],
   [(events) => events.coolDownBegan('web', 'a', 1), 'quote_cool_downs_total'],
   [
     (events) => {
@@ -75,7 +74,6 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
     },
     'float_orders_total{decision="refused",reason="unknown"}',
   ],
-  [(events) => events.bodyRefused(), 'request_bodies_refused_total'],
   [
     (events) => events.callRefused('payments', 'rest', 'breaker_open'),
     'upstream_requests_total{upstream="payments",outcome="breaker_open"}',

@@ -320,6 +320,22 @@ const quotes: readonly Panel[] = [
     ],
     runbook: 'clients-get-quotes-that-are-nearly-over',
   },
+  {
+    title: 'Calls for a quote served, by pair',
+    description:
+      'How many calls to the provider a quote costs that a client is given, for the pairs of METRICS_PAIRS; other: all others. ' +
+      'Good: the usual day. Near 1 the cache saves nothing: too many amounts or partitions to share quotes.',
+    unit: 'none',
+    queries: [
+      {
+        expr:
+          `sum by (pair) (${rate(calls)}) / ` +
+          `sum by (pair) (${rate('quotegate_quotes_served_total')})`,
+        legend: '{{pair}}',
+      },
+    ],
+    runbook: 'quotegatehitratiocollapsed',
+  },
 ]
 
 const floatOrders: readonly Panel[] = [
@@ -567,6 +583,18 @@ const process: readonly Panel[] = [
       },
     ],
     steps: worseFrom(thresholds.descriptorShare, thresholds.memoryShare),
+    runbook: 'quotegatememoryfull',
+  },
+  {
+    title: 'Quotes in cache and ledger',
+    description:
+      'Good: flat, once they have grown to their bounds, QUOTE_CACHE_ENTRIES or 64 MiB of quotes for the cache and ' +
+      'LEDGER_ENTRIES for the ledger. Memory that grows while both are flat is a leak.',
+    unit: 'short',
+    queries: [
+      { expr: of('quotegate_cache_entries'), legend: 'cache {{instance}}' },
+      { expr: of('quotegate_ledger_entries'), legend: 'ledger {{instance}}' },
+    ],
     runbook: 'quotegatememoryfull',
   },
   {

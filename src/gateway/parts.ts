@@ -122,7 +122,6 @@ export async function makeParts(
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    events,
     timers: clock.timers,
   })
   const partitionOf = createPartition(config.quotes.partition)
@@ -136,7 +135,6 @@ export async function makeParts(
     new QuotesOfAll({
       sharedStore,
       clock,
-      events,
       minValidityMs: config.quotes.minValidityMs,
       // A lock that outlives its call would make other replicas wait for a quote that will not come.
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, lookAt, pause } from '../clock.ts'
-import type { Events } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { Look, LookOptions, SharedQuotes, Turn } from '../quotes/ports.ts'
 import { minLeftMs, type Quote } from '../quotes/quote.ts'
@@ -9,7 +8,6 @@ import { QuoteCopies, type QuoteStore, type StoreLock } from './quote-copies.ts'
 interface QuotesOfAllParts {
   sharedStore: QuoteStore
   clock: Clock
-  events: Events
   minValidityMs: number | undefined
   /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
@@ -47,7 +45,7 @@ export class QuotesOfAll implements SharedQuotes {
 
   /** Waits until there is a quote, or no other replica to wait for. */
   async look(key: string, { flight, waits, known }: LookOptions): Promise<Look> {
-    const { clock, events, lockWaitMs } = this.#parts
+    const { clock, lockWaitMs } = this.#parts
     const timers = clock.timers
     const token = randomBytes(12).toString('base64url')
     const startedAtMs = timers.steadyMs()
@@ -58,15 +56,9 @@ export class QuotesOfAll implements SharedQuotes {
     while (flight.left === undefined) {
       const seen = await this.#see(key, token, spare ?? known)
       const waited = awaited !== undefined
-      if (seen.kind === 'quote') {
-        events.quoteShared(waited ? 'awaited' : 'found')
-        return { kind: 'found', quote: seen.quote }
-      }
+      if (seen.kind === 'quote') return { kind: 'found', quote: seen.quote }
       spare = seen.spare ?? spare
-      if (seen.kind === 'failed') {
-        events.quoteShared('failed')
-        return { kind: 'turn', spare, waited, ...noLock }
-      }
+      if (seen.kind === 'failed') return { kind: 'turn', spare, waited, ...noLock }
       const { holder } = seen
       const isHeld = holder === token
       // Else the awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
@@ -74,10 +66,8 @@ export class QuotesOfAll implements SharedQuotes {
         waits &&
         (awaited ?? holder) === holder &&
         timers.steadyMs() - startedAtMs < lockWaitMs
-      if (isHeld || !isAwaited) {
-        events.quoteShared(isHeld && !waited ? 'fetched' : 'alone')
+      if (isHeld || !isAwaited)
         return { kind: 'turn', spare, waited, ...this.#lock(key, token, seen) }
-      }
       awaited = holder
       await pause(pauseMs, timers)
       pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)

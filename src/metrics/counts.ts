@@ -12,7 +12,6 @@ import {
   ageBounds,
   callBounds,
   decisions,
-  driftBounds,
   durationBounds,
   lifeBounds,
   limitedAreas,
@@ -20,7 +19,7 @@ import {
   otherPair,
   outcomes,
   refusals,
-  rules,
+  statesByRule,
   statusClasses,
   storeBounds,
   storeOutcomes,
@@ -43,9 +42,9 @@ const noteReasons = [
 function latencyCounter(set: MetricSet) {
   const latencies = set.counters(
     'quote_latency_total',
+    'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
     cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
-  )`
-    Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took`
+  )
   // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
   return ({ outcome, times }: Heard<'requestEnded'>[0], durationMs: number): void => {
     if (outcome?.how === 'hit') {
@@ -83,39 +82,39 @@ function countRequests(set: MetricSet) {
   const byRoute = by('route', areas)
   const requests = set.counters(
     'http_requests_total',
+    'Requests answered or broken off, by part of the service',
     cross(
       cross(byRoute, by('method', methods)),
       by('status_class', Object.values(statusClasses)),
     ),
-  )`
-    Requests answered or broken off, by part of the service`
+  )
   const durations = set.histograms(
     'http_request_duration_seconds',
+    'Time from the head of a request to the end of its answer, or to where it broke off',
     durationBounds,
     byRoute,
-  )`
-    Time from the head of a request to the end of its answer, or to where it broke off`
-  const answered = set.counters('problems_total', by('type', problemSlugs))`
-    Answers made by the gateway itself, by problem type`
+  )
+  const answered = set.counters(
+    'problems_total',
+    'Answers made by the gateway itself, by problem type',
+    by('type', problemSlugs),
+  )
   const limited: Partial<Record<Area, Tally>> = set.counters(
     'rate_limited_total',
+    'Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service',
     by('route', limitedAreas),
-  )`
-    Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service`
+  )
   const serverErrors = set.counters(
     'server_errors_total',
+    'Answers with a 5xx, by who is to blame: the provider, or the gateway itself',
     by('source', ['provider', 'gateway']),
-  )`
-    Answers with a 5xx, by who is to blame: the provider, or the gateway itself`
+  )
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
+    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, missing, or of a private peer outside TRUST_PROXY',
     by('reason', noteReasons),
-  )`
-    Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, missing, or of a
-    private peer outside TRUST_PROXY`
+  )
   const countLatency = latencyCounter(set)
-  const bodiesRefused = set.counter('request_bodies_refused_total')`
-    Orders that were refused because they came slowly while too much was held of unfinished bodies`
   const tallyOf = tallyFinder(requests)
   const listener: Listener = {
     requestEnded(exchange, status, durationMs) {
@@ -133,7 +132,6 @@ function countRequests(set: MetricSet) {
       if (note !== undefined) count(addressNotes[note])
     },
     rateLimited: (area) => count(limited[area]),
-    bodyRefused: () => count(bodiesRefused),
   }
   const counts = () => ({
     requests: Object.values<Tally>(requests).reduce((sum, { value }) => sum + value, 0),
@@ -151,91 +149,95 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     byPair: Readonly<Record<string, Series>>,
     pair: string,
   ): Series => byPair[named.has(pair) ? pair : otherPair] as Series
-  const notKept = set.counters('quotes_uncacheable_total', by('reason', notKeptReasons))`
-    Answers to quote calls that were relayed and not kept, by reason`
-  const lifetime = set.histogram('quote_lifetime_seconds', lifeBounds)`
-    Time that a quote had left when it was stored`
-  const remaining = set.histogram('quote_remaining_seconds', lifeBounds)`
-    Time that a quote had left when it was served`
-  const served = set.counters('quotes_served_total', by('pair', pairs))`
-    Quotes that clients were given, cached or fresh`
+  const notKept = set.counters(
+    'quotes_uncacheable_total',
+    'Answers to quote calls that were relayed and not kept, by reason',
+    by('reason', notKeptReasons),
+  )
+  const lifetime = set.histogram(
+    'quote_lifetime_seconds',
+    'Time that a quote had left when it was stored',
+    lifeBounds,
+  )
+  const remaining = set.histogram(
+    'quote_remaining_seconds',
+    'Time that a quote had left when it was served',
+    lifeBounds,
+  )
+  const served = set.counters(
+    'quotes_served_total',
+    'Quotes that clients were given, cached or fresh',
+    by('pair', pairs),
+  )
   const calls = set.counters(
     'quote_calls_total',
+    'Quotes that the provider was asked for',
     by('pair', pairs),
-  )`Quotes that the provider was asked for`
-  const drift = set.histograms(
-    'quote_drift_ratio',
-    driftBounds,
-    cross(by('pair', pairs), by('direction', ['up', 'down'])),
-  )`
-    How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives
-    as much or more`
+  )
   const lookups = set.counters(
     'cache_lookups_total',
+    'Quote requests, by what the cache made of them',
     by('result', ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass']),
-  )`
-    Quote requests, by what the cache made of them`
+  )
   const evictions = set.counters(
     'cache_evictions_total',
+    'Quotes dropped from memory before they were replaced, by reason',
     by('reason', ['capacity', 'order', 'elsewhere']),
-  )`
-    Quotes dropped from memory before they were replaced, by reason`
+  )
   const refreshes = set.counters(
     'quote_refreshes_total',
+    'Quotes fetched ahead of their expiry, by outcome',
     by('outcome', ['stored', 'found', 'failed']),
-  )`
-    Quotes fetched ahead of their expiry, by outcome`
-  const sharing = set.counters(
-    'quote_sharing_total',
-    by('outcome', ['found', 'awaited', 'fetched', 'alone', 'failed']),
-  )`
-    Quotes that were looked for in the shared store, by what came of it`
-  const coolDowns = set.counter('quote_cool_downs_total')`
-    Times that the provider answered a quote with 429, so that it was not asked for a while`
+  )
+  const coolDowns = set.counter(
+    'quote_cool_downs_total',
+    'Times that the provider answered a quote with 429, so that it was not asked for a while',
+  )
   const listener: Listener = {
     quoteLookedUp: (result) => count(lookups[result]),
     quoteNotKept: (reason) => count(notKept[reason]),
     quoteRefreshed: (outcome) => count(refreshes[outcome]),
     quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
-    quoteShared: (outcome) => count(sharing[outcome]),
     quoteCalled: (pair) => count(ofPair(calls, pair)),
     quoteServed(pair, leftMs, found) {
       if (found !== undefined) count(lookups[found])
       count(ofPair(served, pair))
       remaining.observe(leftMs / 1_000)
     },
-    quoteKept(leftMs, pair, moved) {
-      lifetime.observe(leftMs / 1_000)
-      if (moved === undefined || !Number.isFinite(moved)) return
-      const label = named.has(pair) ? pair : otherPair
-      drift[`${label} ${moved < 0 ? 'down' : 'up'}`]?.observe(Math.abs(moved))
-    },
+    quoteKept: (leftMs) => lifetime.observe(leftMs / 1_000),
     coolDownBegan: () => count(coolDowns),
   }
   return { listener, lookups }
 }
 
 function countOrders(set: MetricSet) {
-  const quoteAge = set.histogram('float_order_quote_age_seconds', ageBounds)`
-    Age of the quote that a float order was matched with`
+  const quoteAge = set.histogram(
+    'float_order_quote_age_seconds',
+    'Age of the quote that a float order was matched with',
+    ageBounds,
+  )
   const orders = set.counters(
     'float_orders_total',
+    'Float orders by what was decided and why',
     decisions,
-  )`Float orders by what was decided and why`
+  )
+  const byMatch = Object.entries(statesByRule).flatMap(([rule, states]) =>
+    states.map((state) => [`${state} ${rule}`, { decision: state, rule }] as const),
+  )
   const matches: Readonly<Record<string, Tally>> = set.counters(
     'float_order_matches_total',
-    Object.assign(
-      {},
-      ...Object.entries(rules).map(([state, found]) =>
-        cross(by('decision', [state]), by('rule', found)),
-      ),
-    ),
-  )`
-    Float orders by the state of their quote and the rule that found it`
-  const repeated = set.counter('float_orders_repeated_total')`
-    Float orders that were sent for a quote that an order of the same client had used already`
-  const keyed = set.counters('order_keys_total', by('result', keyResults))`
-    Orders with an Idempotency-Key, and keys that made room, by what came of them`
+    'Float orders by the state of their quote and the rule that found it',
+    Object.fromEntries(byMatch),
+  )
+  const repeated = set.counter(
+    'float_orders_repeated_total',
+    'Float orders that were sent for a quote that an order of the same client had used already',
+  )
+  const keyed = set.counters(
+    'order_keys_total',
+    'Orders with an Idempotency-Key, and keys that made room, by what came of them',
+    by('result', keyResults),
+  )
   const listener: Listener = {
     orderRepeated: () => count(repeated),
     orderKeyed: (result) => count(keyed[result]),
@@ -254,19 +256,20 @@ function countUpstreams(set: MetricSet): Listener {
   const byUpstream = by('upstream', upstreamNames)
   const requests = set.counters(
     'upstream_requests_total',
+    'Requests meant for an upstream, by how they ended',
     cross(byUpstream, by('outcome', outcomes)),
-  )`
-    Requests meant for an upstream, by how they ended`
+  )
   const durations = set.histograms(
     'upstream_request_duration_seconds',
+    'Time from a request that was sent to the end of the answer of its upstream, retries included',
     callBounds,
     byUpstream,
-  )`
-    Time from a request that was sent to the end of the answer of its upstream, retries included`
+  )
   const retries = set.counters(
     'upstream_retries_total',
+    'Requests that were sent again',
     byUpstream,
-  )`Requests that were sent again`
+  )
   return {
     callRefused: (upstream, _traffic, outcome) =>
       count(requests[`${upstream} ${outcome}`]),
@@ -281,11 +284,14 @@ function countUpstreams(set: MetricSet): Listener {
 function countStore(set: MetricSet): Listener {
   const operations = set.counters(
     'store_operations_total',
+    'Calls of the shared store',
     cross(by('op', storeOperations), by('outcome', storeOutcomes)),
-  )`
-    Calls of the shared store`
-  const duration = set.histogram('store_operation_duration_seconds', storeBounds)`
-    Time that a call of the shared store took, also one that failed`
+  )
+  const duration = set.histogram(
+    'store_operation_duration_seconds',
+    'Time that a call of the shared store took, also one that failed',
+    storeBounds,
+  )
   return {
     storeAsked(operation, outcome, durationMs) {
       count(operations[`${operation} ${outcome}`])
@@ -302,8 +308,10 @@ export function countEvents(set: MetricSet, pairs: readonly string[]) {
   const requests = countRequests(set)
   const quotes = countQuotes(set, pairs)
   const orders = countOrders(set)
-  const spansDropped = set.counter('trace_spans_dropped_total')`
-    Spans that were not exported: too many waited, or the collector did not take them`
+  const spansDropped = set.counter(
+    'trace_spans_dropped_total',
+    'Spans that were not exported: too many waited, or the collector did not take them',
+  )
   return {
     listener: {
       ...requests.listener,

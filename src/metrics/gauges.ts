@@ -2,7 +2,6 @@ import { diskOperations } from '../events.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../memory/disk.ts'
 import type { JournalFacts } from '../memory/journal.ts'
-import type { StreamFacts } from '../memory/stream.ts'
 import {
   type BreakerName,
   type BreakerState,
@@ -22,16 +21,15 @@ interface WatchedUpstream {
 export interface GaugedParts {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
-  readonly cache: { readonly entries: number; readonly bytes: number }
+  readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
-  readonly providerLimit: { list(): readonly unknown[] }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined
   readonly journals: {
     readonly disk: { readonly facts: DiskFacts } | undefined
-    readonly stream: { readonly facts: StreamFacts } | undefined
+    readonly stream: { readonly facts: JournalFacts } | undefined
   }
 }
 
@@ -41,45 +39,50 @@ export function watch(
   parts: GaugedParts,
   pairs: readonly string[],
 ): void {
-  const {
-    exchanges,
-    bodies,
-    cache,
-    ledger,
-    clockDifference,
-    providerLimit,
-    sharedStore,
-  } = parts
+  const { exchanges, bodies, cache, ledger, clockDifference, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge(
     'http_requests_in_flight',
+    'Requests that have no complete answer yet',
     () => exchanges.inFlight,
-  )`Requests that have no complete answer yet`
-  set.gauge('request_bodies_held_bytes', () => bodies.heldBytes)`
-    What is held of request bodies that are not whole yet`
+  )
+  set.gauge(
+    'request_bodies_held_bytes',
+    'What is held of request bodies that are not whole yet',
+    () => bodies.heldBytes,
+  )
   set.gauge(
     'cache_entries',
+    'Quotes in memory, expired ones among them',
     () => cache.entries,
-  )`Quotes in memory, expired ones among them`
-  set.gauge('cache_bytes', () => cache.bytes)`Bytes of the quotes in memory`
+  )
   set.gauge(
     'ledger_entries',
+    'Quotes remembered for the orders that may use them',
     () => ledger.size,
-  )`Quotes remembered for the orders that may use them`
-  set.gauge('ledger_reach_seconds', () => ledger.reachMs / 1_000)`
-    How far back every quote is remembered: since the start, until one was dropped to make room`
+  )
+  set.gauge(
+    'ledger_reach_seconds',
+    'How far back every quote is remembered: since the start, until one was dropped to make room',
+    () => ledger.reachMs / 1_000,
+  )
   set.gauge(
     'upstream_clock_offset_seconds',
+    "The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree",
     () => clockDifference.newestMs / 1_000,
     swap,
-  )`
-    The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree`
-  set.gauge('upstream_clock_unknown', () => Number(clockDifference.saysNoTime), swap)`
-    1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone`
-  set.gauge('quote_cool_downs', () => providerLimit.list().length)`
-    Clients whose quotes the provider is not asked for now`
-  set.gauge('store_up', () => Number(sharedStore?.up ?? true))`
-    Whether the shared store answers: 1 or 0; 1 where there is none to answer`
+  )
+  set.gauge(
+    'upstream_clock_unknown',
+    '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
+    () => Number(clockDifference.saysNoTime),
+    swap,
+  )
+  set.gauge(
+    'store_up',
+    'Whether the shared store answers: 1 or 0; 1 where there is none to answer',
+    () => Number(sharedStore?.up ?? true),
+  )
   watchUpstreams(set, parts.upstreams, pairs)
   watchJournals(set, parts.journals)
 }
@@ -92,8 +95,11 @@ function watchUpstreams(
   const inFlight = upstreamNames.map(
     (name) => [{ upstream: name }, () => upstreams[name]?.inFlight ?? 0] as const,
   )
-  set.gauges('upstream_requests_in_flight', inFlight)`
-    Requests that an upstream is working on, or that wait for a connection to it`
+  set.gauges(
+    'upstream_requests_in_flight',
+    'Requests that an upstream is working on, or that wait for a connection to it',
+    inFlight,
+  )
   const connections = upstreamNames.map((upstream) =>
     (['busy', 'idle'] as const).map((state) => {
       return [
@@ -104,8 +110,9 @@ function watchUpstreams(
   )
   set.gauges(
     'upstream_connections',
+    'Connections to an upstream, by what they do',
     connections.flat(),
-  )`Connections to an upstream, by what they do`
+  )
   const states = upstreamNames.flatMap((upstream) =>
     breakersOf(upstream).flatMap((breaker) =>
       breakerStates.map((state) => {
@@ -116,8 +123,9 @@ function watchUpstreams(
   )
   set.gauges(
     'breaker_state',
+    'Whether a breaker of an upstream is in this state: 1 or 0',
     states,
-  )`Whether a breaker of an upstream is in this state: 1 or 0`
+  )
   const refused = () =>
     Object.values(upstreams).flatMap((one) =>
       one === undefined ? [] : refusedPairs(one.breakers),
@@ -127,8 +135,11 @@ function watchUpstreams(
     pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   const countOf = (pair: string) => refused().filter((one) => nameOf(one) === pair).length
   const ofPairs = pairs.map((pair) => [{ pair }, () => countOf(pair)] as const)
-  set.gauges('breaker_open_pairs', ofPairs)`
-    Pairs whose quotes are not asked for now, because they keep failing`
+  set.gauges(
+    'breaker_open_pairs',
+    'Pairs whose quotes are not asked for now, because they keep failing',
+    ofPairs,
+  )
 }
 
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
@@ -150,39 +161,26 @@ function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']
   const isUp = ofBoth(({ awaySinceMs }) => Number(awaySinceMs === undefined), 1)
   set.gauges(
     'journal_up',
+    'Whether the journal takes what is noted: 1 or 0; 1 where it is not set',
     isUp,
-  )`Whether the journal takes what is noted: 1 or 0; 1 where it is not set`
-  const awaySince = ofBoth(({ awaySinceMs = 0 }) => awaySinceMs / 1_000)
-  set.gauges('journal_away_since_timestamp_seconds', awaySince)`
-    Since when the disk or the store fails or hangs; 0: it does not`
-  const waiting = ofBoth((facts) => facts.waiting)
-  set.gauges('journal_waiting_records', waiting)`Records that are not in the journal yet`
-  const appended = ofBoth((facts) => facts.appended)
-  set.countersRead('journal_appended_records_total', appended)`Records that were appended`
+  )
   const skipped = ofBoth((facts) => facts.skipped)
-  set.countersRead('journal_skipped_records_total', skipped)`
-    What was read and is not a record, or is damaged`
-  set.gauge('journal_behind_records', () => stream?.facts.behind ?? 0)`
-    Records of other replicas that were not read yet, at the last look`
-  set.gauge('journal_restored_records', () => disk?.facts.restored ?? 0)`
-    Records that were read from STATE_DIRECTORY at the start`
+  set.countersRead(
+    'journal_skipped_records_total',
+    'What was read and is not a record, or is damaged',
+    skipped,
+  )
   set.gauge(
-    'journal_bytes',
-    () => disk?.facts.bytes ?? 0,
-  )`Size of the files in STATE_DIRECTORY`
-  set.gauge(
-    'journal_last_sync_timestamp_seconds',
-    () => (disk?.facts.syncedAtMs ?? 0) / 1_000,
-  )`
-    When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0
-    where it is not set`
-  set.gauge('journal_set_aside_files', () => disk?.facts.setAside ?? 0)`
-    Files in STATE_DIRECTORY that were set aside and that nothing reads`
+    'journal_set_aside_files',
+    'Files in STATE_DIRECTORY that were set aside and that nothing reads',
+    () => disk?.facts.setAside ?? 0,
+  )
   const failures = diskOperations.map((operation) => {
     return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
   })
   set.countersRead(
     'journal_failures_total',
+    'Failures of the files in STATE_DIRECTORY',
     failures,
-  )`Failures of the files in STATE_DIRECTORY`
+  )
 }

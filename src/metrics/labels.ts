@@ -47,12 +47,6 @@ export const otherPair = 'other'
 /** Providers' quotes live for about half a minute; a day is the most that is believed. */
 export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]
 export const ageBounds = [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900]
-/** From a tenth of a basis point to a tenth. */
-export const driftBounds = [
-  0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01,
-  0.02, 0.05, 0.1,
-]
-
 export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
   'forwarded-live': { decision: 'forwarded', reason: 'live' },
   'forwarded-unknown': { decision: 'forwarded', reason: 'unknown' },
@@ -61,19 +55,23 @@ export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
   'reported-expired': { decision: 'reported', reason: 'expired' },
 }
 
-/** What each rule of orders/guard.ts can say of an order. */
-export const rules: Readonly<Record<Verdict['state'], readonly GuardRule[]>> = {
-  live: ['id', 'exact', 'pays', 'any'],
-  expired: ['id', 'exact', 'fallen', 'none'],
-  unknown: ['id', 'none', 'store-away', 'unreadable', 'restored'],
+/** The states in which each rule of orders/guard.ts can leave an order. */
+export const statesByRule: Readonly<Record<GuardRule, readonly Verdict['state'][]>> = {
+  id: ['live', 'expired', 'unknown'],
+  exact: ['live', 'expired'],
+  pays: ['live'],
+  fallen: ['expired'],
+  any: ['live'],
+  none: ['expired', 'unknown'],
+  unreadable: ['unknown'],
+  'store-away': ['unknown'],
+  restored: ['unknown'],
 }
 
-/** Never sent: these took no time of the upstream. */
-export const refusals: readonly CallOutcome[] = [
-  'connection_limit_reached',
-  'breaker_open',
-]
-export const outcomes: readonly CallOutcome[] = [
+const neverSent = ['connection_limit_reached', 'breaker_open'] as const
+/** These requests took no time of the upstream. */
+export const refusals: readonly CallOutcome[] = neverSent
+export const outcomes = [
   'answered',
   'failed-status',
   'given-up',
@@ -88,20 +86,20 @@ export const outcomes: readonly CallOutcome[] = [
   'http_response_incomplete',
   'http_response_body_size',
   'http_protocol_error',
-  ...refusals,
-]
+  ...neverSent,
+] as const satisfies readonly CallOutcome[]
 
 /** From half a second on each is less than twice the one before: QuotegateProviderSlow fires at twice the usual p95. */
 export const callBounds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
 ]
 
-export const storeOutcomes: readonly StoreOutcome[] = [
+export const storeOutcomes = [
   'ok',
   'failed',
   'timeout',
   'skipped',
-]
+] as const satisfies readonly StoreOutcome[]
 /** From a server next door to the longest that VALKEY_TIMEOUT_MS is likely to be. */
 export const storeBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,

@@ -69,9 +69,17 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
     registry.registerMetric(metric as unknown as Metric)
   const pairs = [...new Set([...named, otherPair])]
   const ofBuild = { version, node_version: process.version }
-  set.gauge('build_info', () => 1, ofBuild)`Version of the gateway and of Node; always 1`
-  set.gauge('memory_limit_bytes', () => memoryLimits().processBytes)`
-    Memory that the process may have: of its container, or else of the machine`
+  set.gauge(
+    'build_info',
+    'Version of the gateway and of Node; always 1',
+    () => 1,
+    ofBuild,
+  )
+  set.gauge(
+    'memory_limit_bytes',
+    'Memory that the process may have: of its container, or else of the machine',
+    () => memoryLimits().processBytes,
+  )
   return {
     ...countEvents(set, pairs),
     /** Called once, when the parts of the gateway are there: from then on they are read at each scrape. */

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { prose } from '../process/text.ts'
 
 /** One series of a counter, in a plain integer: a counter of prom-client hashes its labels at each increment. */
 export interface Tally {
@@ -41,87 +40,80 @@ export function cross<First extends string, Second extends string>(
 
 type ReadSeries = readonly (readonly [labels: Labels, read: () => number])[]
 
-/** What a metric counts: the text behind the call that names the metric. The call without it registers nothing. */
-type Help = Parameters<typeof prose>
-
 /** The metrics of one gateway. Each has all of its series from the start, so no client can add one. */
 export class MetricSet {
   readonly registry = new Registry()
 
-  counters<Key extends string>(name: string, series: Series<Key>) {
-    return (...help: Help): Readonly<Record<Key, Tally>> => {
-      const tallies = mapped(series, () => ({ value: 0 }))
-      const keys = Object.keys(series) as Key[]
-      this.countersRead(
-        name,
-        keys.map((key) => [series[key], () => tallies[key].value]),
-      )(...help)
-      return tallies
-    }
+  counters<Key extends string>(
+    name: string,
+    help: string,
+    series: Series<Key>,
+  ): Readonly<Record<Key, Tally>> {
+    const tallies = mapped(series, () => ({ value: 0 }))
+    const keys = Object.keys(series) as Key[]
+    this.countersRead(
+      name,
+      help,
+      keys.map((key) => [series[key], () => tallies[key].value]),
+    )
+    return tallies
   }
 
-  counter(name: string) {
-    return (...help: Help): Tally => this.counters(name, { only: {} })(...help).only
+  counter(name: string, help: string): Tally {
+    return this.counters(name, help, { only: {} }).only
   }
 
   /** A counter whose series are counted elsewhere. */
-  countersRead(name: string, series: ReadSeries) {
-    return (...help: Help): void => {
-      new Counter({
-        ...this.#options(name, help, series[0]?.[0]),
-        collect() {
-          this.reset()
-          for (const [labels, read] of series) this.inc(labels, read())
-        },
-      })
-    }
+  countersRead(name: string, help: string, series: ReadSeries): void {
+    new Counter({
+      ...this.#options(name, help, series[0]?.[0]),
+      collect() {
+        this.reset()
+        for (const [labels, read] of series) this.inc(labels, read())
+      },
+    })
   }
 
   histograms<Key extends string>(
     name: string,
+    help: string,
     bounds: readonly number[],
     series: Series<Key>,
-  ) {
-    return (...help: Help): Readonly<Record<Key, Distribution>> => {
-      const [first] = Object.values<Labels>(series)
-      const histogram = new Histogram({
-        ...this.#options(name, help, first),
-        buckets: [...bounds],
-      })
-      return mapped(series, (labels) => {
-        histogram.zero(labels)
-        return histogram.labels(labels)
-      })
-    }
+  ): Readonly<Record<Key, Distribution>> {
+    const [first] = Object.values<Labels>(series)
+    const histogram = new Histogram({
+      ...this.#options(name, help, first),
+      buckets: [...bounds],
+    })
+    return mapped(series, (labels) => {
+      histogram.zero(labels)
+      return histogram.labels(labels)
+    })
   }
 
-  histogram(name: string, bounds: readonly number[]) {
-    return (...help: Help): Distribution =>
-      this.histograms(name, bounds, { only: {} })(...help).only
+  histogram(name: string, help: string, bounds: readonly number[]): Distribution {
+    return this.histograms(name, help, bounds, { only: {} }).only
   }
 
   /** A gauge that is read when the page is written. */
-  gauges(name: string, series: ReadSeries) {
-    return (...help: Help): void => {
-      new Gauge({
-        ...this.#options(name, help, series[0]?.[0]),
-        collect() {
-          for (const [labels, read] of series) this.set(labels, read())
-        },
-      })
-    }
+  gauges(name: string, help: string, series: ReadSeries): void {
+    new Gauge({
+      ...this.#options(name, help, series[0]?.[0]),
+      collect() {
+        for (const [labels, read] of series) this.set(labels, read())
+      },
+    })
   }
 
-  gauge(name: string, read: () => number, labels: Labels = {}) {
-    return this.gauges(name, [[labels, read]])
+  gauge(name: string, help: string, read: () => number, labels: Labels = {}): void {
+    this.gauges(name, help, [[labels, read]])
   }
 
-  #options(name: string, help: Help, labels: Labels = {}) {
-    const labelNames = Object.keys(labels)
+  #options(name: string, help: string, labels: Labels = {}) {
     return {
       name: `quotegate_${name}`,
-      help: prose(...help),
-      labelNames,
+      help,
+      labelNames: Object.keys(labels),
       registers: [this.registry],
     }
   }

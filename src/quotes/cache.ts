@@ -118,7 +118,7 @@ export class QuoteCache {
     }
     this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
-    this.#events.quoteKept(leftMs, quote.pairId, drift)
+    this.#events.quoteKept(leftMs)
     return true
   }
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PatientTimer, type Timers } from '../clock.ts'
-import type { Events } from '../events.ts'
 import {
   hasBody,
   type Interruptible,
@@ -59,7 +58,6 @@ function wholeBody({ headers }: IncomingMessage, whole: Buffer): Body {
 export class RequestBodies {
   /** How long a body may pause. */
   readonly idleTimeoutMs: number
-  readonly events: Events
   readonly timers: Timers | undefined
   /** How much may be held of bodies that are not whole yet, of all requests together. */
   readonly #maxHeldBytes: number
@@ -73,12 +71,10 @@ export class RequestBodies {
   constructor(options: {
     maxHeldBytes: number
     idleTimeoutMs: number
-    events: Events
     timers?: Timers
   }) {
     this.#maxHeldBytes = options.maxHeldBytes
     this.idleTimeoutMs = options.idleTimeoutMs
-    this.events = options.events
     this.timers = options.timers
   }
 
@@ -271,7 +267,6 @@ class BodyReader {
   }
 
   refuse(): void {
-    this.#bodies.events.bodyRefused()
     const detail =
       'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'

@@ -100,9 +100,10 @@ test('the operations listener answers before the folder is read: alive, not read
   goOn()
   await says(/"trafficUrl"/)
   expect(await ask('/readyz')).toMatchObject({ status: 200 })
-  expect(await ask('/metrics')).toMatchObject({
+  expect(await ask('/metrics')).toMatchObject({ status: 200 })
+  expect(await ask('/status')).toMatchObject({
     status: 200,
-    text: expect.stringContaining('quotegate_journal_restored_records 1'),
+    text: expect.stringContaining('"restored": 1,'),
   })
   child.kill('SIGTERM')
   expect((await exit).code).toBe(0)
@@ -124,7 +125,7 @@ test('/healthz answers while a large folder is read', async () => {
   await listening
   expect(answers).toBeGreaterThan(3)
   expect(await ask('/readyz')).toMatchObject({ status: 200 })
-  expect(await ask('/metrics')).toMatchObject({
-    text: expect.stringContaining('quotegate_journal_restored_records 150000'),
+  expect(await ask('/status')).toMatchObject({
+    text: expect.stringContaining('"restored": 150000,'),
   })
 }, 120_000)

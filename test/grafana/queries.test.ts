@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { startGateway } from '../support/gateways/gateway.ts'
 import {
@@ -56,4 +57,20 @@ test('every query asks for what the gateway exposes', () => {
     ),
   )
   expect(problems).toEqual([])
+})
+
+test('every metric of our own is in an alert, in a panel, or is something that the runbook says to look at', () => {
+  const asked = queries.flatMap(({ expr }) =>
+    parseQuery(substitute(expr, exampleVariables)).selectors.map(
+      ({ metric }) => metricOf(metric)?.name,
+    ),
+  )
+  const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
+  const sentences = runbook.replace(/\s+/g, ' ').match(/\blook at\b[^.]*/gi) ?? []
+  const lookedAt = sentences.flatMap(
+    (sentence) => sentence.match(/\bquotegate_\w+/g) ?? [],
+  )
+  const seen = new Set([...asked, ...lookedAt])
+  const ours = [...metrics.keys()].filter((name) => name.startsWith('quotegate_'))
+  expect(ours.filter((name) => !seen.has(name))).toEqual([])
 })

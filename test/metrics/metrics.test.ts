@@ -142,16 +142,11 @@ test('a pair has its own label if METRICS_PAIRS names it, or else the label othe
   for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
     metrics.events.quoteServed(pair, 1_000)
     metrics.events.quoteCalled(pair)
-    metrics.events.quoteKept(1_000, pair, -0.01)
   }
-  const drift = 'quotegate_quote_drift_ratio_count'
   for (const [series, count] of [
     ['quotegate_quotes_served_total{pair="ETH_USDC"}', 1],
     ['quotegate_quotes_served_total{pair="other"}', 4],
     ['quotegate_quote_calls_total{pair="other"}', 4],
-    [`${drift}{pair="ETH_USDC",direction="down"}`, 1],
-    [`${drift}{pair="other",direction="down"}`, 4],
-    [`${drift}{pair="other",direction="up"}`, 0],
   ] as const)
     expect(await reading(metrics, series), series).toBe(count)
   expect(seriesNames(await metrics.render())).toEqual(before)

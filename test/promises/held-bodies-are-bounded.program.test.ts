@@ -38,13 +38,15 @@ async function small(
     const page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text()
     return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(page)?.[1])
   }
-  const counted = (name: string) => metric(`quotegate_request_bodies_${name}`)
+  const heldBytes = () => metric('quotegate_request_bodies_held_bytes')
+  const refusedOrders = () =>
+    metric('quotegate_problems_total\\{type="request-timeout"\\}')
   const heldOutsideTheHeap = () => metric('nodejs_external_memory_bytes')
   async function untilHeld(holds: (bytes: number) => boolean): Promise<void> {
     const deadlineMs = performance.now() + 60_000
-    while (!holds(await counted('held_bytes'))) {
+    while (!holds(await heldBytes())) {
       if (performance.now() > deadlineMs)
-        throw new Error(`${await counted('held_bytes')} bytes are held`)
+        throw new Error(`${await heldBytes()} bytes are held`)
       await pause(20)
     }
   }
@@ -55,14 +57,22 @@ async function small(
       return client
     })
   }
-  return { upstream, gateway, counted, heldOutsideTheHeap, untilHeld, slow }
+  return {
+    upstream,
+    gateway,
+    heldBytes,
+    refusedOrders,
+    heldOutsideTheHeap,
+    untilHeld,
+    slow,
+  }
 }
 
 // 10,000 clients that sent 64 KiB orders slowly held 640 MB, and with the heap of the shipped deployment the process ended.
 test.each([orderLine, 'POST /v3/orders'])(
   'slow orders (%s) hold a sixteenth of the heap: the oldest are answered 408, and one in one piece is accepted',
   async (line) => {
-    const { upstream, gateway, counted, untilHeld, slow } = await small()
+    const { upstream, gateway, heldBytes, refusedOrders, untilHeld, slow } = await small()
     const old = slow(line, 120)
     await untilHeld((bytes) => bytes > 115 * come)
     const recent = slow(line, 140)
@@ -70,7 +80,7 @@ test.each([orderLine, 'POST /v3/orders'])(
       [...old, ...recent].filter(({ received }) => received.length > 0)
     await until(() => refused().length > 30, 'some to be refused')
     await untilHeld((bytes) => bytes > 115 * come)
-    expect(await counted('held_bytes')).toBeLessThanOrEqual(12 * 2 ** 20)
+    expect(await heldBytes()).toBeLessThanOrEqual(12 * 2 ** 20)
 
     const accepted = await rawExchange(gateway.url, upload(line, largeOrder))
     expect(accepted.status).toBe(200)
@@ -84,7 +94,7 @@ test.each([orderLine, 'POST /v3/orders'])(
     ])
 
     const all = refused().filter((client) => client !== last)
-    expect(all.length).toBe(await counted('refused_total'))
+    expect(all.length).toBe(await refusedOrders())
     expect(all.every((client) => old.includes(client))).toBe(true)
     for (const client of all) {
       const answer = await client.answer()
@@ -156,7 +166,7 @@ async function refuseWhileTheFirstStay(): Promise<{
   refused: number
   mostBytes: number
 }> {
-  const { counted, heldOutsideTheHeap, slow } = await small()
+  const { refusedOrders, heldOutsideTheHeap, slow } = await small()
   const staying = slow(orderLine, 140)
   const stay = () => staying.every(({ socket }) => !socket.destroyed)
   let coming: RawConnection[] = []
@@ -167,7 +177,7 @@ async function refuseWhileTheFirstStay(): Promise<{
     await pause(50)
     for (const { received, socket } of coming) if (received.length > 0) socket.destroy()
     coming = coming.filter(({ socket }) => !socket.destroyed)
-    const [refused, bytes] = [await counted('refused_total'), await heldOutsideTheHeap()]
+    const [refused, bytes] = [await refusedOrders(), await heldOutsideTheHeap()]
     if (!stay()) break
     Object.assign(seen, { refused, mostBytes: Math.max(seen.mostBytes, bytes) })
   }

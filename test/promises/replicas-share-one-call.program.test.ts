@@ -23,7 +23,6 @@ import {
   idOf,
   replicaSettings,
   replicaStage,
-  sharing,
   stored,
 } from '../support/gateways/replicas.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
@@ -107,7 +106,7 @@ describe('requests for a cold key over several replicas', {
     expect(cacheStatusOf(hit)).toMatch(/^quotegate; hit; ttl=\d+$/)
     const kept = hit.rawHeaders.join('\n')
     expect(kept).toContain('X-Odd\na\xff\nx-odd\nb')
-    expect(await counted(there, sharing('found'))).toBe(1)
+    expect(await counted(there, 'quotegate_cache_lookups_total{result="shared"}')).toBe(1)
     expect(upstream.requests).toHaveLength(1)
   })
 })

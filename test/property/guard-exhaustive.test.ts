@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { statesByRule } from '../../src/metrics/labels.ts'
 import { environment } from '../support/machine/environment.ts'
 import { agrees, isAddress, play, type Step } from './guard-histories.ts'
 import type { Given, Ordered, Spelled } from './guard-model.ts'
@@ -171,12 +172,11 @@ it(
     }
 
     playFrom([])
-    const expired = ['id', 'exact', 'fallen', 'none'].map((rule) => `expired ${rule}`)
-    const unknown = ['id', 'none', 'store-away', 'unreadable'].map(
-      (rule) => `unknown ${rule}`,
+    const labelled = Object.entries(statesByRule).flatMap(([rule, states]) =>
+      states.map((state) => `${state} ${rule}`),
     )
-    const live = ['any', 'exact', 'id', 'pays'].map((rule) => `live ${rule}`)
-    expect([...seen].sort()).toEqual([...expired, ...live, ...unknown].sort())
+    // None of these histories has a restart.
+    expect([...seen, 'unknown restored'].sort()).toEqual(labelled.sort())
   },
   patienceMs,
 )

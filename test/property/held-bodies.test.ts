@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Events } from '../../src/events.ts'
 import { maxHeldBytes, RequestBodies } from '../../src/upstream/body.ts'
 
 test.each([
@@ -23,7 +22,6 @@ function bodiesThatHold(judged: number, others: number): RequestBodies {
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeld,
     idleTimeoutMs: 1_000,
-    events: new Events(),
   })
   bodies.hold(judged, true)
   bodies.hold(others, false)

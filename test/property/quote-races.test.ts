@@ -212,7 +212,6 @@ class Replica {
     const sharedQuotes = new QuotesOfAll({
       sharedStore: sharedStore as never,
       clock,
-      events,
       minValidityMs: race.minValidityMs,
       lockWaitMs,
       isUsed: (quote) => this.notes.wasUsed(quote),

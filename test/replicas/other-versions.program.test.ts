@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { Events } from '../../src/events.ts'
 import { QuotesOfAll } from '../../src/memory/shared-quotes.ts'
 import { aQuote } from '../support/stores/a-quote.ts'
 import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
@@ -14,7 +13,6 @@ async function replicaOf(server: ValkeyServer) {
   const shared = new QuotesOfAll({
     sharedStore: await storeAt(server.url),
     clock: systemClock,
-    events: new Events(),
     minValidityMs: 0,
     lockWaitMs: 1_000,
     isUsed: () => false,

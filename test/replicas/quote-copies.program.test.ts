@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
-import { Events } from '../../src/events.ts'
 import { QuotesOfAll } from '../../src/memory/shared-quotes.ts'
 import type { End } from '../../src/quotes/ends.ts'
 import type { Quote } from '../../src/quotes/quote.ts'
@@ -235,7 +234,6 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       minValidityMs: 0,
       lockWaitMs: 1_000,
       isUsed: () => false,
-      events: new Events(),
     })
     const look = { flight: { left: undefined }, waits: true, known: undefined }
     expect(await shared.look('key', look)).toMatchObject({ kind: 'turn' })

@@ -83,8 +83,6 @@ async function untilSharing(gateway: RunningGateway): Promise<void> {
 
 export const stored = (operation: string) =>
   `quotegate_store_operations_total{op="${operation}",outcome="ok"}`
-export const sharing = (outcome: string) =>
-  `quotegate_quote_sharing_total{outcome="${outcome}"}`
 
 export const idOf = ({ body }: Answered): string => JSON.parse(body).id
 

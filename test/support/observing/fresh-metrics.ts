@@ -20,10 +20,9 @@ const restingParts: GaugedParts = {
   upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
   journals: { disk: undefined, stream: undefined },
   sharedStore: undefined,
-  cache: { entries: 0, bytes: 0 },
+  cache: { entries: 0 },
   ledger: { size: 0, reachMs: 0 },
   clockDifference: { newestMs: 0, saysNoTime: false },
-  providerLimit: { list: () => [] },
 }
 
 /** A request has ended. */
