@@ -4,7 +4,7 @@ import type { Breaker, BreakerName, Traffic } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Failures, History } from './history.ts'
 import { failureText, type Logged } from './outages.ts'
-import { failingCalls } from './thresholds.ts'
+import { notableShare, percent, troubles } from './trouble-table.ts'
 
 /** A breaker opens within 2.5 s of failures, and then its sentence is the one that is right. */
 const minFailingMs = 5_000
@@ -63,7 +63,7 @@ export function createFailing(
     const before = told.get(traffic)
     const { calls = 0, failures = [] } =
       history.failuresOf(upstream.name, traffic, stoppedUntil.get(traffic)) ?? {}
-    const found = judge(calls, failures, before)
+    const found = judge(rowOf(traffic), calls, failures, before)
     const isNew = before === undefined
     if (
       found === undefined ||
@@ -76,7 +76,7 @@ export function createFailing(
     }
     const what = nameOf(upstream, traffic)
     const { reason } = found
-    const text = `${what}: ${shareText(traffic, found.share, reason)}`
+    const text = `${what}: ${rowOf(traffic).says(found.share, reason)}`
     const failing = { ...found, traffic, logged: { what, reason, text } }
     told.set(traffic, failing)
     return failing
@@ -109,19 +109,23 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
  * Red above a half, as the alerts are, whatever the reason. Amber above a tenth, and there what the provider refused to
  * single clients does not count: at night a few users in a restricted place are a tenth of all calls.
  */
-function judge(calls: number, failures: readonly Failures[], before: Told | undefined) {
-  const { notable, severe, minFailures } = failingCalls
+function judge(
+  { limits }: ReturnType<typeof rowOf>,
+  calls: number,
+  failures: readonly Failures[],
+  before: Told | undefined,
+) {
   const unusable = failures.filter(({ kind }) => kind !== 'usable')
   const own = unusable.filter(({ kind }) => kind === 'failure')
   for (const [isSevere, bound, counted] of [
-    [true, severe, unusable],
-    [false, notable, own],
+    [true, limits.share, unusable],
+    [false, notableShare, own],
   ] as const) {
     const count = counted.reduce((sum, one) => sum + one.count, 0)
     const share = Math.min(1, count / calls)
     const wasSaid = before !== undefined && (before.isSevere || !isSevere)
     const [most] = counted
-    if (most === undefined || count <= minFailures) continue
+    if (most === undefined || count <= limits.failures) continue
     if (share <= bound * (wasSaid ? stays : 1)) continue
     // Two reasons that are about as frequent would take turns.
     const known = counted.find(({ reason }) => reason === before?.reason)
@@ -137,12 +141,8 @@ function nameOf({ name }: Upstream, traffic: Traffic): string {
   return traffic === 'rest' ? 'the rest of /v3' : `${name} ${traffic}`
 }
 
-function shareText(traffic: Traffic, share: number, reason: string): string {
-  const failed = traffic === 'quotes' ? 'brought no quote that can be kept' : 'failed'
-  return `${percent(share)} of the calls of the last minute ${failed} (${reason})`
-}
-
-const percent = (share: number) => `${Math.round(share * 100)} %`
+const rowOf = (traffic: Traffic) =>
+  troubles[traffic === 'quotes' ? 'no-quotes' : 'failing']
 
 /** One sentence for all kinds of requests to an upstream that fail. */
 export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
@@ -150,7 +150,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   if (only?.share !== undefined && others.length === 0) {
     const { traffic, share, reason } = only
     const name = nameOf(upstream, traffic)
-    return { name, share, says: shareText(traffic, share, reason) }
+    return { name, share, says: rowOf(traffic).says(share, reason) }
   }
   const name = `The ${upstream.name} API`
   const reasons = new Set(failing.map(({ reason }) => reason))
@@ -168,7 +168,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
     return common === '' ? `${some} (${one.reason})` : some
   })
   const isAll = upstreamTable[upstream.name].requests === 'alike'
-  const says = `fails${common}${isAll ? '' : ` for ${listed(parts)}`}`
+  const says = troubles.upstream.says(common, isAll ? '' : listed(parts))
   return { name, says, text: `${name} ${says}` }
 }
 
