@@ -10,6 +10,8 @@ import { notableShare, percent, troubles } from './trouble-table.ts'
 const minFailingMs = 5_000
 /** What is said stays until its share is so much below the bound, so that it does not come and go at the bound. */
 const stays = 0.8
+/** This many times the calls of one failure, none of which failed, are chance once in a thousand times. */
+const timesWithoutFailure = 7
 
 /** How one kind of requests to an upstream fails. */
 export interface Failing {
@@ -22,7 +24,7 @@ export interface Failing {
   readonly logged: Logged | undefined
 }
 
-type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged'>
+type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged' | 'share'>
 
 /** Says again and again which kinds of requests to an upstream fail: stopped by a breaker, or by their share. */
 export function createFailing(
@@ -34,15 +36,15 @@ export function createFailing(
       ? ['quotes', 'orders', 'rest']
       : ['rest']
   const told = new Map<Traffic, Told>()
-  /** The sentence of a breaker was about what had failed until then. */
-  const stoppedUntil = new Map<Traffic, number>()
+  /** What had failed until then was said, by the sentence of a breaker or by one that is over. */
+  const saidUntil = new Map<Traffic, number>()
 
   return () => kinds.flatMap((traffic) => stopped(traffic) ?? byShare(traffic) ?? [])
 
   function stopped(traffic: Traffic): Failing | undefined {
     const outage = outageOf(upstream, traffic)
     if (outage === undefined) return undefined
-    stoppedUntil.set(traffic, history.slice)
+    saidUntil.set(traffic, history.slice)
     const { sinceMs, lastFailure = 'no answer' } = outage
     const what = nameOf(upstream, traffic)
     const text = `${what}: all that were asked for fail (${lastFailure})`
@@ -61,8 +63,10 @@ export function createFailing(
 
   function byShare(traffic: Traffic): Failing | undefined {
     const before = told.get(traffic)
+    if (before !== undefined && worksAgain(traffic, before))
+      saidUntil.set(traffic, history.slice - 2)
     const { calls = 0, failures = [] } =
-      history.failuresOf(upstream.name, traffic, stoppedUntil.get(traffic)) ?? {}
+      history.failuresOf(upstream.name, traffic, saidUntil.get(traffic)) ?? {}
     const found = judge(rowOf(traffic), calls, failures, before)
     const isNew = before === undefined
     if (
@@ -80,6 +84,16 @@ export function createFailing(
     const failing = { ...found, traffic, logged: { what, reason, text } }
     told.set(traffic, failing)
     return failing
+  }
+
+  /** For ten seconds or more enough calls have been made, and none has failed. */
+  function worksAgain(traffic: Traffic, { share = 1 }: Told): boolean {
+    const { calls = 0, failures = [] } =
+      history.failuresOf(upstream.name, traffic, history.slice - 2) ?? {}
+    return (
+      calls * share >= timesWithoutFailure &&
+      failures.every(({ kind }) => kind === 'usable')
+    )
   }
 }
 
