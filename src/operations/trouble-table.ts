@@ -3,7 +3,7 @@ import type { Outage } from './schemas.ts'
 type Severity = 'critical' | 'warning'
 
 /** One thing that may be wrong with a gateway. */
-interface Row {
+interface TroubleRow {
   /** The rule of grafana/alerts.yml; absent: no metric says as much. */
   readonly alert?: string
   /** The label of a rule that has several of its name. */
@@ -275,9 +275,9 @@ export const troubles = {
     patience: '5m',
     limits: { share: 0.85 },
   },
-} as const satisfies Record<string, Row>
+} as const satisfies Record<string, TroubleRow>
 
-export const troubleRows: readonly Row[] = Object.values(troubles)
+export const troubleRows: readonly TroubleRow[] = Object.values(troubles)
 
 /** From this share on the page says in amber that calls fail; no alert does. */
 export const notableShare = 0.1
@@ -296,7 +296,7 @@ export function isCritical(what: Outage['what'], requests: number): boolean {
   return row.severity === 'critical'
 }
 
-export function sectionOf({ alert = '', section }: Row): string {
+export function sectionOf({ alert = '', section }: TroubleRow): string {
   return section ?? alert.toLowerCase()
 }
 
