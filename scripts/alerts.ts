@@ -1,6 +1,6 @@
-/** Writes what is made of other places into the text of grafana/alerts.yml and of its tests. */
+/** Writes what is made of other places into the text of grafana/alerts.yml, of its tests and of the runbook. */
 import { parse } from 'yaml'
-import { failingCalls } from '../src/operations/thresholds.ts'
+import { troubleRows } from '../src/operations/trouble-table.ts'
 import { dashboardPage, runbookOf } from './links.ts'
 
 interface Rule {
@@ -34,23 +34,23 @@ export function withLinks(rules: string): string {
     .join('\n')
 }
 
-const ofFailingCalls = new Set(['QuotegateNoQuotes', 'QuotegateRouteFails'])
+/** In the section of each alert: how severe it is, and for how long its rule waits. */
+export function withSeverities(runbook: string): string {
+  return runbook.replace(
+    /^### (Quotegate\w+)\n\n(?:- \*\*Severity:\*\* .*\n)?/gm,
+    (_section, alert: string) =>
+      `### ${alert}\n\n- **Severity:** ${severitiesOf(alert).join(', ')}.\n`,
+  )
+}
 
-/** The numbers of the rules that say in Prometheus what the page says of the last minute. */
-export function withNumbers(rules: string): string {
-  const { severe, minFailures, usableReasons } = failingCalls
-  let alert = ''
-  return rules
-    .split('\n')
-    .map((line) => {
-      alert = /^ *- alert: (\w+)/.exec(line)?.[1] ?? alert
-      if (!ofFailingCalls.has(alert)) return line
-      return line
-        .replace(/(?<=reason!~")[^"]*/, usableReasons.join('|'))
-        .replace(/(?<=^ +\/ sum by .* > )[\d.]+/, String(severe))
-        .replace(/(?<=^ +and sum by .* > )[\d.]+/, String(minFailures))
+function severitiesOf(alert: string): string[] {
+  return troubleRows
+    .filter((row) => row.alert === alert)
+    .map(({ severity, patience, window }) => {
+      const after = patience?.replace('m', ' min').replace('h', ' h')
+      const of = window === undefined ? '' : ` (\`${window}\`)`
+      return `\`${severity}\` ${after === undefined ? 'at once' : `after ${after}`}${of}`
     })
-    .join('\n')
 }
 
 /** The same rules for the Prometheus operator: a PrometheusRule, which holds them as they stand in grafana/alerts.yml. */

@@ -1,9 +1,9 @@
 /**
- * Writes what comes from the code: pages under docs/, the types of the settings, the dashboard, and the links and shared
- * numbers of the alerts, with their copy for Kubernetes.
+ * Writes what comes from the code: pages under docs/, the types of the settings, the dashboard, and the links of the
+ * alerts, with their copy for Kubernetes.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { prometheusRule, withExpectedLinks, withLinks, withNumbers } from './alerts.ts'
+import { prometheusRule, withExpectedLinks, withLinks, withSeverities } from './alerts.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
 import { settingTypes } from './setting-types.ts'
@@ -17,8 +17,11 @@ writeFileSync(
   dashboardJson(),
 )
 
+const runbook = new URL('../docs/runbook.md', import.meta.url)
+writeFileSync(runbook, withSeverities(readFileSync(runbook, 'utf8')))
+
 const alerts = new URL('../grafana/alerts.yml', import.meta.url)
-const rules = withNumbers(withLinks(readFileSync(alerts, 'utf8')))
+const rules = withLinks(readFileSync(alerts, 'utf8'))
 writeFileSync(alerts, rules)
 writeFileSync(
   new URL('../deploy/kubernetes/prometheus-rule.yaml', import.meta.url),

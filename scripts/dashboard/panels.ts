@@ -1,5 +1,4 @@
-import { failingCalls } from '../../src/operations/thresholds.ts'
-import { thresholds } from './thresholds.ts'
+import { troubles, usableReasons } from '../../src/operations/trouble-table.ts'
 
 export interface Query {
   expr: string
@@ -136,9 +135,9 @@ const traffic: readonly Panel[] = [
       },
     ],
     steps: worseFrom(
-      thresholds.errorsLong,
-      thresholds.errorsSlowly,
-      thresholds.errorsFast,
+      troubles['provider-errors-long'].limits.share,
+      troubles['provider-errors-slow'].limits.share,
+      troubles['provider-errors-fast'].limits.share,
     ),
     runbook: 'quotegateprovidererrors',
   },
@@ -157,7 +156,11 @@ const traffic: readonly Panel[] = [
         legend: 'slow',
       },
     ],
-    steps: worseFrom(thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast),
+    steps: worseFrom(
+      troubles['slow-quotes-long'].limits.share,
+      troubles['slow-quotes-slow'].limits.share,
+      troubles['slow-quotes-fast'].limits.share,
+    ),
     runbook: 'quotegateslow',
   },
   {
@@ -179,7 +182,7 @@ const traffic: readonly Panel[] = [
         legend: 'broken off, of all',
       },
     ],
-    steps: worseFrom(thresholds.brokenOffShare, thresholds.routeFailedShare),
+    steps: worseFrom(troubles['broken-off'].limits.share, troubles.failing.limits.share),
     runbook: 'quotegateroutefails',
   },
   {
@@ -224,7 +227,7 @@ const traffic: readonly Panel[] = [
         legend: '{{instance}}',
       },
     ],
-    steps: worseFrom(thresholds.turnedAway),
+    steps: worseFrom(troubles['turned-away'].limits.connections),
     runbook: 'quotegateclientsturnedaway',
   },
 ]
@@ -252,7 +255,7 @@ const quotes: readonly Panel[] = [
     queries: [
       { expr: `(${hitRatio('15m')}) / (${hitRatio('1d')})`, legend: 'of the day' },
     ],
-    steps: goodFrom(thresholds.hitRatioOfTheDay),
+    steps: goodFrom(troubles['hit-ratio'].limits.shareOfUsual),
     runbook: 'quotegatehitratiocollapsed',
   },
   {
@@ -268,7 +271,7 @@ const quotes: readonly Panel[] = [
         expr: shareOf(
           rate(
             'quotegate_quotes_uncacheable_total',
-            `reason!~"${failingCalls.usableReasons.join('|')}"`,
+            `reason!~"${usableReasons.join('|')}"`,
           ),
           rate(calls),
         ),
@@ -285,7 +288,10 @@ const quotes: readonly Panel[] = [
         legend: 'refused by the limit {{instance}}',
       },
     ],
-    steps: worseFrom(thresholds.quotesLimited, thresholds.noQuoteShare),
+    steps: worseFrom(
+      troubles['provider-limits'].limits.share,
+      troubles['no-quotes'].limits.share,
+    ),
     runbook: 'quotegatenoquotes',
   },
   {
@@ -374,9 +380,9 @@ const floatOrders: readonly Panel[] = [
       },
     ],
     steps: worseFrom(
-      thresholds.unknownShare,
-      thresholds.refusedShare,
-      thresholds.unguardedShare,
+      troubles['unknown-orders'].limits.share,
+      troubles['orders-refused'].limits.share,
+      troubles['unknown-orders'].limits.always,
     ),
     runbook: 'quotegateordersunknown',
   },
@@ -423,7 +429,7 @@ const upstreams: readonly Panel[] = [
         legend: '{{job}}: {{upstream}}',
       },
     ],
-    steps: worseFrom(thresholds.slowerThanUsual),
+    steps: worseFrom(troubles.slow.limits.timesUsual),
     runbook: 'quotegateproviderslow',
   },
   {
@@ -466,7 +472,7 @@ const upstreams: readonly Panel[] = [
       },
     ],
     // Whole numbers: more than none is one.
-    steps: worseFrom(thresholds.none + 1),
+    steps: worseFrom(troubles.upstream.limits.breakers + 1),
     runbook: 'quotegatebreakeropen',
   },
   {
@@ -482,8 +488,8 @@ const upstreams: readonly Panel[] = [
     ],
     steps: [
       { from: null, color: 'red' },
-      { from: -thresholds.clockOffsetSeconds, color: 'green' },
-      { from: thresholds.clockOffsetSeconds, color: 'red' },
+      { from: -troubles.clock.limits.offsetSeconds, color: 'green' },
+      { from: troubles.clock.limits.offsetSeconds, color: 'red' },
     ],
     runbook: 'quotegateclockoffset',
   },
@@ -507,7 +513,7 @@ const store: readonly Panel[] = [
         legend: 'journal {{part}} {{instance}}',
       },
     ],
-    steps: goodFrom(thresholds.upShare),
+    steps: goodFrom(troubles.store.limits.upShare),
     runbook: 'quotegatestoredown',
   },
   {
@@ -534,7 +540,7 @@ const store: readonly Panel[] = [
         legend: '{{instance}}: set aside',
       },
     ],
-    steps: worseFrom(thresholds.none + 1),
+    steps: worseFrom(troubles['journal-damaged'].limits.recordsOrFiles + 1),
     runbook: 'quotegatejournaldamaged',
   },
 ]
@@ -546,7 +552,7 @@ const process: readonly Panel[] = [
       'How late the one thread is. Good: below 20 ms. Past the line every request waits that long.',
     unit: 's',
     queries: [{ expr: of('nodejs_eventloop_lag_p99_seconds'), legend: '{{instance}}' }],
-    steps: worseFrom(thresholds.eventLoopLagSeconds),
+    steps: worseFrom(troubles['event-loop'].limits.seconds),
     runbook: 'quotegateeventlooplag',
   },
   {
@@ -582,7 +588,7 @@ const process: readonly Panel[] = [
         legend: 'descriptors {{instance}}',
       },
     ],
-    steps: worseFrom(thresholds.descriptorShare, thresholds.memoryShare),
+    steps: worseFrom(troubles.descriptors.limits.share, troubles.memory.limits.share),
     runbook: 'quotegatememoryfull',
   },
   {
@@ -609,7 +615,7 @@ const process: readonly Panel[] = [
       },
     ],
     // Whole numbers: more than two are three.
-    steps: worseFrom(thresholds.restarts + 1),
+    steps: worseFrom(troubles.restarts.limits.times + 1),
     runbook: 'quotegaterestarts',
   },
 ]

@@ -66,6 +66,7 @@ export class AddressNotes implements Listener {
 
   #sentenceOf(note: NoteReason, peer: string, header: string): string {
     const { clientIpHeader, allShareQuotes } = this.#options
+    const { ownHeader } = this
     const shared = allShareQuotes
       ? 'shared with all clients (QUOTE_PARTITION=none)'
       : 'not shared'
@@ -80,7 +81,7 @@ export class AddressNotes implements Listener {
         // A proxy may have the right header in other requests, and those users are seen as they are.
         return (
           `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ` +
-          `${peer} for all its users whose requests have no ${clientIpHeader} header. If your proxy writes ` +
+          `${peer} for all its users whose requests have no ${ownHeader} header. If your proxy writes ` +
           `${header} itself, set CLIENT_IP_HEADER=${header.toLowerCase()}`
         )
       case 'malformed-header':
@@ -88,7 +89,6 @@ export class AddressNotes implements Listener {
       case 'no-client-named':
         return `${peer} sent ${header} that names no client: ${unknown}`
       case 'no-header': {
-        const { ownHeader } = this
         const line = `${ownHeader}: ${clientIpHeader === 'forwarded' ? 'for=ADDRESS' : 'ADDRESS'}`
         return (
           `${peer} is trusted and sends no ${ownHeader}: the provider sees ${peer} for all its users. Each request ` +

@@ -10,6 +10,8 @@ export function createEventLog(
   options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>,
 ): Listener {
   const { log, summedLog, loggedAddress } = options
+  /** What each open breaker was said to have failed with. */
+  const opened = new Map<string, unknown>()
   return {
     requestEnded: (...ended) => debugRequest(log, ...ended),
 
@@ -18,14 +20,17 @@ export function createEventLog(
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
       const which = `the breaker of the ${upstream} upstream (${breaker})`
-      // Tried again and again while an outage lasts.
+      if (state === 'closed') {
+        opened.delete(which)
+        return log.info(members, `${which} is closed again`)
+      }
       if (state === 'half-open')
         return log.debug(members, `${which} lets one request try`)
-      const isOpen = state === 'open'
-      const cause = isOpen ? { ...members, failure } : members
+      // Tried again and again while an outage lasts.
+      const level = opened.get(which) === failure ? 'debug' : 'warn'
+      opened.set(which, failure)
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
-      const message = `${which} is ${isOpen ? `open, ${why}` : 'closed again'}`
-      summedLog.say({ level: 'warn', cause, message })
+      log[level]({ ...members, failure }, `${which} is open, ${why}`)
     },
 
     coolDownBegan(application, address, forMs) {

@@ -4,12 +4,14 @@ import type { Breaker, BreakerName, Traffic } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Failures, History } from './history.ts'
 import { failureText, type Logged } from './outages.ts'
-import { failingCalls } from './thresholds.ts'
+import { notableShare, percent, troubles } from './trouble-table.ts'
 
 /** A breaker opens within 2.5 s of failures, and then its sentence is the one that is right. */
 const minFailingMs = 5_000
 /** What is said stays until its share is so much below the bound, so that it does not come and go at the bound. */
 const stays = 0.8
+/** This many times the calls of one failure, none of which failed, are chance once in a thousand times. */
+const timesWithoutFailure = 7
 
 /** How one kind of requests to an upstream fails. */
 export interface Failing {
@@ -22,7 +24,7 @@ export interface Failing {
   readonly logged: Logged | undefined
 }
 
-type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged'>
+type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged' | 'share'>
 
 /** Says again and again which kinds of requests to an upstream fail: stopped by a breaker, or by their share. */
 export function createFailing(
@@ -34,15 +36,15 @@ export function createFailing(
       ? ['quotes', 'orders', 'rest']
       : ['rest']
   const told = new Map<Traffic, Told>()
-  /** The sentence of a breaker was about what had failed until then. */
-  const stoppedUntil = new Map<Traffic, number>()
+  /** What had failed until then was said, by the sentence of a breaker or by one that is over. */
+  const saidUntil = new Map<Traffic, number>()
 
   return () => kinds.flatMap((traffic) => stopped(traffic) ?? byShare(traffic) ?? [])
 
   function stopped(traffic: Traffic): Failing | undefined {
     const outage = outageOf(upstream, traffic)
     if (outage === undefined) return undefined
-    stoppedUntil.set(traffic, history.slice)
+    saidUntil.set(traffic, history.slice)
     const { sinceMs, lastFailure = 'no answer' } = outage
     const what = nameOf(upstream, traffic)
     const text = `${what}: all that were asked for fail (${lastFailure})`
@@ -61,9 +63,11 @@ export function createFailing(
 
   function byShare(traffic: Traffic): Failing | undefined {
     const before = told.get(traffic)
+    if (before !== undefined && worksAgain(traffic, before))
+      saidUntil.set(traffic, history.slice - 2)
     const { calls = 0, failures = [] } =
-      history.failuresOf(upstream.name, traffic, stoppedUntil.get(traffic)) ?? {}
-    const found = judge(calls, failures, before)
+      history.failuresOf(upstream.name, traffic, saidUntil.get(traffic)) ?? {}
+    const found = judge(rowOf(traffic), calls, failures, before)
     const isNew = before === undefined
     if (
       found === undefined ||
@@ -76,10 +80,20 @@ export function createFailing(
     }
     const what = nameOf(upstream, traffic)
     const { reason } = found
-    const text = `${what}: ${shareText(traffic, found.share, reason)}`
+    const text = `${what}: ${rowOf(traffic).says(found.share, reason)}`
     const failing = { ...found, traffic, logged: { what, reason, text } }
     told.set(traffic, failing)
     return failing
+  }
+
+  /** For ten seconds or more enough calls have been made, and none has failed. */
+  function worksAgain(traffic: Traffic, { share = 1 }: Told): boolean {
+    const { calls = 0, failures = [] } =
+      history.failuresOf(upstream.name, traffic, history.slice - 2) ?? {}
+    return (
+      calls * share >= timesWithoutFailure &&
+      failures.every(({ kind }) => kind === 'usable')
+    )
   }
 }
 
@@ -109,19 +123,23 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
  * Red above a half, as the alerts are, whatever the reason. Amber above a tenth, and there what the provider refused to
  * single clients does not count: at night a few users in a restricted place are a tenth of all calls.
  */
-function judge(calls: number, failures: readonly Failures[], before: Told | undefined) {
-  const { notable, severe, minFailures } = failingCalls
+function judge(
+  { limits }: ReturnType<typeof rowOf>,
+  calls: number,
+  failures: readonly Failures[],
+  before: Told | undefined,
+) {
   const unusable = failures.filter(({ kind }) => kind !== 'usable')
   const own = unusable.filter(({ kind }) => kind === 'failure')
   for (const [isSevere, bound, counted] of [
-    [true, severe, unusable],
-    [false, notable, own],
+    [true, limits.share, unusable],
+    [false, notableShare, own],
   ] as const) {
     const count = counted.reduce((sum, one) => sum + one.count, 0)
     const share = Math.min(1, count / calls)
     const wasSaid = before !== undefined && (before.isSevere || !isSevere)
     const [most] = counted
-    if (most === undefined || count <= minFailures) continue
+    if (most === undefined || count <= limits.failures) continue
     if (share <= bound * (wasSaid ? stays : 1)) continue
     // Two reasons that are about as frequent would take turns.
     const known = counted.find(({ reason }) => reason === before?.reason)
@@ -137,12 +155,8 @@ function nameOf({ name }: Upstream, traffic: Traffic): string {
   return traffic === 'rest' ? 'the rest of /v3' : `${name} ${traffic}`
 }
 
-function shareText(traffic: Traffic, share: number, reason: string): string {
-  const failed = traffic === 'quotes' ? 'brought no quote that can be kept' : 'failed'
-  return `${percent(share)} of the calls of the last minute ${failed} (${reason})`
-}
-
-const percent = (share: number) => `${Math.round(share * 100)} %`
+const rowOf = (traffic: Traffic) =>
+  troubles[traffic === 'quotes' ? 'no-quotes' : 'failing']
 
 /** One sentence for all kinds of requests to an upstream that fail. */
 export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
@@ -150,7 +164,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   if (only?.share !== undefined && others.length === 0) {
     const { traffic, share, reason } = only
     const name = nameOf(upstream, traffic)
-    return { name, share, says: shareText(traffic, share, reason) }
+    return { name, share, says: rowOf(traffic).says(share, reason) }
   }
   const name = `The ${upstream.name} API`
   const reasons = new Set(failing.map(({ reason }) => reason))
@@ -168,7 +182,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
     return common === '' ? `${some} (${one.reason})` : some
   })
   const isAll = upstreamTable[upstream.name].requests === 'alike'
-  const says = `fails${common}${isAll ? '' : ` for ${listed(parts)}`}`
+  const says = troubles.upstream.says(common, isAll ? '' : listed(parts))
   return { name, says, text: `${name} ${says}` }
 }
 

@@ -6,7 +6,7 @@ import { roundedMs } from '../process/text.ts'
 import type { Traffic } from '../upstream/breakers.ts'
 import { failureText } from './outages.ts'
 import type { Health, Hello, Slots } from './schemas.ts'
-import { failingCalls } from './thresholds.ts'
+import { troubles, usableReasons } from './trouble-table.ts'
 
 type Calls = Health['upstreams'][number]['traffic'][number]
 type Column = keyof Slots['values']
@@ -40,8 +40,6 @@ const slicesOfTenMinutes = 60
 const slicesOfQuarter = 90
 const slicesOfDay = 8_640
 const minutesOfDay = 1_440
-/** Among fewer calls, one slow answer would be the p95. As in the alert QuotegateProviderSlow. */
-const minCallsOfTenMinutes = 20
 /** A streamed body may take longer. A histogram does not count what is above its highest value. */
 const longestUs = 200_000_000
 
@@ -152,8 +150,8 @@ export class History implements Listener {
     if (reason === 'status')
       this.#countFailure(now, String(status), isRefusal(status) ? 'refusal' : 'failure')
     else {
-      const isUsable = (failingCalls.usableReasons as readonly string[]).includes(reason)
-      this.#countFailure(now, notKeptWords[reason], isUsable ? 'usable' : 'failure')
+      const kind = usableReasons.includes(reason) ? 'usable' : 'failure'
+      this.#countFailure(now, notKeptWords[reason], kind)
     }
   }
 
@@ -207,7 +205,9 @@ export class History implements Listener {
       const calls = new SliceTally(this.#last)
       for (const recent of this.#calls[upstream as UpstreamName].values())
         calls.merge(recent.lately(this.#last, slicesOfTenMinutes))
-      p95s.push(calls.count > minCallsOfTenMinutes ? calls.quantile(0.95) : null)
+      // Among fewer calls, one slow answer would be the p95.
+      const isEnough = calls.count > troubles.slow.limits.calls
+      p95s.push(isEnough ? calls.quantile(0.95) : null)
       if (p95s.length > minutesOfDay) p95s.shift()
     }
   }

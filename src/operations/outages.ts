@@ -5,12 +5,12 @@ import type { Problem } from '../http/problem.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Recent } from './recent.ts'
 import type { Outage } from './schemas.ts'
+import { durationText, isCritical, sectionOf, troubles } from './trouble-table.ts'
 
 type Failure =
   | Exclude<Parameters<Events['callEnded']>[1], 'answered' | 'given-up'>
   | number
 
-type TroubleKind = Outage['what'] | 'clock-unknown'
 type Derived =
   | 'id'
   | 'name'
@@ -19,11 +19,14 @@ type Derived =
   | 'until'
   | 'requests'
   | 'concerned'
+  | 'isSevere'
   | 'runbook'
 
 export interface Trouble extends Omit<Outage, Derived> {
   /** When its first failure ended, by `performance.now()`; undefined: since it was first seen. */
   sinceMs?: number | undefined
+  /** Absent: as the table of troubles says. */
+  isSevere?: boolean
   /** In place of the subject's. */
   name?: string
   /** The whole sentence, where it is not made of name and `says`. */
@@ -39,32 +42,6 @@ export interface Logged {
   readonly reason: string
   readonly text: string
 }
-
-/** What happened to the requests that a trouble concerned, and the section of the runbook about it. */
-const kinds: Readonly<
-  Record<TroubleKind, { concerned: Outage['concerned']; section: string }>
-> = {
-  upstream: { concerned: 'refused', section: 'quotegatebreakeropen' },
-  failing: { concerned: 'none', section: 'quotegateroutefails' },
-  'no-quotes': { concerned: 'none', section: 'quotegatenoquotes' },
-  pairs: { concerned: 'refused', section: 'quotegatepairsstopped' },
-  slow: { concerned: 'none', section: 'quotegateproviderslow' },
-  store: { concerned: 'forwarded', section: 'quotegatestoredown' },
-  disk: { concerned: 'none', section: 'quotegatejournalnotwritten' },
-  clock: { concerned: 'none', section: 'quotegateclockoffset' },
-  'clock-unknown': { concerned: 'none', section: 'quotegateclockunknown' },
-  'trust-proxy': { concerned: 'misplaced', section: 'users-look-as-if-they-were-one' },
-  'client-ip-header': {
-    concerned: 'misplaced',
-    section: 'users-look-as-if-they-were-one',
-  },
-  'no-client-header': {
-    concerned: 'misplaced',
-    section: 'users-look-as-if-they-were-one',
-  },
-  'unknown-orders': { concerned: 'forwarded', section: 'quotegateordersunknown' },
-}
-export const runbookSections = Object.values(kinds).map(({ section }) => section)
 
 /** A part that may be in trouble. `covered`: the sentence of another subject says it. */
 export interface Subject {
@@ -159,9 +136,11 @@ export class Outages implements Listener {
     const known = one.outage
     const { sinceMs, gist, logged: _isForTheLog, ...said } = found
     const { name = one.name, text = `${name}: ${found.says}` } = said
-    const now = `${found.isSevere} ${gist}`
+    const requests = known === undefined ? 0 : count - one.countBefore
+    const { isSevere = isCritical(found.what, requests) } = found
+    const now = `${isSevere} ${gist}`
     const say = (replaces?: number) =>
-      this.#recent.addEvent(found.isSevere ? 'bad' : 'warn', text, replaces)
+      this.#recent.addEvent(isSevere ? 'bad' : 'warn', text, replaces)
     if (known === undefined) one.sinceMs = performance.now()
     // So that many pairs which stop one after the other push no other events out.
     else if (now !== one.gist) one.newestEvent = say(one.newestEvent)
@@ -175,7 +154,8 @@ export class Outages implements Listener {
       since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
-      concerned: kinds[found.what].concerned,
+      isSevere,
+      concerned: troubles[found.what].concerned,
       runbook: runbookOf(found),
     }
     return found
@@ -223,15 +203,6 @@ export class Outages implements Listener {
   }
 }
 
-/** As a person says it. */
-export function durationText(ms: number): string {
-  const seconds = Math.max(0, ms) / 1_000
-  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
-  if (seconds < 120) return `${Math.round(seconds)} s`
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
-  return `${Math.round(seconds / 3_600)} h`
-}
-
 const failureWords: Readonly<Record<string, string>> = {
   http_response_timeout: 'timeout',
   connection_limit_reached: 'no free connection',
@@ -256,11 +227,11 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
+/** A clock that is not known has no offset. */
+const kindOf = ({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>) =>
+  what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
+
 /** Its section in the runbook that the operations listener serves, relative, since an app may mount that below a path. */
-export function runbookOf({
-  what,
-  offsetMs,
-}: Pick<Trouble, 'what' | 'offsetMs'>): string {
-  const kind = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
-  return `runbook#${kinds[kind].section}`
+export function runbookOf(trouble: Pick<Trouble, 'what' | 'offsetMs'>): string {
+  return `runbook#${sectionOf(troubles[kindOf(trouble)])}`
 }

@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { OperationsParts } from './parts.ts'
+import { troubles } from './trouble-table.ts'
 
 export const healthy = { status: 'ok' }
 
@@ -8,7 +9,10 @@ export const isDegraded = ({
   sharedStore,
   journals,
 }: Pick<OperationsParts, 'sharedStore' | 'journals'>) =>
-  sharedStore?.up === false || journals.stream?.facts.awaySinceMs !== undefined
+  troubles.store.when(
+    sharedStore?.up ?? true,
+    journals.stream?.facts.awaySinceMs === undefined,
+  )
 
 export const readiness = (isReady: boolean, degraded: boolean) => ({
   status: isReady ? 'ready' : 'not ready',

@@ -3,16 +3,12 @@ import type { Breaker, Traffic } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { createFailing, type Failing, sentenceOf } from './failing.ts'
 import type { History } from './history.ts'
-import { durationText, failureText, type Subject, type Trouble } from './outages.ts'
+import { failureText, type Subject, type Trouble } from './outages.ts'
 import type { OperationsParts } from './parts.ts'
+import { troubles } from './trouble-table.ts'
 
 const maxNames = 20
-/** As in the alert QuotegateOrdersUnknown. */
-const unknownShare = { notable: 0.1, timesUsual: 2, always: 0.5, minOrders: 5 }
 const slicesOfHalfAnHour = 180
-/** As in the alert QuotegateProviderSlow. With a shorter past, what is slow now would soon be what is usual. */
-const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
-const maxClockOffsetMs = 2_000
 
 interface JudgedUpstream {
   readonly upstream: Upstream
@@ -138,8 +134,7 @@ class UpstreamTroubles {
         return {
           ...pairs,
           what: 'pairs',
-          says: `${many(pairs.howMany, 'pair')} stopped (${lastFailure})`,
-          isSevere: false,
+          says: troubles.pairs.says(pairs.howMany, lastFailure),
           upstream: name,
           sinceMs,
           lastFailure,
@@ -156,14 +151,14 @@ class UpstreamTroubles {
       name: `${name} slowness`,
       trouble() {
         const found = slowness(history.p95s[name], config.upstream.totalTimeoutMs / 2)
-        if (found === undefined) return undefined
-        const { p95Ms, usualP95Ms } = found
-        const usual =
-          usualP95Ms === undefined
-            ? 'at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour'
-            : `usually ${usualP95Ms} ms`
-        const says = `p95 of 10 min is ${p95Ms} ms, ${usual}`
-        return { what: 'slow', says, isSevere: false, upstream: name, ...found }
+        return (
+          found && {
+            what: 'slow',
+            says: troubles.slow.says(found),
+            upstream: name,
+            ...found,
+          }
+        )
       },
     }
   }
@@ -179,15 +174,14 @@ function memoryTroubles(parts: OperationsParts): Subject[] {
       trouble() {
         const outage = parts.sharedStore?.outage
         const ofJournal = parts.journals.stream?.trouble.reason
-        if (outage === undefined && ofJournal === undefined) return undefined
-        const { sinceMs, reason: lastFailure = ofJournal } = outage ?? {}
-        const how = outage
-          ? `down (${lastFailure}) and tried again every second`
-          : `up, but its journal is not used (${lastFailure})`
-        const says =
-          `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
-          'know as expired are forwarded'
-        return { what: 'store', says, isSevere: true, sinceMs, lastFailure }
+        const { when, says } = troubles.store
+        if (!when(outage === undefined, ofJournal === undefined)) return undefined
+        return {
+          what: 'store',
+          says: says(outage?.reason, ofJournal),
+          sinceMs: outage?.sinceMs,
+          lastFailure: outage?.reason ?? ofJournal,
+        }
       },
     },
     {
@@ -195,10 +189,7 @@ function memoryTroubles(parts: OperationsParts): Subject[] {
       trouble() {
         const why = parts.journals.disk?.trouble.reason
         if (why === undefined) return undefined
-        const says =
-          `cannot be written to (${why}), so a restart now forgets the newest quotes, and the newest keys of orders ` +
-          'of this replica'
-        return { what: 'disk', says, isSevere: true, lastFailure: why }
+        return { what: 'disk', says: troubles.disk.says(why), lastFailure: why }
       },
     },
   ]
@@ -209,14 +200,10 @@ function clockTrouble({ clockDifference }: OperationsParts): Subject {
     name: "provider's clock",
     trouble() {
       const { saysNoTime, leastMs } = clockDifference
-      const unknown =
-        'unknown without a Date that can be read, so quotes expire by our own clock'
-      if (saysNoTime) return { what: 'clock', says: unknown, isSevere: false }
-      const offMs = Math.abs(leastMs)
-      if (offMs <= maxClockOffsetMs) return undefined
-      const off = `${durationText(offMs)} ${leastMs > 0 ? 'ahead of' : 'behind'} ours`
-      const says = `${off}, and quotes expire by it, so check which of the two is wrong`
-      return { what: 'clock', says, isSevere: true, offsetMs: Math.round(leastMs) }
+      if (saysNoTime) return { what: 'clock', says: troubles['clock-unknown'].says() }
+      const { when, says } = troubles.clock
+      if (!when(leastMs)) return undefined
+      return { what: 'clock', says: says(leastMs), offsetMs: Math.round(leastMs) }
     },
   }
 }
@@ -234,9 +221,8 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
       count: () => metrics.requestCounts().untrustedHeaders,
       trouble() {
         const peers = named(untrusted)
-        const sent = `${many(untrusted.size, 'peer')} outside it sent a client-address header`
-        const says = `${sent}: the provider sees all users behind each as one`
-        return peers && { what: 'trust-proxy', says, isSevere: false, ...peers }
+        const says = troubles['trust-proxy'].says(untrusted.size)
+        return peers && { what: 'trust-proxy', says, ...peers }
       },
     },
     {
@@ -244,9 +230,10 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
       count: () => metrics.requestCounts().otherHeaders,
       trouble() {
         const peers = named(others)
-        const sent = `${many(others.size, 'trusted peer')} sent ${addressNotes.otherHeaders.join(', ')}`
-        const says = `it is ${config.client.ipHeader}, but ${sent}: the provider sees these users as one`
-        return peers && { what: 'client-ip-header', says, isSevere: false, ...peers }
+        const sent = addressNotes.otherHeaders.join(', ')
+        const { ipHeader } = config.client
+        const says = troubles['client-ip-header'].says(others.size, ipHeader, sent)
+        return peers && { what: 'client-ip-header', says, ...peers }
       },
     },
     {
@@ -254,12 +241,9 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
       count: () => metrics.requestCounts().missingHeaders,
       trouble() {
         const peers = named(silent)
-        const who =
-          silent.size === 1
-            ? '1 trusted proxy sends'
-            : `${silent.size} trusted proxies send`
-        const says = `${who} no ${addressNotes.ownHeader}: the provider sees these users as one`
-        return peers && { what: 'no-client-header', says, isSevere: false, ...peers }
+        const { ownHeader } = addressNotes
+        const says = troubles['no-client-header'].says(silent.size, ownHeader)
+        return peers && { what: 'no-client-header', says, ...peers }
       },
     },
   ]
@@ -297,9 +281,6 @@ function retryInMsOf(breaker: Breaker): number | undefined {
     : Math.round(breaker.retryAfterMs)
 }
 
-const many = (number: number, what: string) =>
-  `${number} ${what}${number === 1 ? '' : 's'}`
-
 /** Undefined: there are none. */
 function named(peers: ReadonlyMap<string, string>) {
   return peers.size === 0
@@ -307,22 +288,21 @@ function named(peers: ReadonlyMap<string, string>) {
     : { names: [...peers.keys()].slice(0, maxNames), howMany: peers.size }
 }
 
-/** More than a tenth and twice the usual share, or more than half. */
 function unknownOrders(history: History): Trouble | undefined {
+  const { when, says } = troubles['unknown-orders']
   const recent = history.total('unknown', slicesOfHalfAnHour)
-  if (recent <= unknownShare.minOrders) return undefined
   const recentOrders = history.total('orders', slicesOfHalfAnHour)
   const orders = history.total('orders')
   const share = recent / recentOrders
   const usualShare = history.total('unknown') / orders
-  const isUnusual =
-    share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
-  if (!isUnusual && share <= unknownShare.always) return undefined
-  const [now, usual] = [share, usualShare].map((one) => `${Math.round(one * 100)} %`)
-  // Of the same orders it would be the same number.
-  const usually = orders === recentOrders ? '' : `, usually ${usual}`
-  const says = `${now} of the float orders of the last 30 min were forwarded as unknown${usually}`
-  return { what: 'unknown-orders', says, isSevere: false, share, usualShare }
+  if (!when(recent, share, usualShare)) return undefined
+  return {
+    what: 'unknown-orders',
+    // Of the same orders it would be the same number.
+    says: says(share, orders === recentOrders ? undefined : usualShare),
+    share,
+    usualShare,
+  }
 }
 
 /**
@@ -331,17 +311,17 @@ function unknownOrders(history: History): Trouble | undefined {
  * a twentieth of the day's. Until there is an hour of them, `maxMs` is too long.
  */
 export function slowness(p95s: readonly (number | null)[], maxMs: number) {
+  const { when, limits } = troubles.slow
   const p95Ms = p95s.at(-1) ?? 0
-  const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
+  const past = p95s.slice(0, -60 * limits.historyHours)
+  const isOldEnough = past.some((p95) => p95 !== null)
   if (!isOldEnough)
     return p95Ms >= maxMs
       ? { p95Ms: Math.round(p95Ms), usualP95Ms: undefined }
       : undefined
   const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
   const usualP95Ms = known[Math.floor(known.length / 2)] ?? 0
-  const isSlow =
-    p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
-  return isSlow
+  return when(p95Ms, usualP95Ms)
     ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) }
     : undefined
 }

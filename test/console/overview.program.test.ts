@@ -116,9 +116,9 @@ describeInBrowser('the overview', () => {
     await floatOrder(gateway)
     const { page } = await openPage(gateway.operationsUrl)
     const saved = (key: string) => page.locator(`[data-saved="${key}"]`).textContent()
-    await expect.poll(() => saved('calls')).toBe('4 calls saved (80% of 5 quotes)')
+    await expect.poll(() => saved('calls')).toBe('4 calls saved (80 % of 5 quotes)')
     expect(await saved('expired')).toBe('1 expired order stopped')
-    expect(await saved('matched')).toBe('100% of 1 order matched')
+    expect(await saved('matched')).toBe('100 % of 1 order matched')
     expect(await saved('provider')).toMatch(
       /^[\d.]+ ms provider's p95 for quotes \(last \d+ s\)$/,
     )

@@ -3,10 +3,14 @@ import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { withExpectedLinks, withLinks, withNumbers } from '../../scripts/alerts.ts'
+import { withExpectedLinks, withLinks, withSeverities } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
 import { runbookPageOf } from '../../src/operations/outages.ts'
-import { failingCalls } from '../../src/operations/thresholds.ts'
+import {
+  sectionOf,
+  troubleRows,
+  usableReasons,
+} from '../../src/operations/trouble-table.ts'
 import { newFolder } from '../support/machine/new-folder.ts'
 import {
   alertRules,
@@ -64,19 +68,58 @@ test('the links of the alerts are those that npm run docs writes, to a runbook t
   expect(runbookPageOf(undefined)).toBe('docs/runbook.md')
 })
 
-test('the numbers of the alerts about failing calls are those of the page, which npm run docs writes', () => {
-  const rules = readGrafana('alerts.yml')
-  expect(withNumbers(rules)).toBe(rules)
-  const { severe, minFailures, usableReasons } = failingCalls
-  for (const alert of ['QuotegateNoQuotes', 'QuotegateRouteFails']) {
-    const { expr = '' } = alertRules.find((rule) => rule.alert === alert) ?? {}
-    const numbers = [...expr.matchAll(/ > ([\d.]+)/g)].map(([, number]) => Number(number))
-    expect(numbers).toEqual([severe, minFailures])
-    expect(
-      withNumbers(rules.replaceAll(expr, expr.replaceAll(/ > [\d.]+/g, ' > 7'))),
-    ).toBe(rules)
-  }
-  expect(rules).toContain(`reason!~"${usableReasons.join('|')}"`)
+/** What an expression compares with, and how far back its history has to reach, each once. */
+function numbersOf(expr: string): number[] {
+  const recorded = recordingRules.filter(({ record }) => expr.includes(record))
+  const all = [expr, ...recorded.map((rule) => rule.expr)].join('\n')
+  const found = all.matchAll(/(?:[<>]=?|==|offset) ([\d.]+)(?: \* ([\d.]+))?/g)
+  return [
+    ...new Set(
+      [...found].map(([, number, times = '1']) => Number(number) * Number(times)),
+    ),
+  ]
+}
+
+const ruleOf = ({ alert, severity, window }: (typeof troubleRows)[number]) =>
+  alertRules.filter(
+    (rule) =>
+      rule.alert === alert &&
+      rule.labels.severity === severity &&
+      rule.labels.window === window,
+  )
+
+test.each(
+  troubleRows
+    .filter(({ alert }) => alert !== undefined)
+    .map((row) => [row.alert, row] as const),
+)(
+  '%s has the severity, the patience and the numbers of its row in the table of troubles',
+  (_alert, row) => {
+    const found = ruleOf(row).map(({ expr, for: patience }) => ({
+      patience,
+      numbers: numbersOf(expr),
+    }))
+    expect(found).toEqual([
+      { patience: row.patience, numbers: Object.values(row.limits) },
+    ])
+  },
+)
+
+test('every alert has a row in the table of troubles, and every row a section of the runbook', () => {
+  const known = troubleRows.flatMap(ruleOf)
+  expect(alertRules.filter((rule) => !known.includes(rule))).toEqual([])
+  const anchors = anchorsOf(runbook)
+  expect(troubleRows.filter((row) => !anchors.has(sectionOf(row)))).toEqual([])
+  expect(withSeverities(runbook)).toBe(runbook)
+  expect(section('QuotegateBreakerOpen')).toContain(
+    '**Severity:** `critical` after 1 min.',
+  )
+})
+
+test('quotes that clients can use, though they are not kept, do not count for QuotegateNoQuotes', () => {
+  const { expr = '' } =
+    alertRules.find(({ alert }) => alert === 'QuotegateNoQuotes') ?? {}
+  expect(expr.split(`reason!~"${usableReasons.join('|')}"`)).toHaveLength(3)
 })
 
 test('the command of docs/operations.md that sets another address changes every link, in the tests too', () => {

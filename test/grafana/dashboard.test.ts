@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
-import { thresholds } from '../../scripts/dashboard/thresholds.ts'
+import { troubles } from '../../src/operations/trouble-table.ts'
 import { maxClientConnections } from '../../src/server/listen.ts'
 import {
   alertRules,
@@ -43,57 +43,40 @@ test.each(panels.map((panel) => [panel.title, panel] as const))(
 const stopped = 'Breakers not closed, pairs stopped, clocks not known'
 const answering = 'Share of the time that store and journal answer'
 const errorBudget = [
-  thresholds.errorsLong,
-  thresholds.errorsSlowly,
-  thresholds.errorsFast,
+  troubles['provider-errors-long'].limits.share,
+  troubles['provider-errors-slow'].limits.share,
+  troubles['provider-errors-fast'].limits.share,
 ]
 
-type Threshold = keyof typeof thresholds
-/** The panel that shows what a rule judges, and where its colour changes: past `none` at the next whole number. */
-const shown: [alert: string, panel: string, comparison: string, threshold: Threshold][] =
-  [
-    ['QuotegateRequestsBrokenOff', 'Share failed or broken off', '>', 'brokenOffShare'],
-    ['QuotegateRouteFails', 'Share failed or broken off', '>', 'routeFailedShare'],
-    [
-      'QuotegateClientsTurnedAway',
-      'Clients turned away in five minutes',
-      '>',
-      'turnedAway',
-    ],
-    [
-      'QuotegateHitRatioCollapsed',
-      'Hit ratio against the last day',
-      '<',
-      'hitRatioOfTheDay',
-    ],
-    ['QuotegateNoQuotes', 'Calls that brought no valid quote', '>', 'noQuoteShare'],
-    ['QuotegateOrdersRefused', 'Share of orders refused or unknown', '>', 'refusedShare'],
-    ['QuotegateOrdersUnknown', 'Share of orders refused or unknown', '>', 'unknownShare'],
-    ['QuotegateClockOffset', "The provider's clock less ours", '>', 'clockOffsetSeconds'],
-    ['QuotegateClockUnknown', stopped, '>', 'none'],
-    ['QuotegateBreakerOpen', stopped, '>', 'none'],
-    [
-      'QuotegateProviderSlow',
-      'Upstream p95 against the last day',
-      '>=',
-      'slowerThanUsual',
-    ],
-    [
-      'QuotegateProviderLimits',
-      'Calls that brought no valid quote',
-      '>',
-      'quotesLimited',
-    ],
-    ['QuotegatePairsStopped', stopped, '>', 'none'],
-    ['QuotegateStoreDown', answering, '<', 'upShare'],
-    ['QuotegateJournalNotWritten', answering, '<', 'upShare'],
-    ['QuotegateJournalDamaged', 'Journal lines skipped and files set aside', '>', 'none'],
-    ['QuotegateRestarts', 'Restarts in a quarter of an hour', '>', 'restarts'],
-    ['QuotegateEventLoopLag', 'Event loop lag, p99', '>', 'eventLoopLagSeconds'],
-    ['QuotegateMemoryFull', 'Memory and descriptors in use', '>', 'memoryShare'],
-    ['QuotegateDescriptorsFull', 'Memory and descriptors in use', '>', 'descriptorShare'],
-  ]
-const slow = [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast]
+/** The panel that shows what an alert judges: its colour changes at the first number of the alert's row. */
+const shown = {
+  'broken-off': 'Share failed or broken off',
+  failing: 'Share failed or broken off',
+  'turned-away': 'Clients turned away in five minutes',
+  'hit-ratio': 'Hit ratio against the last day',
+  'no-quotes': 'Calls that brought no valid quote',
+  'orders-refused': 'Share of orders refused or unknown',
+  'unknown-orders': 'Share of orders refused or unknown',
+  clock: "The provider's clock less ours",
+  'clock-unknown': stopped,
+  upstream: stopped,
+  slow: 'Upstream p95 against the last day',
+  'provider-limits': 'Calls that brought no valid quote',
+  pairs: stopped,
+  store: answering,
+  disk: answering,
+  'journal-damaged': 'Journal lines skipped and files set aside',
+  restarts: 'Restarts in a quarter of an hour',
+  'event-loop': 'Event loop lag, p99',
+  memory: 'Memory and descriptors in use',
+  descriptors: 'Memory and descriptors in use',
+} as const satisfies Partial<Record<keyof typeof troubles, string>>
+type Shown = keyof typeof shown
+const slow = [
+  troubles['slow-quotes-long'].limits.share,
+  troubles['slow-quotes-slow'].limits.share,
+  troubles['slow-quotes-fast'].limits.share,
+]
 const budgets: [
   alert: string,
   panel: string,
@@ -132,28 +115,32 @@ test.each(budgets)(
   },
 )
 
-test.each(shown)(
-  '%s fires where its panel "%s" changes colour',
-  (alert, title, comparison, name) => {
-    const threshold = thresholds[name]
-    const rule = alertRules.find((one) => one.alert === alert)
-    expect(rule?.expr).toContain(`${comparison} ${threshold}`)
-    const isCount = name === 'none' || name === 'restarts'
-    expect(stepsOf(title).map(({ value }) => value)).toContain(
-      isCount ? threshold + 1 : threshold,
+test.each(Object.entries(shown))(
+  '%s is judged where its panel "%s" changes colour',
+  (kind, title) => {
+    const { alert, limits } = troubles[kind as Shown]
+    const [limit = Number.NaN] = Object.values(limits)
+    // Of what is counted one by one, more than the limit is the next whole number.
+    const isCount = limit === 0 || kind === 'restarts'
+    const step = stepsOf(title).find(
+      ({ value }) => value === (isCount ? limit + 1 : limit),
     )
+    const isGoodAbove = step?.color === 'green'
+    const { expr = '' } = alertRules.find((one) => one.alert === alert) ?? {}
+    expect(step).toBeDefined()
+    expect(expr).toMatch(new RegExp(`${isGoodAbove ? '<' : '>=?'} ${limit}\\b`))
   },
 )
 
 test("QuotegateOrdersUnknown fires above its red line whatever the last day's share was", () => {
   const rule = alertRules.find(({ alert }) => alert === 'QuotegateOrdersUnknown')
   expect(rule?.expr).toMatch(
-    new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`),
+    new RegExp(`\\bor sum[^>]*> ${troubles['unknown-orders'].limits.always}\\n`),
   )
   const red = stepsOf('Share of orders refused or unknown').find(
     ({ color }) => color === 'red',
   )
-  expect(red?.value).toBe(thresholds.unguardedShare)
+  expect(red?.value).toBe(troubles['unknown-orders'].limits.always)
 })
 
 test('"Memory and descriptors in use" says at which share clients are turned away, well before 100 %', () => {
@@ -180,7 +167,7 @@ test.each([
 
 test('every panel is one that an alert or the runbook uses, and the runbook names none that is not there', () => {
   const titles = panels.map(({ title }) => title)
-  const used = [...shown, ...budgets].map(([, title]) => title)
+  const used = [...Object.values(shown), ...budgets.map(([, title]) => title)]
   const others = titles.filter(
     (title) => !used.includes(title) && !runbook.includes(`*${title}*`),
   )
@@ -200,6 +187,10 @@ test('every alert with a threshold has a panel that shows it', () => {
   const without = ['QuotegateTargetAbsent']
   const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
   expect(alerts.sort()).toEqual(
-    [...[...shown, ...budgets].map(([alert]) => alert), ...without].sort(),
+    [
+      ...Object.keys(shown).map((kind) => troubles[kind as Shown].alert),
+      ...budgets.map(([alert]) => alert),
+      ...without,
+    ].sort(),
   )
 })

@@ -136,3 +136,38 @@ test('the line of a breaker says why it opened', async () => {
     { ...connections, upstream: 'payments', breaker: 'connections' },
   ])
 })
+
+test('a breaker has one line when it opens, however often it is tried, and one once it is closed, which comes last', async () => {
+  let status = 503
+  const upstream = await recordingUpstream((_request, response) =>
+    response.writeHead(status).end(),
+  )
+  const { logger, lines } = await keptLog('info')
+  const gateway = await gatewayInHaste(
+    { SWAP_BASE_URL: upstream.url, breakerFailures: 2, retries: 0 },
+    { logger },
+  )
+  const ofBreaker = () =>
+    lines().flatMap(({ level, state, failure }) =>
+      state === undefined ? [] : [{ level, state, failure }],
+    )
+  const opened = { level: 'warn', state: 'open', failure: 503 }
+  const closed = { level: 'info', state: 'closed', failure: undefined }
+  const failAndRecover = async () => {
+    status = 503
+    for (let failed = 1; failed <= 2; failed += 1) {
+      gateway.pass(aSecond)
+      await ask(gateway.url, { path: '/v3/pairs' })
+    }
+    for (const next of [503, 503, 200]) {
+      status = next
+      gateway.pass(10_000)
+      await ask(gateway.url, { path: '/v3/pairs' })
+    }
+  }
+  await failAndRecover()
+  expect(ofBreaker()).toEqual([opened, closed])
+  await failAndRecover()
+  await gateway.close()
+  expect(ofBreaker()).toEqual([opened, closed, opened, closed])
+})

@@ -216,6 +216,31 @@ describe('calls of other kinds that fail', () => {
     expect(logged()).toEqual([`warn ${name}: ${says.replace('31', 'n')}`])
   })
 
+  test('are over once enough calls in a row have succeeded, though most of the minute has failed', async () => {
+    const { from, send, pass, said, logged } = await stage()
+    from(status(401))
+    await send(20, '/v3/pairs')
+    await pass(10_000)
+    const text = 'the rest of /v3: 100 % of the calls of the last minute failed (401)'
+    await expect.poll(said).toEqual([text])
+    from(answersWell)
+    // Few successes may be chance, and without any traffic nothing is known.
+    await send(4, '/v3/pairs')
+    await pass(20_000)
+    await pass(1_000)
+    expect(await said()).toHaveLength(1)
+    await send(14, '/v3/pairs')
+    // By its share alone it would stay for half a minute.
+    await expect.poll(said, { timeout: 10_000 }).toEqual([])
+    await pass(1_000)
+    expect(await said()).toEqual([])
+    expect(logged()).toHaveLength(2)
+    from(status(401))
+    await send(20, '/v3/pairs')
+    await pass(10_000)
+    await expect.poll(said).toHaveLength(1)
+  })
+
   test('because the provider refuses single users, or that are one of three, are not an outage', async () => {
     const { from, send, pass, said } = await stage()
     await send(2, '/v3/pairs')

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { runbookPageOf, runbookSections } from '../../src/operations/outages.ts'
+import { runbookPageOf } from '../../src/operations/outages.ts'
 import { runbookPage } from '../../src/operations/runbook.ts'
+import { sectionOf, troubleRows } from '../../src/operations/trouble-table.ts'
 import { homepage } from '../../src/process/package-info.ts'
 import { gatewayWith } from '../support/gateways/between.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
@@ -63,7 +64,7 @@ test('its headings have the anchors that the console, the alerts and the dashboa
   const page = runbookPage(markdown, base)
   const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id)
   expect(ids).toEqual([...anchorsOf(markdown)])
-  expect(runbookSections.filter((section) => !ids.includes(section))).toEqual([])
+  expect(troubleRows.filter((row) => !ids.includes(sectionOf(row)))).toEqual([])
   const targets = [...page.matchAll(/ href="([^"]*)"/g)].map(([, target = '']) => target)
   const within = targets.filter((target) => target.startsWith('#'))
   expect(within.length).toBeGreaterThan(20)

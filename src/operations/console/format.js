@@ -47,13 +47,13 @@ export function bytes(number) {
     : `${(number / 1_048_576).toFixed(1)} MiB`
 }
 
-export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)}%`
+export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} %`
 
 export function signedPercent(share) {
   if (share === null) return '–'
   const text = (Math.abs(share) * 100).toFixed(3)
-  if (Number(text) === 0) return '0%'
-  return `${share > 0 ? '+' : '−'}${text}%`
+  if (Number(text) === 0) return '0 %'
+  return `${share > 0 ? '+' : '−'}${text} %`
 }
 
 /** `14:05:02`; of a time more than a day ago, with its date. */

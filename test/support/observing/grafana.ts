@@ -43,6 +43,7 @@ export const panels = dashboard.panels.flatMap((panel) =>
 export interface AlertRule {
   alert: string
   expr: string
+  for?: string
   labels: { severity?: string; window?: string }
   annotations: {
     summary?: string

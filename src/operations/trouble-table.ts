@@ -1,0 +1,315 @@
+import type { Outage } from './schemas.ts'
+
+type Severity = 'critical' | 'warning'
+
+/** One thing that may be wrong with a gateway. */
+interface TroubleRow {
+  /** The rule of grafana/alerts.yml; absent: no metric says as much. */
+  readonly alert?: string
+  /** The label of a rule that has several of its name. */
+  readonly window?: string
+  /** `critical`: a person is needed now, and the page is red. `warning` waits for the morning, in amber. */
+  readonly severity: Severity
+  /** For how long the rule waits before it fires. The page waits for nothing. */
+  readonly patience?: string
+  /** The numbers of the rule's expression, in its order. The page goes by the same ones. */
+  readonly limits: Readonly<Record<string, number>>
+  /** The section of docs/runbook.md; absent: the one that has the alert's name. */
+  readonly section?: string
+  /** What happened to the requests that it concerned; absent: the page has no sentence about it. */
+  readonly concerned?: Outage['concerned']
+  /** Whether the page says it. Absent: one is enough, or the share of `limits`. */
+  when?(...numbers: never[]): boolean
+  /** The sentence of the page, behind the name of what is in trouble. */
+  says?(...parts: never[]): string
+}
+
+/** More requests than this must have failed, because one failure of three does not make an outage. */
+const failures = 5
+const slow = { timesUsual: 2, moreSeconds: 0.5, historyHours: 1, calls: 20 }
+const clock = { offsetSeconds: 2 }
+const unknownOrders = { share: 0.1, timesUsual: 2, always: 0.5, orders: 5 }
+
+const addresses = {
+  severity: 'warning',
+  limits: {},
+  section: 'users-look-as-if-they-were-one',
+  concerned: 'misplaced',
+} as const
+
+/** An alert for each pace at which the allowed failures of a month are used up. */
+function objective<Name extends string>(name: Name, alert: string, allowed: number) {
+  const rowOf = (window: string, pace: number, severity: Severity, patience: string) => ({
+    alert,
+    window,
+    severity,
+    patience,
+    limits: { share: pace * allowed, failures },
+  })
+  type Pace = 'fast' | 'slow' | 'long'
+  return {
+    [`${name}-fast`]: rowOf('1h', 14.4, 'critical', '2m'),
+    [`${name}-slow`]: rowOf('6h', 6, 'warning', '15m'),
+    [`${name}-long`]: rowOf('3d', 1, 'warning', '1h'),
+  } as Record<`${Name}-${Pace}`, ReturnType<typeof rowOf>>
+}
+
+/**
+ * All that may be wrong: when, in which words, how severe, and where the runbook says what to do. The console, `outages`
+ * of /status, the readiness and the dashboard read it. grafana/alerts.yml and docs/runbook.md are tested against it.
+ */
+export const troubles = {
+  upstream: {
+    alert: 'QuotegateBreakerOpen',
+    severity: 'critical',
+    patience: '1m',
+    limits: { breakers: 0 },
+    concerned: 'refused',
+    says: (reason: string, kinds: string) =>
+      `fails${reason}${kinds === '' ? '' : ` for ${kinds}`}`,
+  },
+  failing: {
+    alert: 'QuotegateRouteFails',
+    severity: 'critical',
+    patience: '5m',
+    limits: { share: 0.5, failures },
+    concerned: 'none',
+    says: (share: number, reason: string) =>
+      `${percent(share)} of the calls of the last minute failed (${reason})`,
+  },
+  /** The page is red. The alert warns, because it cannot tell a key that was withdrawn from one client in a loop. */
+  'no-quotes': {
+    alert: 'QuotegateNoQuotes',
+    severity: 'warning',
+    patience: '5m',
+    limits: { share: 0.5, failures },
+    concerned: 'none',
+    says: (share: number, reason: string) =>
+      `${percent(share)} of the calls of the last minute brought no quote that can be kept (${reason})`,
+  },
+  pairs: {
+    alert: 'QuotegatePairsStopped',
+    severity: 'warning',
+    patience: '5m',
+    limits: { pairs: 0 },
+    concerned: 'refused',
+    says: (howMany: number, reason: string | undefined) =>
+      `${many(howMany, 'pair')} stopped (${reason})`,
+  },
+  slow: {
+    alert: 'QuotegateProviderSlow',
+    severity: 'warning',
+    patience: '5m',
+    limits: slow,
+    concerned: 'none',
+    when: (p95Ms: number, usualP95Ms: number) =>
+      p95Ms >= slow.timesUsual * usualP95Ms &&
+      p95Ms - usualP95Ms >= slow.moreSeconds * 1_000,
+    says({ p95Ms, usualP95Ms }: { p95Ms: number; usualP95Ms: number | undefined }) {
+      const usual =
+        usualP95Ms === undefined
+          ? 'at least half of UPSTREAM_TOTAL_TIMEOUT_MS; what is usual is known after an hour'
+          : `usually ${usualP95Ms} ms`
+      return `p95 of 10 min is ${p95Ms} ms, ${usual}`
+    },
+  },
+  store: {
+    alert: 'QuotegateStoreDown',
+    severity: 'warning',
+    patience: '1m',
+    limits: { upShare: 0.5 },
+    concerned: 'forwarded',
+    /** The replica is degraded. */
+    when: (isUp: boolean, isJournalUsed: boolean) => !isUp || !isJournalUsed,
+    says(reason: string | undefined, journalReason: string | undefined) {
+      const how =
+        reason === undefined
+          ? `up, but its journal is not used (${journalReason})`
+          : `down (${reason}) and tried again every second`
+      return (
+        `${how}, so everything is served out of the memory of this replica alone, and orders that the store may ` +
+        'know as expired are forwarded'
+      )
+    },
+  },
+  /** What `store` becomes once such an order was forwarded. */
+  'store-late-orders': {
+    alert: 'QuotegateStoreDown',
+    severity: 'critical',
+    patience: '1m',
+    limits: { upShare: 0.5, orders: 0 },
+  },
+  disk: {
+    alert: 'QuotegateJournalNotWritten',
+    severity: 'warning',
+    patience: '5m',
+    limits: { upShare: 0.5 },
+    concerned: 'none',
+    says: (reason: string) =>
+      `cannot be written to (${reason}), so a restart now forgets the newest quotes, and the newest keys of orders ` +
+      'of this replica',
+  },
+  clock: {
+    alert: 'QuotegateClockOffset',
+    severity: 'warning',
+    patience: '5m',
+    limits: clock,
+    concerned: 'none',
+    when: (offsetMs: number) => Math.abs(offsetMs) > clock.offsetSeconds * 1_000,
+    says(offsetMs: number) {
+      const side = offsetMs > 0 ? 'ahead of' : 'behind'
+      return (
+        `${durationText(Math.abs(offsetMs))} ${side} ours, and quotes expire by it, so check which of the two is ` +
+        'wrong'
+      )
+    },
+  },
+  'clock-unknown': {
+    alert: 'QuotegateClockUnknown',
+    severity: 'warning',
+    patience: '5m',
+    limits: { clocks: 0 },
+    concerned: 'none',
+    says: () =>
+      'unknown without a Date that can be read, so quotes expire by our own clock',
+  },
+  'trust-proxy': {
+    ...addresses,
+    says: (peers: number) =>
+      `${many(peers, 'peer')} outside it sent a client-address header: the provider sees all users behind each as one`,
+  },
+  'client-ip-header': {
+    ...addresses,
+    says: (peers: number, header: string, sent: string) =>
+      `it is ${header}, but ${many(peers, 'trusted peer')} sent ${sent}: the provider sees these users as one`,
+  },
+  'no-client-header': {
+    ...addresses,
+    says(peers: number, header: string) {
+      const who = peers === 1 ? '1 trusted proxy sends' : `${peers} trusted proxies send`
+      return `${who} no ${header}: the provider sees these users as one`
+    },
+  },
+  'unknown-orders': {
+    alert: 'QuotegateOrdersUnknown',
+    severity: 'warning',
+    patience: '10m',
+    limits: unknownOrders,
+    concerned: 'forwarded',
+    when: (orders: number, share: number, usualShare: number) =>
+      orders > unknownOrders.orders &&
+      ((share > unknownOrders.share && share > unknownOrders.timesUsual * usualShare) ||
+        share > unknownOrders.always),
+    says(share: number, usualShare: number | undefined) {
+      const usually = usualShare === undefined ? '' : `, usually ${percent(usualShare)}`
+      return `${percent(share)} of the float orders of the last 30 min were forwarded as unknown${usually}`
+    },
+  },
+
+  // Alerts alone: the page shows these numbers and has no sentence about them.
+  ...objective('provider-errors', 'QuotegateProviderErrors', 0.001),
+  ...objective('own-errors', 'QuotegateOwnErrors', 0.001),
+  ...objective('slow-quotes', 'QuotegateSlow', 0.01),
+  'broken-off': {
+    alert: 'QuotegateRequestsBrokenOff',
+    severity: 'critical',
+    patience: '5m',
+    limits: { share: 0.1, failures },
+  },
+  'turned-away': {
+    alert: 'QuotegateClientsTurnedAway',
+    severity: 'critical',
+    patience: '2m',
+    limits: { connections: 5 },
+  },
+  'hit-ratio': {
+    alert: 'QuotegateHitRatioCollapsed',
+    severity: 'warning',
+    patience: '10m',
+    limits: { shareOfUsual: 0.5, usual: 0.1, lookupsPerSecond: 1 },
+  },
+  'orders-refused': {
+    alert: 'QuotegateOrdersRefused',
+    severity: 'warning',
+    patience: '5m',
+    limits: { share: 0.2, orders: 5 },
+  },
+  'provider-limits': {
+    alert: 'QuotegateProviderLimits',
+    severity: 'warning',
+    patience: '5m',
+    limits: { share: 0.2 },
+  },
+  'journal-damaged': {
+    alert: 'QuotegateJournalDamaged',
+    severity: 'warning',
+    patience: '5m',
+    limits: { recordsOrFiles: 0 },
+  },
+  absent: {
+    alert: 'QuotegateTargetAbsent',
+    severity: 'critical',
+    patience: '2m',
+    limits: { up: 0 },
+  },
+  restarts: {
+    alert: 'QuotegateRestarts',
+    severity: 'critical',
+    limits: { times: 2 },
+  },
+  'event-loop': {
+    alert: 'QuotegateEventLoopLag',
+    severity: 'warning',
+    patience: '5m',
+    limits: { seconds: 0.1 },
+  },
+  memory: {
+    alert: 'QuotegateMemoryFull',
+    severity: 'warning',
+    patience: '10m',
+    limits: { share: 0.9 },
+  },
+  descriptors: {
+    alert: 'QuotegateDescriptorsFull',
+    severity: 'warning',
+    patience: '5m',
+    limits: { share: 0.85 },
+  },
+} as const satisfies Record<string, TroubleRow>
+
+export const troubleRows: readonly TroubleRow[] = Object.values(troubles)
+
+/** From this share on the page says in amber that calls fail; no alert does. */
+export const notableShare = 0.1
+/** Quotes that are not kept for these reasons can be used by the clients that asked for them. */
+export const usableReasons: readonly string[] = [
+  'content-coding',
+  'vary',
+  'too-large',
+  'used',
+]
+
+/** `requests`: how many a trouble has concerned since it began. */
+export function isCritical(what: Outage['what'], requests: number): boolean {
+  const worse = troubles['store-late-orders']
+  const row = what === 'store' && requests > worse.limits.orders ? worse : troubles[what]
+  return row.severity === 'critical'
+}
+
+export function sectionOf({ alert = '', section }: TroubleRow): string {
+  return section ?? alert.toLowerCase()
+}
+
+const many = (number: number, what: string) =>
+  `${number} ${what}${number === 1 ? '' : 's'}`
+
+export const percent = (share: number) => `${Math.round(share * 100)} %`
+
+/** As a person says it. */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
+  return `${Math.round(seconds / 3_600)} h`
+}
