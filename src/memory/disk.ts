@@ -94,6 +94,8 @@ export class DiskJournal {
     setAside: number
   }
   #lock: FolderLock
+  /** Files of the layout before, which go once all of them is in the one file. */
+  #olderNames: readonly string[]
   /** Once all is read. */
   #memory: Memory | undefined
   #lookTimer: Timer | undefined
@@ -116,6 +118,7 @@ export class DiskJournal {
     this.#pathOfFirst = join(directory, nameAtFirst)
     this.#lock = lock
     this.#folder = folder
+    this.#olderNames = folder.older.names
     this.#counts = { appended: 0, restored: 0, skipped: 0, setAside: folder.setAside }
     this.trouble = new DiskTrouble(clock, events)
     this.#sync = new DiskSync({
@@ -402,7 +405,7 @@ export class DiskJournal {
 
   async #copyAll(): Promise<void> {
     const { directory, openFile } = this.#options
-    const { older, head } = this.#folder
+    const { head } = this.#folder
     const writer = this.#writer
     await writer.inTurn(async () => {
       await this.#lockAgain()
@@ -420,7 +423,7 @@ export class DiskJournal {
     this.#isEndSaid = false
     this.#scale = fresh.bytes / this.#estimate()
     await fresh.sync()
-    await removeOlder(directory, older).catch(() => {})
+    await removeOlder(directory, this.#olderNames).catch(() => {})
   }
 
   /** What the file would have if it were written now. */
@@ -451,6 +454,8 @@ export class DiskJournal {
     const lock = await lockFolder(directory)
     await this.#lock.release()
     this.#lock = lock
+    // Those of another folder have not been read.
+    this.#olderNames = []
   }
 
   #look(): void {

@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -232,6 +240,22 @@ test.each([
     expect(second.keys.kept.size).toBe(names.length * keysLeft.length)
   },
 )
+
+test('what that version left in a folder that takes the place of this one stays for the next start', async () => {
+  const folder = olderFolder()
+  const first = await opened(folder)
+  await carriedOver(folder, first)
+  await appendAll(first, noteds(100, 101))
+  renameSync(folder, join(newFolder(), 'was'))
+  renameSync(olderFolder(), folder)
+  const { journal } = first
+  const isWell = () => existsSync(join(folder, fileName)) && journal.facts.bytes > 5_000
+  await until(() => isWell() && journal.facts.awaySinceMs === undefined, 'the folder')
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(older))
+  await journal.close()
+  const second = await opened(folder)
+  expect([...second.keys.kept.keys()].sort()).toEqual(keysLeft.toSorted())
+})
 
 test('a full disk keeps them where they are, and what comes is written as far as it can be', async () => {
   const folder = olderFolder()
