@@ -369,7 +369,11 @@ export class DiskJournal {
     try {
       await file.append(this.#folder.head)
       for (const piece of inPieces(this.#keyLines(keys))) await file.append(piece)
-      if (isTaken) await this.#setAsideFile(whyNotThat)
+      if (isTaken) {
+        // Until then the keys are in the other file alone.
+        await file.sync()
+        await this.#setAsideFile(whyNotThat)
+      }
       await file.moveTo(this.#path)
       this.#isEndSaid = false
       return file
@@ -527,9 +531,11 @@ export class DiskJournal {
   async #writeLast(): Promise<number> {
     const writer = this.#writer
     const waiting = await writer.close()
+    // A copy of what was read in part would take the place of what was not.
+    if (this.#memory === undefined) return 0
     const mustCopy = this.#mustCopy
     // Otherwise the next start has to doubt what it reads.
-    const isClean = waiting === 0 && this.#memory?.notes.doubtsRestored === false
+    const isClean = waiting === 0 && !this.#memory.notes.doubtsRestored
     const isNews = !this.#isEndSaid && isClean
     const isCopied = (mustCopy || isNews) && (await this.#copy())
     if (mustCopy && !isCopied) return this.#counts.appended + this.#counts.restored

@@ -10,10 +10,12 @@ import {
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Events } from '../../src/events.ts'
 import type { OpenFile } from '../../src/memory/appended-file.ts'
+import { DiskJournal } from '../../src/memory/disk.ts'
 import { encodeEnd, encodeRecord, sealLine } from '../../src/memory/records.ts'
 import { until } from '../support/gateways/between.ts'
-import { levels } from '../support/observing/log-lines.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
 import {
   appendAll,
   asIfKilled,
@@ -82,6 +84,34 @@ test('the files of the layout before are read, and go once all of them is in the
   const second = await opened(folder)
   expectAll(second)
   expect(second.memory.doubts).toBe(0)
+})
+
+test('an end while they are read leaves them as they are', async () => {
+  const folder = olderFolder()
+  const { logger: log } = await keptLog()
+  const journal = await DiskJournal.open({
+    directory: folder,
+    swapBaseUrl: 'https://swap.example',
+    salt: undefined,
+    clock: clockAt(noon),
+    log,
+    events: new Events(),
+  })
+  let closing: Promise<void> | undefined
+  const restore = () => {
+    closing ??= journal.close()
+    return true
+  }
+  const notes = {
+    restore,
+    doubtRestored() {},
+    doubtsRestored: false,
+    live: () => [],
+    tidy: () => 0,
+  }
+  await journal.read(notes, { restore, release() {}, live: () => [], bytes: 0 })
+  await closing
+  expect(readdirSync(folder).sort()).toEqual(older.toSorted())
 })
 
 test('a kill at any step of carrying them over loses nothing', async () => {
