@@ -95,7 +95,7 @@ export class DiskJournal {
   }
   #lock: FolderLock
   /** Files of the layout before, which go once all of them is in the one file. */
-  #olderNames: readonly string[]
+  readonly #olderNames: Set<string>
   /** Once all is read. */
   #memory: Memory | undefined
   #lookTimer: Timer | undefined
@@ -118,7 +118,7 @@ export class DiskJournal {
     this.#pathOfFirst = join(directory, nameAtFirst)
     this.#lock = lock
     this.#folder = folder
-    this.#olderNames = folder.older.names
+    this.#olderNames = new Set(folder.older.names)
     this.#counts = { appended: 0, restored: 0, skipped: 0, setAside: folder.setAside }
     this.trouble = new DiskTrouble(clock, events)
     this.#sync = new DiskSync({
@@ -459,7 +459,7 @@ export class DiskJournal {
     await this.#lock.release()
     this.#lock = lock
     // Those of another folder have not been read.
-    this.#olderNames = []
+    this.#olderNames.clear()
   }
 
   #look(): void {

@@ -101,7 +101,7 @@ async function writtenAtMs(path: string): Promise<number> {
 
 export async function removeOlder(
   directory: string,
-  names: readonly string[],
+  names: Iterable<string>,
 ): Promise<void> {
   for (const name of names) await rm(join(directory, name), { force: true })
 }
