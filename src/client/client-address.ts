@@ -275,7 +275,7 @@ function oneNodeWithPort(lines: readonly string[]): Nodes {
   return oneNode(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-/** The nodes in the lines of a trusted proxy's header, from the right. Any header without a list has one node. */
+/** The nodes in the lines of a trusted proxy's header, from the right. A header that is not in this map has one node. */
 const nodesByHeader: ReadonlyMap<string, (lines: readonly string[]) => Nodes> = new Map([
   ['forwarded', forwardedNodes],
   ['x-forwarded-for', listedNodes],

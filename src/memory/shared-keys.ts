@@ -38,9 +38,9 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** Outcomes that did not reach the store, at most. A key whose outcome is dropped has no known outcome there. */
+/** How long all outcomes may be that wait for the store. A key whose outcome is dropped has no known outcome there. */
 const maxUnsettledLength = 8_388_608
-/** Outcomes that are sent again at once, at most: a store that is back must not be late with what clients wait for. */
+/** How long those may be that are sent again together: a store that is back must not keep clients waiting. */
 const maxRetriedLength = 262_144
 
 /** What became of one claim. */

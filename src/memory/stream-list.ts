@@ -14,7 +14,7 @@ const freshForMs = 250
 interface ReadPart {
   /** The entries that were not read before. */
   readonly entries: readonly StreamEntry[]
-  /** There are no more. */
+  /** Whether the list ends with these entries. */
   readonly isLast: boolean
   /** Entries were dropped that this replica had not read. They may be of quotes that live. */
   readonly isTrimmed: boolean

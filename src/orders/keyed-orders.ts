@@ -23,7 +23,7 @@ interface KeyedOrdersParts {
   events: Events
 }
 
-/** What is said where there is no answer to give again. */
+/** The result and the problem of a key whose answer is not known here. */
 const unanswered = {
   sent: { result: 'in-progress', slug: 'order-in-progress' },
   unknown: { result: 'unknown', slug: 'order-outcome-unknown' },

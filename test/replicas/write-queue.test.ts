@@ -44,7 +44,7 @@ test('what is put while the store is away is sent in its order once it is up, an
   expect(stored).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-test('where there is no room the oldest are dropped, and that is said', async () => {
+test('a full queue drops the oldest, and says so', async () => {
   let isUp = false
   const { queue, stored, played } = stage({ maxSize: 3, gate: () => isUp })
   for (const item of ['a', 'b', 'c', 'd', 'e']) void queue.put(item)
