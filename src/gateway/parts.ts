@@ -27,6 +27,7 @@ import { History } from '../operations/history.ts'
 import { Outages } from '../operations/outages.ts'
 import { Recent } from '../operations/recent.ts'
 import { KeyedOrders } from '../orders/keyed-orders.ts'
+import type { OrderMemory } from '../orders/ports.ts'
 import { OrderRoutes } from '../orders/route.ts'
 import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
@@ -176,12 +177,18 @@ export async function makeParts(
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  const keyed = new KeyedOrders({
+  const memory: OrderMemory = {
+    known: ledger,
+    uses: notes,
     keys,
+    caughtUp: () => stream?.caughtUp() ?? true,
+  }
+  const keyed = new KeyedOrders({
+    keys: memory.keys,
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
     events: basics.events,
   })
-  const orders = new OrderRoutes({ ...before, passThrough, keyed })
+  const orders = new OrderRoutes({ ...before, passThrough, keyed, memory })
   return { ...before, passThrough, quotes, orders }
 }
 

@@ -1,32 +1,9 @@
-import type { Now } from '../clock.ts'
-import { type Ending, orderLeftMs } from '../quotes/ends.ts'
-import type { Price } from './amounts.ts'
-import { isUnreadable, type Note } from './note.ts'
-
-export function lastToEnd<Item extends Ending>(
-  items: readonly Item[],
-  now: Now,
-): Item | undefined {
-  let last: Item | undefined
-  for (const item of items) last = later(last, item, now)
-  return last
-}
-
-/** Returns the first one if both end at the same time. */
-export function later<Item extends Ending>(
-  one: Item | undefined,
-  other: Item,
-  now: Now,
-): Item {
-  if (one === undefined) return other
-  return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
-}
-
-/** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
-export type Origin = 'own' | 'delivered' | 'restored'
+import type { KnownQuote, Origin } from '../orders/ports.ts'
+import type { Ending } from '../quotes/ends.ts'
+import { isUnreadable, type Note } from '../quotes/note.ts'
 
 /** A note as the ledger files it. */
-export class Entry implements Note, Price {
+export class Entry implements KnownQuote {
   readonly id: string
   readonly pairId: string
   readonly application: string

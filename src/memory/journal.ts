@@ -1,4 +1,4 @@
-import type { Note, QuoteName } from './note.ts'
+import type { Note, QuoteName } from '../quotes/note.ts'
 
 export type JournalRecord =
   | { readonly kind: 'noted'; readonly quote: Note }

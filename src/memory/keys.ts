@@ -1,28 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
+import type { KeyState, KnownKey, UsedKeys } from '../orders/ports.ts'
 
-/**
- * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
- * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
- */
-export type KeyState = Unanswered | KeptAnswer
+const withoutAnswer = ['sent', 'unknown', 'large']
 
-const withoutAnswer = ['sent', 'unknown', 'large'] as const
-export type Unanswered = (typeof withoutAnswer)[number]
-
-/** The answer to an order, as the provider gave it. */
-export interface KeptAnswer {
-  readonly status: number
-  readonly reason: string
-  readonly rawHeaders: readonly string[]
-  readonly body: Buffer
-}
-
-export interface KnownKey {
-  /** A digest of the order's target and bytes. Empty: what was kept could not be read. */
-  readonly digest: string
-  readonly state: KeyState
+interface HeldKey extends KnownKey {
   readonly claimedSteadyMs: number
 }
 
@@ -65,12 +48,12 @@ const graceMs = 5_000
 const maxAnswerBytes = 65_536
 
 /** What became of the order with each key: in memory, and where keepers are set, there. */
-export class OrderKeys {
+export class OrderKeys implements UsedKeys {
   readonly #options: OrderKeysOptions
   /** Whose order is on its way, or was sent with an unknown outcome, in the order of claims. None is displaced. */
-  readonly #open = new Map<string, KnownKey>()
+  readonly #open = new Map<string, HeldKey>()
   /** Keys that may be displaced, in the order in which their orders were answered. */
-  readonly #answered: LRUCache<string, KnownKey>
+  readonly #answered: LRUCache<string, HeldKey>
 
   constructor(options: OrderKeysOptions) {
     this.#options = options
@@ -114,7 +97,7 @@ export class OrderKeys {
         yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
   }
 
-  #find(id: string): KnownKey | undefined {
+  #find(id: string): HeldKey | undefined {
     for (const [oldest, claimed] of this.#open) {
       if (!this.#isOver(claimed)) break
       this.#open.delete(oldest)
@@ -123,22 +106,21 @@ export class OrderKeys {
     return known && !this.#isOver(known) ? known : undefined
   }
 
-  #ageMsOf({ claimedSteadyMs }: KnownKey): number {
+  #ageMsOf({ claimedSteadyMs }: HeldKey): number {
     return this.#options.clock.steadyMs() - claimedSteadyMs
   }
 
-  #isOver(known: KnownKey): boolean {
+  #isOver(known: HeldKey): boolean {
     return this.#ageMsOf(known) >= keptForMs
   }
 
-  /** Returns what is known of the key already. `no-room`: too many orders have no known answer. */
   async claim(id: string, digest: string): Promise<KnownKey | 'claimed' | 'no-room'> {
     const { keepers } = this.#options
     const known = this.#find(id)
     // Where the process that sent it is gone, the store may know more.
     if (known?.state === 'unknown') return (await this.#findElsewhere(id)) ?? known
     if (known !== undefined) return known
-    const claimed: KnownKey = {
+    const claimed: HeldKey = {
       digest,
       state: 'sent',
       claimedSteadyMs: this.#options.clock.steadyMs(),
@@ -162,7 +144,7 @@ export class OrderKeys {
     return this.#knownOf(other)
   }
 
-  async #findElsewhere(id: string): Promise<KnownKey | undefined> {
+  async #findElsewhere(id: string): Promise<HeldKey | undefined> {
     const found = await Promise.all(
       this.#options.keepers.map((keeper) => keeper.find?.(id)),
     )
@@ -171,14 +153,13 @@ export class OrderKeys {
       .find((known) => known && known.state !== 'sent')
   }
 
-  #knownOf({ text, ageMs }: Kept): KnownKey {
+  #knownOf({ text, ageMs }: Kept): HeldKey {
     const { digest, state } = decode(text)
     const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
     const claimedSteadyMs = this.#options.clock.steadyMs() - ageMs
     return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs }
   }
 
-  /** Undefined: the key is free again. */
   async settle(id: string, outcome: KeyState | undefined): Promise<void> {
     const claimed = this.#open.get(id)
     if (claimed === undefined) return
@@ -193,7 +174,7 @@ export class OrderKeys {
     )
   }
 
-  #enter(id: string, known: KnownKey): void {
+  #enter(id: string, known: HeldKey): void {
     const { state } = known
     if (state === 'sent' || state === 'unknown') this.#open.set(id, known)
     else {
@@ -230,7 +211,7 @@ function encode({ digest, state }: KnownKey): string {
 }
 
 /** What cannot be read says that there was such an order, and no more. */
-function decode(text: string): Pick<KnownKey, 'digest' | 'state'> {
+function decode(text: string): KnownKey {
   try {
     const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
     if (typeof digest !== 'string') throw new TypeError('no digest')

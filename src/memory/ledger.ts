@@ -1,9 +1,15 @@
 import { type Clock, lookAt, type Now, type Timers } from '../clock.ts'
+import {
+  type KnownQuotes,
+  type Origin,
+  recentMs,
+  type WantedSwap,
+} from '../orders/ports.ts'
 import type { Logger } from '../process/logger.ts'
-import { orderLeftMs, refusalIn } from '../quotes/ends.ts'
-import { type AmountClaim, keysOfAmount, keysOfClaim } from './amounts.ts'
-import { EntriesByKey, Entry, fold, lastToEnd, later, type Origin } from './entries.ts'
-import { isUnreadable, type Note, type Whose } from './note.ts'
+import { lastToEnd, later, orderLeftMs, refusalIn } from '../quotes/ends.ts'
+import { isUnreadable, type Note, type Whose } from '../quotes/note.ts'
+import { keysOfAmount, keysOfClaim } from './amounts.ts'
+import { EntriesByKey, Entry, fold } from './entries.ts'
 import { Offers } from './offers.ts'
 
 interface LedgerOptions {
@@ -27,8 +33,6 @@ const roundingMs = 1_000
 /** How long clients may hold a quote where none was read that tells, and at most. */
 const maxLifeMs = 300_000
 const livesRemembered = 100
-/** The guard's rules look back so far (guard.ts). */
-const wantedMs = 900_000
 const warnEveryMs = 600_000
 
 /**
@@ -37,9 +41,9 @@ const warnEveryMs = 600_000
  * was over when it was noted stands before what lives: a list that the shared store has lost comes again with the live
  * quotes first, and these must not be dropped first.
  */
-export class Ledger {
+export class Ledger implements KnownQuotes {
   readonly timers: Timers
-  /** How long past its end a quote counts, even if it is not dropped yet. */
+  /** A quote may not be dropped yet when this is over. */
   readonly rememberedMs: number
   readonly #options: LedgerOptions
   #list: Entry[] = []
@@ -163,7 +167,6 @@ export class Ledger {
     return [...new Set(keys.filter((key) => key !== ''))]
   }
 
-  /** The quote with this id that ends last, even if it is over. */
   findById(id: string): Entry | undefined {
     return lastToEnd(this.#byId.of(id), this.now())
   }
@@ -172,7 +175,6 @@ export class Ledger {
     return quoteIds.flatMap(({ id }) => this.#byId.of(id))
   }
 
-  /** All quotes that may decide about an order that names none. */
   offersFor({ foldedPair, fromAmount }: WantedSwap): Offers[] {
     if (foldedPair === undefined || fromAmount === undefined) return []
     return keysOfClaim(fromAmount)
@@ -180,7 +182,6 @@ export class Ledger {
       .filter((offers) => offers !== undefined)
   }
 
-  /** An answer for the order's pair and amount that was given to the orderer and that could not be read. */
   unreadableFor(order: WantedSwap, orderer: Whose): Entry | undefined {
     const { foldedPair, fromAmount } = order
     if (foldedPair === undefined || fromAmount === undefined) return undefined
@@ -190,7 +191,6 @@ export class Ledger {
     return lastToEnd(found, this.now())
   }
 
-  /** An unreadable answer for the order's pair, whatever its amount and application. */
   unreadableOfPair({ foldedPair }: WantedSwap, orderer: Whose): Entry | undefined {
     return this.#unreadable.get(unreadablePairKey(foldedPair ?? '', orderer))
   }
@@ -311,7 +311,7 @@ export class Ledger {
   /** A quote was dropped to make room, this long after its end. */
   #dropped(expiredForMs: number, { steadyMs }: Now): void {
     this.#reachesToSteadyMs = Math.max(this.#reachesToSteadyMs, steadyMs - expiredForMs)
-    if (expiredForMs >= wantedMs || steadyMs - this.#warnedSteadyMs < warnEveryMs) return
+    if (expiredForMs >= recentMs || steadyMs - this.#warnedSteadyMs < warnEveryMs) return
     this.#warnedSteadyMs = steadyMs
     this.#options.log?.warn(
       { expiredForMs: Math.round(expiredForMs), entries: this.#options.entries },
@@ -331,12 +331,6 @@ export class Ledger {
     if (entry.isUnreadable) this.#unfileUnreadable(entry)
     else this.#unfile(entry)
   }
-}
-
-/** What an order swaps. */
-interface WantedSwap {
-  readonly foldedPair: string | undefined
-  readonly fromAmount: AmountClaim | undefined
 }
 
 type Terms = Pick<Note, 'pairId' | 'fromValue' | 'requestedAmount'>

@@ -1,14 +1,15 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
+import type { QuoteUses } from '../orders/ports.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
+import { type Note, noteOf, type QuoteName, withoutCacheKey } from '../quotes/note.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
 import type { Lookalike, Quote } from '../quotes/quote.ts'
 import type { FileReader, Journal, JournalRecord, ListReader } from './journal.ts'
 import type { Ledger } from './ledger.ts'
-import { type Note, noteOf, type QuoteName, withoutCacheKey } from './note.ts'
 
 interface NotesParts {
   ledger: Ledger
@@ -26,7 +27,7 @@ interface NotesParts {
 type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
-export class Notes implements QuoteNotes, FileReader, ListReader {
+export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   readonly #parts: NotesParts
   /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
   readonly #used = new LRUCache<
@@ -91,8 +92,7 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
     )
   }
 
-  /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
-  order(quote: Note, partition: string | undefined): boolean {
+  noteSent(quote: Note, partition: string | undefined): boolean {
     if (partition === undefined) return false
     const isOwnUsed = quote.partition === partition && this.wasUsed(quote)
     const key = keyOf(quote, partition)
@@ -101,12 +101,10 @@ export class Notes implements QuoteNotes, FileReader, ListReader {
     return isOrdered || isOwnUsed
   }
 
-  /** The provider refused that order, so another one is its first. */
   orderRefused(quote: Note, partition: string | undefined): void {
     if (partition !== undefined) this.#ordered.delete(keyOf(quote, partition))
   }
 
-  /** An order used the quote, or may have. */
   use(quote: Cached): void {
     const dropped = this.drop(quote)
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)

@@ -1,12 +1,10 @@
 import type { Now } from '../clock.ts'
 import { shortestDecimal } from '../http/decimal.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
-import type { StatedAmount } from './amounts.ts'
-import { EntriesByKey, type Entry, later } from './entries.ts'
-import type { Whose } from './note.ts'
-
-/** How long a quote that is over refuses an order by its amount alone. */
-export const recentMs = 900_000
+import { type OffersOfSwap, recentMs } from '../orders/ports.ts'
+import type { StatedAmount } from '../orders/stated-amount.ts'
+import { later, orderLeftMs } from '../quotes/ends.ts'
+import type { Whose } from '../quotes/note.ts'
+import { EntriesByKey, type Entry } from './entries.ts'
 
 /** Most amounts are quoted rarely: up to 64 quotes are found without maps. */
 const maxUnmapped = 64
@@ -19,7 +17,7 @@ const maxOfOneClient = 200
  * The quotes of one pair and fromAmount. A quote stands for the older ones of its price and application that end before
  * it: an older one that ends after it stays, but a full ledger drops that one first.
  */
-export class Offers {
+export class Offers implements OffersOfSwap {
   /** The last prices of all applications, oldest first. */
   #prices: Entry[] = []
   /** The last to end of all that had to leave that list. */
@@ -38,18 +36,10 @@ export class Offers {
     return this.#prices[0]
   }
 
-  /**
-   * The last to end of all quotes that are not among the last prices. While it lives, it is not known what all live quotes
-   * pay.
-   */
   get unlisted(): Entry | undefined {
     return this.#unlisted
   }
 
-  /**
-   * What decides about an order: what the orderer was given (the last to end of each price of the last 15 minutes, and the
-   * newest of all), what has just the stated amount, and the last prices.
-   */
   meantBy(orderer: Whose, stated: StatedAmount | undefined): Entry[] {
     const own = clientKeys(orderer).flatMap((key) => this.#byClient?.of(key) ?? [])
     const priced = stated === undefined ? [] : (this.#byPrice?.of(stated.key) ?? [])

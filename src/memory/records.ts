@@ -3,9 +3,9 @@ import type { Now } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import { type End, refusalIn, untilRefusal } from '../quotes/ends.ts'
+import type { Note, QuoteName } from '../quotes/note.ts'
 import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
 import type { JournalRecord } from './journal.ts'
-import type { Note, QuoteName } from './note.ts'
 
 /*
  * All that other processes read of this one: the lines of the journals, and the copies of quotes in the shared cache.

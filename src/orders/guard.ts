@@ -1,11 +1,9 @@
 import type { Now } from '../clock.ts'
-import { type StatedAmount, statedAmountOf } from '../memory/amounts.ts'
-import { type Entry, lastToEnd } from '../memory/entries.ts'
-import type { Ledger } from '../memory/ledger.ts'
-import type { Note } from '../memory/note.ts'
-import { recentMs } from '../memory/offers.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
+import { lastToEnd, orderLeftMs } from '../quotes/ends.ts'
+import type { Note } from '../quotes/note.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
+import { type KnownQuote, type KnownQuotes, recentMs } from './ports.ts'
+import { type StatedAmount, statedAmountOf } from './stated-amount.ts'
 
 /**
  * What decided about an order, in words: the five rules first, of which the fourth has two (docs/orders.md). With the
@@ -72,22 +70,22 @@ interface Judged {
 export class FloatOrder {
   readonly terms: OrderTerms
   readonly asked: Asked
-  readonly #ledger: Ledger
+  readonly #known: KnownQuotes
   readonly #stated: StatedAmount | undefined
   #judged: Judged
 
-  constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
+  constructor(terms: OrderTerms, asked: Asked, known: KnownQuotes) {
     this.terms = terms
     this.asked = asked
-    this.#ledger = ledger
+    this.#known = known
     this.#stated = statedAmountOf(terms.toAmount)
     this.#judged = this.#judge()
   }
 
   /** Among several quotes a live one decides; among live ones, the one that ends last. */
   #judge(): Judged {
-    const now = this.#ledger.now()
-    const judgedAtMs = this.#ledger.timers.steadyMs()
+    const now = this.#known.now()
+    const judgedAtMs = this.#known.timers.steadyMs()
     return { verdict: this.#verdictAt(now), nowMs: now.nowMs, judgedAtMs }
   }
 
@@ -102,14 +100,14 @@ export class FloatOrder {
   }
 
   #verdictAt(now: Now): Verdict {
-    const sight = { ledger: this.#ledger, order: this.terms, stated: this.#stated, now }
+    const sight = { known: this.#known, order: this.terms, stated: this.#stated, now }
     const verdict = new Judgement({ ...sight, asked: this.asked, trustsAll: true })
       .verdict
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
     if (!this.asked.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
-    if (!this.#ledger.doubtsRestored) return verdict
+    if (!this.#known.doubtsRestored) return verdict
     const certain = new Judgement({ ...sight, asked: this.asked, trustsAll: false })
       .verdict
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
@@ -122,7 +120,7 @@ export class FloatOrder {
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
     const hasWaited =
-      this.#ledger.timers.steadyMs() - this.#judged.judgedAtMs >= judgedOnceMs
+      this.#known.timers.steadyMs() - this.#judged.judgedAtMs >= judgedOnceMs
     if (hasWaited || liveForMs <= 0) {
       this.#judged = this.#judge()
       liveForMs = this.#liveForMs()
@@ -135,7 +133,7 @@ export class FloatOrder {
   #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
-    return orderLeftMs(verdict.quote, this.#ledger.now()) - this.asked.marginMs
+    return orderLeftMs(verdict.quote, this.#known.now()) - this.asked.marginMs
   }
 
   /** The quote that the order uses when it is sent. */
@@ -166,12 +164,12 @@ export class FloatOrder {
     readonly leftMs: number
     readonly isOwn: boolean
   }[] {
-    const now = this.#ledger.now()
-    const named = this.#ledger.named(this.terms.quoteIds)
+    const now = this.#known.now()
+    const named = this.#known.named(this.terms.quoteIds)
     const isNamed = named.length > 0 || namesAnothers(this.terms)
     const meant = isNamed
       ? named
-      : this.#ledger
+      : this.#known
           .offersFor(this.terms)
           .flatMap((offers) => offers.meantBy(this.asked, this.#stated))
     return [...new Set(meant)].map((quote) => ({
@@ -194,7 +192,7 @@ function isOwn({ partition }: Note, orderer: Orderer): boolean {
 }
 
 interface Sight {
-  readonly ledger: Ledger
+  readonly known: KnownQuotes
   readonly order: OrderTerms
   readonly stated: StatedAmount | undefined
   readonly asked: Asked
@@ -211,9 +209,9 @@ class Judgement {
   readonly #sight: Sight
   readonly #digits: number
   /** Quotes of the order's pair and amount, of any application. */
-  readonly #live: Entry[] = []
+  readonly #live: KnownQuote[] = []
   /** The quotes of the order's application that are over and may refuse it. */
-  readonly #past: Entry[] = []
+  readonly #past: KnownQuote[] = []
   /** Whether more quotes live than are looked through. */
   #hasMore = false
 
@@ -232,19 +230,17 @@ class Judgement {
 
   /** 1. The order names a quote, which decides. */
   #named(): Verdict | undefined {
-    const { asked, ledger, order } = this.#sight
-    const known = ledger
-      .named(order.quoteIds)
-      .filter((quote) => this.#isRemembered(quote))
-    if (known.length > 0) return this.#by('id', known)
+    const { asked, known, order } = this.#sight
+    const named = known.named(order.quoteIds).filter((quote) => this.#isRemembered(quote))
+    if (named.length > 0) return this.#by('id', named)
     if (!namesAnothers(order)) return undefined
-    const unreadable = ledger.unreadableOfPair(order, asked)
+    const unreadable = known.unreadableOfPair(order, asked)
     return { state: 'unknown', rule: this.#isOpen(unreadable) ? 'unreadable' : 'id' }
   }
 
   #find(): void {
-    const { asked, ledger, order, stated } = this.#sight
-    for (const offers of ledger.offersFor(order)) {
+    const { asked, known, order, stated } = this.#sight
+    for (const offers of known.offersFor(order)) {
       const { unlisted } = offers
       for (const quote of offers.meantBy(asked, stated))
         if (this.#isLive(quote)) this.#live.push(quote)
@@ -260,13 +256,13 @@ class Judgement {
    * orderer's own by six digits, or that of any client by eight.
    */
   #exact(): Verdict | undefined {
-    const { asked, ledger, order } = this.#sight
+    const { asked, known, order } = this.#sight
     const live = this.#live.filter((quote) => this.#isExactly(quote))
     if (live.length > 0) return this.#by('exact', live)
-    if (this.#isOpen(ledger.unreadableFor(order, asked)))
+    if (this.#isOpen(known.unreadableFor(order, asked)))
       return { state: 'unknown', rule: 'unreadable' }
 
-    const refuses = (quote: Entry) =>
+    const refuses = (quote: KnownQuote) =>
       this.#digits >= digitsOfOneQuote ||
       (this.#digits >= digitsOfOwnQuote && this.#isOfAddress(quote))
     const past = this.#past.filter(
@@ -303,53 +299,53 @@ class Judgement {
     return this.#by('none', refusing) ?? { state: 'unknown', rule: 'none' }
   }
 
-  #isExactly(quote: Entry): boolean {
+  #isExactly(quote: KnownQuote): boolean {
     return this.#sight.stated?.isExactly(quote) === true
   }
 
-  #isRounded(quote: Entry): boolean {
+  #isRounded(quote: KnownQuote): boolean {
     const { stated } = this.#sight
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
   /** The price agrees exactly or rounded, in enough digits to rule out chance. */
-  #isStated(quote: Entry): boolean {
+  #isStated(quote: KnownQuote): boolean {
     if (this.#digits < digitsToRound) return false
     return this.#isExactly(quote) || this.#isRounded(quote)
   }
 
-  #isLive(quote: Entry): boolean {
+  #isLive(quote: KnownQuote): boolean {
     const { asked, now } = this.#sight
     return orderLeftMs(quote, now) > asked.marginMs
   }
 
   /** Whether a quote that is over counts. */
-  #mayRefuse(quote: Entry): boolean {
+  #mayRefuse(quote: KnownQuote): boolean {
     if (quote.application !== this.#sight.asked.application) return false
     return this.#isRemembered(quote) && this.#isTrusted(quote)
   }
 
-  #isRemembered(quote: Entry): boolean {
-    const { ledger, now } = this.#sight
-    return orderLeftMs(quote, now) > -ledger.rememberedMs
+  #isRemembered(quote: KnownQuote): boolean {
+    const { known, now } = this.#sight
+    return orderLeftMs(quote, now) > -known.rememberedMs
   }
 
-  #isRecent(quote: Entry): boolean {
+  #isRecent(quote: KnownQuote): boolean {
     return orderLeftMs(quote, this.#sight.now) > -recentMs
   }
 
   /** The margin does not shorten an answer that could not be read, because no order is refused by it. */
-  #isOpen(unreadable: Entry | undefined): boolean {
+  #isOpen(unreadable: KnownQuote | undefined): boolean {
     return unreadable !== undefined && orderLeftMs(unreadable, this.#sight.now) > 0
   }
 
-  #isTrusted(quote: Entry): boolean {
+  #isTrusted(quote: KnownQuote): boolean {
     if (this.#sight.trustsAll || quote.origin !== 'restored') return true
     return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
   }
 
   /** Given to the orderer's own address, which no other client has. */
-  #isOfAddress(quote: Entry): boolean {
+  #isOfAddress(quote: KnownQuote): boolean {
     const { asked } = this.#sight
     return asked.isAddress && isOwn(quote, asked)
   }
@@ -358,7 +354,7 @@ class Judgement {
    * A live one decides before those that are over. It names the orderer's own before one of the same application, and
    * that before another's, and of these the last to end.
    */
-  #by(rule: GuardRule, deciders: readonly Entry[]): Verdict | undefined {
+  #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { asked, now } = this.#sight
     const live = deciders.filter((quote) => this.#isLive(quote))
     const alike = live.length > 0 ? live : deciders
@@ -374,9 +370,9 @@ class Judgement {
 
 /** The quotes that pass the test, or all of them if none does. */
 function preferred(
-  quotes: readonly Entry[],
-  isPreferred: (quote: Entry) => boolean,
-): readonly Entry[] {
+  quotes: readonly KnownQuote[],
+  isPreferred: (quote: KnownQuote) => boolean,
+): readonly KnownQuote[] {
   const found = quotes.filter(isPreferred)
   return found.length > 0 ? found : quotes
 }

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
-import type { KeptAnswer, KeyState, KnownKey, OrderKeys } from '../memory/keys.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import type { OrderTerms } from './order-terms.ts'
+import type { KeptAnswer, KeyState, KnownKey, UsedKeys } from './ports.ts'
 import { keyProblem, lookupOf, mayBeSent } from './problems.ts'
 
 interface KeyedOrder {
@@ -17,7 +17,7 @@ interface KeyedOrder {
 }
 
 interface KeyedOrdersParts {
-  keys: OrderKeys
+  keys: UsedKeys
   /** Keeps the keys of one provider and fleet apart from other fleets' keys. */
   salt: string
   events: Events

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
 import { isZero, parseDecimal, shortestDecimal } from '../http/decimal.ts'
-import type { AmountClaim } from '../memory/amounts.ts'
 import { briefText, flatText } from '../process/text.ts'
+import type { AmountClaim, WantedSwap } from './ports.ts'
 
 interface NamedQuote {
   readonly id: string
@@ -10,13 +10,10 @@ interface NamedQuote {
   readonly isBare: boolean
 }
 
-export interface OrderTerms {
+export interface OrderTerms extends WantedSwap {
   /** The id in the header Quotegate-Quote, then the ids in ORDER_QUOTE_ID_FIELDS, in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
-  /** As the ledger has pairs: brief, and without regard to case. */
-  foldedPair: string | undefined
-  fromAmount: AmountClaim | undefined
   /** `unreadable`: it states something that is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
   /** Plays no part in matching. The orders of an address can be looked up. */

@@ -3,7 +3,6 @@ import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
 import { addLength, answerHeaders, lineBreak, ownRequestId } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
-import type { KeptAnswer } from '../memory/keys.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
@@ -11,6 +10,7 @@ import { quoteHeader } from '../server/swap-headers.ts'
 import { unwritable } from '../upstream/fault.ts'
 import type { Verdict } from './guard.ts'
 import type { OrderTerms } from './order-terms.ts'
+import type { KeptAnswer } from './ports.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
 const maxOrderBytes = 65_536

@@ -5,9 +5,6 @@ import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { headerLines, linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import type { Journal } from '../memory/journal.ts'
-import type { Ledger } from '../memory/ledger.ts'
-import type { Notes } from '../memory/notes.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
@@ -19,6 +16,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './guard.ts'
 import type { KeyedOrders } from './keyed-orders.ts'
 import { namedByHeader, type Orderer, type OrderTerms, readOrder } from './order-terms.ts'
+import type { OrderMemory } from './ports.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -51,10 +49,8 @@ interface OrderParts {
   partitionOf: Partition
   /** The digest of a partition that orders are matched by. */
   markOf(partition: string | undefined): string | undefined
-  ledger: Ledger
-  notes: Notes
+  memory: Pick<OrderMemory, 'known' | 'uses' | 'caughtUp'>
   keyed: KeyedOrders
-  journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
   bodies: RequestBodies
@@ -150,12 +146,12 @@ export class OrderRoutes {
    * here: that one may expire while the order waits, and another replica may know of a quote that expires later.
    */
   async #judge(terms: OrderTerms, orderer: Orderer): Promise<FloatOrder> {
-    const { config, journals, ledger } = this.#parts
-    const othersKnown = (await journals.stream?.caughtUp()) ?? true
+    const { config, memory } = this.#parts
+    const othersKnown = await memory.caughtUp()
     return new FloatOrder(
       terms,
       { ...orderer, marginMs: config.orders.expiryMarginMs, othersKnown },
-      ledger,
+      memory.known,
     )
   }
 
@@ -192,7 +188,7 @@ export class OrderRoutes {
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
-    const { events, notes } = this.#parts
+    const { events, memory } = this.#parts
     const { partition } = order.asked
     const sending = this.#send(exchange, toSend, 'float-order', () => {
       const askAgainInMs = order.judgeAgain()
@@ -201,18 +197,18 @@ export class OrderRoutes {
     })
     await sending.written()
     const used = order.quote
-    const isRepeated = used !== undefined && notes.order(used, partition)
+    const isRepeated = used !== undefined && memory.uses.noteSent(used, partition)
     events.orderDecided(exchange, this.#decision(order), order)
     if (isRepeated) events.orderRepeated(exchange, order)
     let status = 0
     try {
       // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
       status = (await sending.head()).status
-      if (used !== undefined && mayBeAccepted(status)) notes.use(used)
-      else if (used !== undefined) notes.orderRefused(used, partition)
+      if (used !== undefined && mayBeAccepted(status)) memory.uses.use(used)
+      else if (used !== undefined) memory.uses.orderRefused(used, partition)
       return await sending.whole()
     } catch (error) {
-      if (status === 0 && used !== undefined && mayBeSent(error)) notes.use(used)
+      if (status === 0 && used !== undefined && mayBeSent(error)) memory.uses.use(used)
       throw orderFailure(error, order.terms, status)
     }
   }
@@ -312,10 +308,10 @@ export class OrderRoutes {
   }
 
   async #refuseQuote(quoteIds: OrderTerms['quoteIds']): Promise<void> {
-    const { journals, ledger } = this.#parts
+    const { memory } = this.#parts
     if (quoteIds.length === 0) return
-    await journals.stream?.caughtUp()
-    const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
+    await memory.caughtUp()
+    const named = quoteIds.find(({ id }) => memory.known.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
       detail:

@@ -33,6 +33,25 @@ export function orderLeftMs(
   return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
 }
 
+export function lastToEnd<Item extends Ending>(
+  items: readonly Item[],
+  now: Now,
+): Item | undefined {
+  let last: Item | undefined
+  for (const item of items) last = later(last, item, now)
+  return last
+}
+
+/** Returns the first one if both end at the same time. */
+export function later<Item extends Ending>(
+  one: Item | undefined,
+  other: Item,
+  now: Now,
+): Item {
+  if (one === undefined) return other
+  return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
+}
+
 /** What is left of an end, in whole milliseconds: a reader with other clocks is sent this in place of the end. */
 export interface Left {
   /** The quote is served for this time. */

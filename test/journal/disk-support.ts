@@ -9,9 +9,9 @@ import {
   type KeysInMemory,
 } from '../../src/memory/disk.ts'
 import type { FileReader, JournalRecord } from '../../src/memory/journal.ts'
-import type { Note } from '../../src/memory/note.ts'
 import { createEventLog } from '../../src/operations/event-log.ts'
 import { SummedLog } from '../../src/process/summed-log.ts'
+import type { Note } from '../../src/quotes/note.ts'
 import { until } from '../support/gateways/between.ts'
 import { startProgram } from '../support/gateways/program.ts'
 import { newFolder } from '../support/machine/new-folder.ts'

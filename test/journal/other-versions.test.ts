@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { Note } from '../../src/memory/note.ts'
 import {
   decodeCopy,
   decodeLine,
@@ -7,6 +6,7 @@ import {
   encodeEnd,
   encodeRecord,
 } from '../../src/memory/records.ts'
+import type { Note } from '../../src/quotes/note.ts'
 
 // In a rolling update both versions read what the other one writes, and a new version reads the folder of the old one.
 // The texts here are what version 1.1 wrote: they are read, and the same is written.

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JournalRecord } from '../../src/memory/journal.ts'
-import type { Note } from '../../src/memory/note.ts'
 import {
   decodeLine,
   encodeEnd,
@@ -10,6 +9,7 @@ import {
   sealLine,
   unsealLine,
 } from '../../src/memory/records.ts'
+import type { Note } from '../../src/quotes/note.ts'
 
 const now = { nowMs: 1_763_640_000_000, steadyMs: 5_000 }
 const wallAheadMs = now.nowMs - now.steadyMs

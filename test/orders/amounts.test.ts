@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseDecimal, shortestDecimal } from '../../src/http/decimal.ts'
-import { statedAmountOf } from '../../src/memory/amounts.ts'
+import { statedAmountOf } from '../../src/orders/stated-amount.ts'
 import {
   compare,
   isRounded,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { Ledger } from '../../src/memory/ledger.ts'
-import type { Note } from '../../src/memory/note.ts'
 import { FloatOrder } from '../../src/orders/guard.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
+import type { Note } from '../../src/quotes/note.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 

@@ -1,8 +1,8 @@
 import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
-import type { Ask } from '../quotes/ask.ts'
-import type { Ending } from '../quotes/ends.ts'
-import type { Quote } from '../quotes/quote.ts'
+import type { Ask } from './ask.ts'
+import type { Ending } from './ends.ts'
+import type { Quote } from './quote.ts'
 
 /**
  * What outlives a relayed quote: orders are judged by it. An answer that could not be read has a note, too, without an id
