@@ -135,7 +135,7 @@ const clientNamed = (index: number, { clients }: Filling) =>
 
 function fill(filling: Filling): Ledger {
   const { amounts, lifeMs } = filling
-  const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
+  const ledger = new Ledger({ entries, clock })
   const [nowMs, steadyMs] = [Date.now(), performance.now()]
   for (let index = 0; index < entries; index += 1) {
     const leftMs = lifeMs - (entries - index) * everyMs

@@ -267,8 +267,6 @@ function quotes(values: CompleteValues): Check[] {
       ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS
       (${minValidity ?? `at most ${maxDefaultValidityMs} by default`}): quotes are served that orders can no longer use.
       Set QUOTE_MIN_VALIDITY_MS at least as high.`,
-    warn(values.LEDGER_RETENTION_MS === 0)`
-      LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.`,
     warn(values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached)`
       LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an order for
       a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.`,

@@ -140,7 +140,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       expiryMarginMs: values.ORDER_EXPIRY_MARGIN_MS,
       quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,
     },
-    ledger: { entries: values.LEDGER_ENTRIES, retentionMs: values.LEDGER_RETENTION_MS },
+    ledger: { entries: values.LEDGER_ENTRIES },
     /** Where the ledger survives the process. */
     state:
       values.STATE_DIRECTORY === undefined

@@ -29,6 +29,8 @@ export const goneSettings: Readonly<Record<string, string>> = {
   WEBHOOKS_CA_FILE: 'webhooks use PAYMENTS_CA_FILE',
   WEBHOOKS_CERT_FILE: 'webhooks use PAYMENTS_CERT_FILE',
   WEBHOOKS_KEY_FILE: 'webhooks use PAYMENTS_KEY_FILE',
+  LEDGER_RETENTION_MS:
+    'a quote is remembered for a day after its expiry; LEDGER_ENTRIES bounds how many',
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 

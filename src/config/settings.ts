@@ -17,7 +17,6 @@ const samplers = [
   ...ownSamplers.map((name) => `parentbased_${name}` as const),
 ]
 const onAndOff = { true: 'on', 1: 'on', false: 'off', 0: 'off' } as const
-const thirtyDaysMs = 2_592_000_000
 const paymentsPaths =
   '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings'
 
@@ -198,11 +197,7 @@ const groups = {
     LEDGER_ENTRIES: row(value.wholeNumber(1, 10_000_000).prefault('200000'), {
       defaultText: '200000, fewer under a small heap limit',
     })`
-      Max quotes remembered past their expiry, so that a late order is answered with "expired".`,
-    LEDGER_RETENTION_MS: row(
-      value.wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000'),
-    )`
-      How long past its expiry a quote is remembered. 0: every late order is unknown.`,
+      Max quotes remembered, each for a day past its expiry, so that a late order is answered with "expired".`,
     STATE_DIRECTORY: row(value.directory.optional(), { team: true })`
       A folder for the journal, so that the ledger, the uses of quotes and the keys of orders survive a restart, a crash
       and a kill. Only one process can use it; it is created if it is missing. Without it, a restart forgets the ledger,

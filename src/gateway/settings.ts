@@ -238,16 +238,11 @@ export type GatewaySettings = {
    */
   readonly ORDER_QUOTE_ID_FIELDS?: SettingValue | undefined
   /**
-   * Max quotes remembered past their expiry, so that a late order is answered with
-   * "expired".
+   * Max quotes remembered, each for a day past its expiry, so that a late order is
+   * answered with "expired".
    * @default 200000, fewer under a small heap limit
    */
   readonly LEDGER_ENTRIES?: SettingValue | undefined
-  /**
-   * How long past its expiry a quote is remembered. 0: every late order is unknown.
-   * @default 86400000
-   */
-  readonly LEDGER_RETENTION_MS?: SettingValue | undefined
   /**
    * A folder for the journal, so that the ledger, the uses of quotes and the keys of
    * orders survive a restart, a crash and a kill. Only one process can use it; it is

@@ -3,6 +3,7 @@ import {
   type KnownQuotes,
   type Origin,
   recentMs,
+  rememberedMs,
   type WantedSwap,
 } from '../orders/ports.ts'
 import type { Logger } from '../process/logger.ts'
@@ -14,8 +15,6 @@ import { Offers } from './offers.ts'
 
 interface LedgerOptions {
   entries: number
-  /** How long past its end a quote is remembered. */
-  retentionMs: number
   clock: Clock
   log?: Pick<Logger, 'warn'> | undefined
 }
@@ -43,8 +42,6 @@ const warnEveryMs = 600_000
  */
 export class Ledger implements KnownQuotes {
   readonly timers: Timers
-  /** A quote may not be dropped yet when this is over. */
-  readonly rememberedMs: number
   readonly #options: LedgerOptions
   #list: Entry[] = []
   /** All before these places were dropped, and are over. */
@@ -67,7 +64,6 @@ export class Ledger implements KnownQuotes {
   constructor(options: LedgerOptions) {
     this.#options = options
     this.timers = options.clock.timers
-    this.rememberedMs = options.retentionMs
     this.#reachesToSteadyMs = options.clock.steadyMs()
   }
 
@@ -296,7 +292,7 @@ export class Ledger implements KnownQuotes {
       if (oldest === undefined) return
       const isFull = this.size > this.#options.entries
       const leftMs = orderLeftMs(oldest, now)
-      const isForgotten = leftMs <= -this.rememberedMs
+      const isForgotten = leftMs <= -rememberedMs
       const newlyOver = this.#list[this.#firstLive]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {

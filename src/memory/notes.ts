@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import type { QuoteUses } from '../orders/ports.ts'
+import { type QuoteUses, rememberedMs } from '../orders/ports.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { Ask } from '../quotes/ask.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
@@ -148,7 +148,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     const { kind, quote } = record
     const leftMs =
       kind === 'used' ? quote.expiresAtMs - now.nowMs : orderLeftMs(quote, now)
-    if (leftMs <= -ledger.rememberedMs) return false
+    if (leftMs <= -rememberedMs) return false
     if (kind === 'used') this.#markUsed(quote)
     else ledger.note(quote, 'restored', now)
     return true
@@ -179,9 +179,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
           continue
         const leftMs = orderLeftMs(quote, now)
         const isWanted =
-          leftMs > 0
-            ? isLive
-            : !isLive && leftMs > -ledger.rememberedMs && !quote.isUnreadable
+          leftMs > 0 ? isLive : !isLive && leftMs > -rememberedMs && !quote.isUnreadable
         if (isWanted) yield { kind: 'noted', quote }
       }
     }
@@ -195,11 +193,11 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     const { ledger, clock } = this.#parts
     const now = lookAt(clock)
     for (const [id, { expiresAtMs }] of [...this.#used.entries()].reverse())
-      if (expiresAtMs - now.nowMs > -ledger.rememberedMs)
+      if (expiresAtMs - now.nowMs > -rememberedMs)
         yield { kind: 'used', quote: { id, expiresAtMs } }
     for (const quote of ledger.entries()) {
       const leftMs = orderLeftMs(quote, now)
-      if (leftMs > (quote.isUnreadable ? 0 : -ledger.rememberedMs))
+      if (leftMs > (quote.isUnreadable ? 0 : -rememberedMs))
         yield { kind: 'noted', quote: this.#written(quote) }
     }
   }

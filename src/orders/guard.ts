@@ -2,7 +2,7 @@ import type { Now } from '../clock.ts'
 import { lastToEnd, orderLeftMs } from '../quotes/ends.ts'
 import type { Note } from '../quotes/note.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
-import { type KnownQuote, type KnownQuotes, recentMs } from './ports.ts'
+import { type KnownQuote, type KnownQuotes, recentMs, rememberedMs } from './ports.ts'
 import { type StatedAmount, statedAmountOf } from './stated-amount.ts'
 
 /**
@@ -326,8 +326,7 @@ class Judgement {
   }
 
   #isRemembered(quote: KnownQuote): boolean {
-    const { known, now } = this.#sight
-    return orderLeftMs(quote, now) > -known.rememberedMs
+    return orderLeftMs(quote, this.#sight.now) > -rememberedMs
   }
 
   #isRecent(quote: KnownQuote): boolean {

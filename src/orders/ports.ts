@@ -14,8 +14,6 @@ export interface OrderMemory {
 /** The quotes that clients were given, which orders are judged by. */
 export interface KnownQuotes {
   readonly timers: Timers
-  /** How long past its end a quote counts. */
-  readonly rememberedMs: number
   /** Whether clients may hold quotes that an earlier process gave out and that were not restored. */
   readonly doubtsRestored: boolean
   now(): Now
@@ -74,6 +72,8 @@ export interface OffersOfSwap {
   meantBy(orderer: Whose, stated: StatedAmount | undefined): KnownQuote[]
 }
 
+/** How long past its end a quote counts. */
+export const rememberedMs = 86_400_000
 /** How long a quote that is over refuses an order by its amount alone. */
 export const recentMs = 900_000
 

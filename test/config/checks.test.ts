@@ -291,8 +291,6 @@ describe('a start warns of', () => {
       'QUOTE_MIN_VALIDITY_MS (at most 5000 by default)',
     ],
     [{ ORDER_EXPIRY_MARGIN_MS: '5000' }],
-    [{ LEDGER_RETENTION_MS: '0' }, 'LEDGER_RETENTION_MS=0 forgets'],
-    [{ LEDGER_RETENTION_MS: '100' }],
 
     // Seconds, written where milliseconds are meant.
     [

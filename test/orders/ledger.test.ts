@@ -31,7 +31,6 @@ function ledgerOf(quotes: readonly Given[], entries = 200_000) {
   let nowMs = noted
   const ledger = new Ledger({
     entries,
-    retentionMs,
     clock: completeClock({ nowMs: () => nowMs }),
   })
   const note = (given: Given, atMs = nowMs) => {
@@ -397,7 +396,7 @@ it('a client’s own quote of another application is named before another client
 it('the ledger reaches back to the start, until it drops a quote before its time, and then to the end of that', async () => {
   const clock = createTestClock()
   const { logger, lines } = await keptLog()
-  const ledger = new Ledger({ entries: 1, retentionMs, clock, log: logger })
+  const ledger = new Ledger({ entries: 1, clock, log: logger })
   const note = (id: string, endsInMs: number) => {
     const expiresAtMs = clock.nowMs() + endsInMs
     ledger.note({

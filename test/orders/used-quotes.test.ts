@@ -6,7 +6,7 @@ import { createTestClock } from '../support/clients/quotes.ts'
 
 function notesOf(forgotten: string[] = []) {
   const clock = createTestClock()
-  const ledger = new Ledger({ entries: 10, retentionMs: 86_400_000, clock })
+  const ledger = new Ledger({ entries: 10, clock })
   return new Notes({
     ledger,
     clock,

@@ -47,7 +47,6 @@ function askAgainInMs(leftMs: number | undefined, { marginMs = 0, wallStepMs = 0
   const nowMs = () => clock.nowMs() + stepMs
   const ledger = new Ledger({
     entries: 10,
-    retentionMs: 86_400_000,
     clock: { ...clock, nowMs },
   })
   if (leftMs !== undefined) ledger.note(noted(clock, clock.nowMs() + leftMs))
@@ -88,7 +87,6 @@ it.each([
     const timers = { ...clock.timers, steadyMs: clock.steadyMs }
     const ledger = new Ledger({
       entries: 10,
-      retentionMs: 86_400_000,
       clock: { ...clock, timers },
     })
     const waiting = new FloatOrder(namingOrder(), asked, ledger)

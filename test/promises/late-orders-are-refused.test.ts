@@ -3,7 +3,7 @@ import { orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 
 const lifeMs = 30_000
-const retentionMs = 120_000
+const rememberedMs = 86_400_000
 const ofAnother = { quoteId: 'never-seen' }
 
 describe('an order for a quote that has expired is refused, one for a live quote is sent: the quote is', () => {
@@ -15,15 +15,14 @@ describe('an order for a quote that has expired is refused, one for a live quote
     ['live', -2_001, 2_000],
     ['expired', -2_000, 2_000],
     ['expired', 1, 2_000],
-    ['expired', retentionMs - 1, 0],
-    ['unknown', retentionMs, 0],
+    ['expired', rememberedMs - 1, 0],
+    ['unknown', rememberedMs, 0],
   ])(
     '%s %d ms after its expiry, with a margin of %d ms',
     async (becomes, sinceExpiryMs, margin) => {
       const { arrived, clock, decided, order, quote } = await orderStage({
         ORDER_EXPIRY_MARGIN_MS: margin,
         ORDER_UNKNOWN_QUOTE: 'refuse',
-        LEDGER_RETENTION_MS: retentionMs,
       })
       const given = await quote()
       clock.set(given.expiry + sinceExpiryMs)

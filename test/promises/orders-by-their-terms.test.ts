@@ -231,11 +231,7 @@ const rules: Record<string, History[]> = {
     ],
     ['no one’s amount', 'other 283.5123 over', { 28: 'unknown by none' }],
     ['for a day', 'own 289.645 over <24 h', { 289.645: 'expired by none' }],
-    [
-      'after LEDGER_RETENTION_MS',
-      'own 289.645 over 24 h',
-      { 289.645: 'unknown by none' },
-    ],
+    ['after a day', 'own 289.645 over 24 h', { 289.645: 'unknown by none' }],
     [
       'in a partition of all each is one’s own',
       'other 283.852 over',

@@ -262,7 +262,7 @@ export function play(
   judged: (one: Judged) => void,
 ): void {
   const clock = createTestClock()
-  const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
+  const ledger = new Ledger({ entries, clock })
   const past = new Past()
 
   function give(quote: Given): void {

@@ -228,7 +228,7 @@ class Replica {
     const quotes = { cacheEntries: 10, minValidityMs: race.minValidityMs }
     const ofAll = { providerLimit, quotes, partitionOf }
     this.stage = new QuoteStage({ ...ofReplica, ...ofAll })
-    this.ledger = new Ledger({ entries: 100, retentionMs: 86_400_000, clock })
+    this.ledger = new Ledger({ entries: 100, clock })
     const { cache } = this.stage
     const stream = { append: (record: JournalRecord) => race.append(record, number) }
     const journals = { disk: undefined, stream }

@@ -11,7 +11,7 @@ import { quoteOf } from '../support/stores/stream-stage.ts'
 test('a record that comes again while the wall clock is wrong does not shorten the quote', () => {
   const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
   const clock = completeClock({ nowMs: () => now.nowMs, steadyMs: () => now.steadyMs })
-  const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
+  const ledger = new Ledger({ entries: 10, clock })
   const quote = quoteOf('q', clock, 30_000)
   const known = ledger.note(quote)
 
@@ -36,7 +36,7 @@ test('a record that comes again while the wall clock is wrong does not shorten t
 test('an unreadable answer that comes again while the wall clock is ahead is not open for longer', () => {
   const now = { nowMs: 1_760_000_000_000, steadyMs: 1_000 }
   const clock = completeClock({ nowMs: () => now.nowMs, steadyMs: () => now.steadyMs })
-  const ledger = new Ledger({ entries: 10, retentionMs: 60_000, clock })
+  const ledger = new Ledger({ entries: 10, clock })
   const whose = { pairId: 'A_B', application: 'a', requestedAmount: '1', partition: 'p' }
   const known = ledger.note(ledger.unreadable(whose))
   const openMs = orderLeftMs(known, ledger.now())
