@@ -7,9 +7,13 @@ import { prometheusRule, withExpectedLinks, withLinks, withSeverities } from './
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
 import { settingTypes } from './setting-types.ts'
-import { settingsPage } from './settings-page.ts'
+import { beforeProductionPage, settingsPage } from './settings-page.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
+writeFileSync(
+  new URL('../docs/before-production.md', import.meta.url),
+  beforeProductionPage(),
+)
 writeFileSync(new URL('../src/gateway/settings.ts', import.meta.url), settingTypes())
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
 writeFileSync(

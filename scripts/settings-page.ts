@@ -40,12 +40,23 @@ A setting that is legal and probably not meant, or that has no effect beside the
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
 
-## Before production
-
-With \`NODE_ENV=production\`, \`--check-config\` says of each line whether it is done, or that no setting shows it.
-
-${beforeProduction.map(([text], index) => `${index + 1}. ${text}`).join('\n')}
+[Before production](before-production.md) is a list of what to see to beside them.
 
 ${sections.join('\n\n')}
+`
+}
+
+/** The text of docs/before-production.md. */
+export function beforeProductionPage(): string {
+  const list = beforeProduction.map(([text], index) => `${index + 1}. ${text}`)
+  return `<!-- Generated from src/config/help.ts by \`npm run docs\`. Edits here are lost. -->
+# Before production
+
+With \`NODE_ENV=production\`, \`--check-config\` marks each of these as done, as open, or as one that you have to check
+yourself because no setting shows it.
+
+${list.join('\n')}
+
+[operations.md](operations.md) says how: proxies in front, health checks, drain, alerts, secrets.
 `
 }

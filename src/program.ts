@@ -28,9 +28,9 @@ Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
   --sandbox                     Serve only the sandbox, at HOST and PORT
   --check-config                Check the settings and exit
   --print-config                Show each setting in effect and where it comes from, and exit
-  --check-health [url]          Exit with 0 if the gateway on this machine answers /healthz, or the URL answers 200
+  --check-health [url]          Exit with 0 if /healthz of this machine's gateway, or the URL, answers 200
   -v, --version                 Print the version and exit
-  -h, --help                    Print this and exit; --help all lists every setting
+  -h, --help                    Print this and exit
 `
 
 /** A mistake on the command line: its message is printed without a stack. */
@@ -38,21 +38,18 @@ class UsageError extends Error {}
 
 async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   setV8Flags()
-  const { flag, asksForAll } = readFlags()
+  const flag = readFlags()
   if (flag['check-health'])
     throw new UsageError(
       '--check-health cannot be combined with other flags: --check-health [url]',
     )
-  if (flag.help)
-    return print(`${usage}\n${(await texts()).helpText(asksForAll ? 'all' : 'team')}`)
+  if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return print(version)
   const loaded = loadConfig(environment, { by: flag['check-config'] ? 'check' : 'start' })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))
-    if (flag['check-config'] && loaded.config.production)
-      print((await texts()).productionList(loaded))
-    if (flag['check-config']) print('The settings are good.')
+    if (flag['check-config']) print((await texts()).checkedText(loaded))
     return
   }
   await (flag.sandbox ? runSandbox(loaded) : runGateway(loaded))
@@ -65,19 +62,18 @@ function readFlags() {
       strict: true,
       allowPositionals: true,
     })
-    const asksForAll = flag.help === true && positionals.join() === 'all'
-    if (positionals.length > 0 && !asksForAll)
+    if (positionals.length > 0)
       throw new TypeError(`Unexpected argument '${positionals[0]}'`)
-    return { flag, asksForAll }
+    return flag
   } catch (error) {
     const known = Object.keys(flags).map((name) => `--${name}`)
     const meant = known.find((flag) =>
       process.argv.slice(2).some((given) => isNear(given, flag)),
     )
     const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
-    throw new UsageError(
-      `${(error as Error).message}${hint}\nThe flags are: ${known.join(', ')}`,
-    )
+    // Node goes on with what other programs do with such an argument.
+    const [what] = (error as Error).message.split('. ')
+    throw new UsageError(`${what}.${hint}\nThe flags are: ${known.join(', ')}`)
   }
 }
 

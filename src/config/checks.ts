@@ -159,8 +159,6 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
       isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox',
     )`
       the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox`,
-    warn(mode === 'prod')`
-      NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.`,
     warn(isProduction && values.ORDER_EXPIRED_QUOTE === 'report')`
       ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set it
       to refuse when the counts are as expected.`,

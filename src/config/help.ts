@@ -1,34 +1,21 @@
 import { leavesRoom, memoryLimits } from '../process/memory.ts'
 import type { LoadedConfig } from './load.ts'
-import {
-  factsOf,
-  fixedDefault,
-  type SettingName,
-  settingGroups,
-  settingNames,
-} from './settings.ts'
+import { factsOf, type SettingName, settingGroups, settingNames } from './settings.ts'
 
-/** In 100 columns. Breaks at blanks, and after commas because the default of PAYMENTS_PATHS is longer than a line. */
+/** A line of at most 100 columns: the first sentence of what a setting means. */
 function helpRow(name: SettingName): string {
-  const { meaning, defaultText = fixedDefault(name) ?? 'none' } = factsOf(name)
-  const lines = `${meaning} Default: ${defaultText}`.match(/.{1,68}(?:(?<=,)| |$)/g) ?? []
-  const nextLine = `\n${' '.repeat(32)}`
-  return `  ${name}`.padEnd(32) + lines.map((line) => line.trim()).join(nextLine)
+  const [first = ''] = factsOf(name).meaning.split(/(?<=\.) /)
+  return `  ${name}`.padEnd(30) + first.replace(/\.$/, '')
 }
 
-/** For --help: the settings that a team sets, or every one, with meaning and default. */
-export function helpText(which: 'team' | 'all'): string {
-  const groups = settingGroups.flatMap(({ title, names }) => {
-    const rows = names
-      .filter((name) => which === 'all' || factsOf(name).team)
-      .map(helpRow)
-    return rows.length === 0 ? [] : [`${title}:\n${rows.join('\n')}`]
-  })
+/** For --help: a line for each setting. */
+export function helpText(): string {
+  const groups = settingGroups.map(
+    ({ title, names }) => `${title}:\n${names.map(helpRow).join('\n')}`,
+  )
   const head =
-    'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
-  const end =
-    which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`
-  return `${head}\n\n${groups.join('\n\n')}\n${end}`
+    'Settings are environment variables; an empty one counts as unset. docs/settings.md says more.'
+  return `${head}\n${groups.join('\n')}\n`
 }
 
 /** For --print-config: each value in effect and where it comes from. Secrets are masked. */
@@ -40,54 +27,77 @@ export function printConfig(loaded: LoadedConfig): string {
   return `${lines.join('\n')}\n`
 }
 
-/** What to see to before production, and whether it is done; undefined: no setting shows it. */
-export const beforeProduction: [
-  text: string,
-  isDone: (loaded: LoadedConfig) => boolean | undefined,
-][] = [
-  [
-    '`TRUST_PROXY` lists your proxies, and `CLIENT_IP_HEADER` is the header that they write.',
-    ({ sources }) =>
-      [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(
-        ({ source }) => source !== 'default',
-      ),
-  ],
-  [
-    '`ADMIN_TOKEN` is set, or the console stays read-only.',
-    ({ config }) => config.admin.token !== undefined,
-  ],
-  [
-    '`STATE_DIRECTORY` or `VALKEY_URL` is set, so that a restart forgets no quote.',
-    ({ config }) => config.state !== undefined || config.store !== undefined,
-  ],
-  [
-    'V8 leaves the process a quarter of its memory (`node --max-old-space-size-percentage=50`).',
-    () => leavesRoom(memoryLimits()),
-  ],
-  [
-    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than ' +
-      'that and `DRAIN_TIMEOUT_MS` together.',
-    ({ config }) => (config.drain.delayMs === 0 ? false : undefined),
-  ],
-  ['Prometheus scrapes `/metrics` of the operations listener.', () => undefined],
-  [
-    'Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.',
-    () => undefined,
-  ],
-  [
-    '`ORDER_EXPIRED_QUOTE` is `refuse`: late orders are not sent.',
-    ({ config }) => config.orders.expiredQuote === 'refuse',
-  ],
-]
+type Mark = 'done' | 'open' | 'check'
 
-/** For --check-config in production. */
-export function productionList(loaded: LoadedConfig): string {
-  const mark = (isDone: boolean | undefined) =>
-    isDone === undefined ? 'check' : isDone ? 'done' : 'open'
-  const lines = beforeProduction.map(
-    ([text, isDone]) => `  ${mark(isDone(loaded)).padEnd(7)}${text}`,
-  )
-  return ['Before production (check: no setting shows it):', ...lines]
+/** `open` while a setting is missing. Whether it is right, no setting can show. */
+function openOrCheck(isSet: boolean): Mark {
+  return isSet ? 'check' : 'open'
+}
+
+function doneOrOpen(isDone: boolean): Mark {
+  return isDone ? 'done' : 'open'
+}
+
+/** What to see to before production, and what the settings show of it; `check`: they cannot show whether it is done. */
+export const beforeProduction: [text: string, markOf: (loaded: LoadedConfig) => Mark][] =
+  [
+    [
+      '`TRUST_PROXY` lists your proxies and nothing else, and `CLIENT_IP_HEADER` is the header that they write.',
+      ({ sources }) =>
+        openOrCheck(
+          [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(
+            ({ source }) => source !== 'default',
+          ),
+        ),
+    ],
+    [
+      '`ADMIN_TOKEN` is set, or the console stays read-only.',
+      ({ config }) => doneOrOpen(config.admin.token !== undefined),
+    ],
+    [
+      '`STATE_DIRECTORY` or `VALKEY_URL` is set, so that a restart forgets no quote.',
+      ({ config }) =>
+        doneOrOpen(config.state !== undefined || config.store !== undefined),
+    ],
+    [
+      'V8 leaves the process a quarter of its memory (`node --max-old-space-size-percentage=50`).',
+      () => doneOrOpen(leavesRoom(memoryLimits())),
+    ],
+    [
+      'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than ' +
+        'that and `DRAIN_TIMEOUT_MS` together.',
+      ({ config }) => openOrCheck(config.drain.delayMs > 0),
+    ],
+    ['Prometheus scrapes `/metrics` of the operations listener.', () => 'check'],
+    [
+      'Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.',
+      () => 'check',
+    ],
+    [
+      '`ORDER_EXPIRED_QUOTE` is `refuse`: late orders are not sent.',
+      ({ config }) => doneOrOpen(config.orders.expiredQuote === 'refuse'),
+    ],
+  ]
+
+/** For --check-config. The list is for production alone. */
+export function checkedText(loaded: LoadedConfig): string {
+  const marked = loaded.config.production
+    ? beforeProduction.map(([text, markOf]) => ({ text, mark: markOf(loaded) }))
+    : []
+  const lines = marked.map(({ text, mark }) => `  ${mark.padEnd(7)}${text}`)
+  const list = ['Before production (check: no setting shows it):', ...lines, '']
+  const count = (mark: Mark) => marked.filter((one) => one.mark === mark).length
+  const { length } = loaded.warnings
+  const counts = [
+    `${length === 0 ? 'No' : length} ${length === 1 ? 'warning' : 'warnings'}`,
+    ...(marked.length === 0
+      ? []
+      : [`${count('open')} open`, `${count('check')} to check yourself`]),
+  ]
+  return [
+    ...(marked.length === 0 ? [] : list),
+    `No setting is wrong. ${counts.join(', ')}.`,
+  ]
     .join('\n')
     .replaceAll('`', '')
 }

@@ -34,6 +34,9 @@ export const goneSettings: Readonly<Record<string, string>> = {
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 
+/** What other caches have a setting for. */
+const timeToLive = /^(?:QUOTEGATE_)?(?:QUOTE|CACHE|QUOTE_CACHE)_TTL(?:_\w+)?$/
+
 /** Names that other programs have for a setting. The search for a misspelt one finds none for them, or a wrong one. */
 export const otherNames = {
   REDIS_URL: 'VALKEY_URL',
@@ -56,7 +59,11 @@ const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
 /** `isNear`: surely one setting was meant. */
-type Meant = Pick<Required<SettingProblem>, 'expected' | 'message'> & { isNear?: boolean }
+interface Meant extends Pick<Required<SettingProblem>, 'expected' | 'message'> {
+  isNear?: boolean
+  /** Only of a name that is a setting of ours. */
+  value?: string
+}
 
 /** Values of names that are not settings are never shown: they may belong to another program. */
 export function checkNames(
@@ -76,7 +83,11 @@ function meantBy(
 ): Meant | undefined {
   if (name === 'QUOTE_PARTITION' && text.toLowerCase() === 'prefix') {
     const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
-    return { expected: 'ip', message }
+    return { expected: 'ip', message, value: text }
+  }
+  if (name === 'NODE_ENV' && isNearlyProduction(text)) {
+    const message = `${name}=${onOneLine(text)} has no effect; only ${name}=production refuses the sandbox.`
+    return { expected: 'production', message, value: onOneLine(text) }
   }
   if (isKnownName(name)) return undefined
   const written = inCapitals(name).replace(/^TRUSTED_/, 'TRUST_')
@@ -100,6 +111,10 @@ function meantBy(
   const instead = goneSettings[written]
   if (instead !== undefined)
     return { expected: 'not set', message: `${isNone} any more: ${instead}.` }
+  if (timeToLive.test(written)) {
+    const message = `${isNone}. Each quote is served until its own expiry, so there is no time to live to set.`
+    return { expected: 'not set', message }
+  }
   const near = nearMiss(name, text)
   // Beside VALKEY_URL, a REDIS_URL is another program's.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
@@ -125,6 +140,12 @@ function meantBy(
   if (similar.length > 0 || all.length === 1)
     return didYouMean(similar.length > 0 ? similar : all)
   return oneOf(all, 'and', `The settings that begin with ${beginning} are`)
+}
+
+function isNearlyProduction(text: string): boolean {
+  const mode = text.toLowerCase()
+  if (mode === 'production') return false
+  return mode === 'prod' || isWithinEdits(mode, 'production', 2)
 }
 
 /** As a setting would be written: log-level is LOG_LEVEL, and so is QUOTEGATE_LOG_LEVEL. */

@@ -126,7 +126,11 @@ export const trustedProxies = lowerCaseList(
   `addresses, CIDRs or ${blockNames.join(', ')}`,
   (entry) => {
     const block = parseAddressBlock(entry)
-    return !blockNames.includes(entry) && 'problem' in block && block.problem
+    if (blockNames.includes(entry) || !('problem' in block)) return undefined
+    const isOfExpress = /^(?:\d|true|false)$/.test(entry)
+    return isOfExpress
+      ? 'is for Express, which counts proxies or trusts all: list their addresses'
+      : block.problem
   },
 )
 

@@ -19,7 +19,7 @@ export type GatewaySettings = {
    */
   readonly HOST?: SettingValue | undefined
   /**
-   * Port of the traffic listener; 0 takes any free port and prints it.
+   * Port of the traffic listener; 0 takes any free port. The log says which.
    * @default 8080
    */
   readonly PORT?: SettingValue | undefined
@@ -29,86 +29,86 @@ export type GatewaySettings = {
    */
   readonly ADMIN_HOST?: SettingValue | undefined
   /**
-   * Port of the operations listener; 0 takes any free port and prints it.
+   * Port of the operations listener; 0 takes any free port.
    * @default 8081
    */
   readonly ADMIN_PORT?: SettingValue | undefined
   /**
-   * Token for the console, sent as Authorization: Bearer; 16 to 512 visible ASCII
-   * characters. Without it anyone who reaches the operations listener has full access; in
-   * production the console is then read-only and shows no request details.
+   * Token for the console, 16 to 512 visible ASCII characters. It is sent as
+   * Authorization: Bearer. Without it anyone who reaches the operations listener has full
+   * access; in production the console is then read-only and shows no request details.
    * @default none
    */
   readonly ADMIN_TOKEN?: SettingValue | undefined
   /**
-   * Host names under which the console and /status answer, besides localhost and any IP
-   * address; under any other name they refuse (DNS rebinding). /metrics, /openapi.json,
-   * /runbook, /healthz and /readyz answer under any name.
+   * Host names of the console, besides localhost and any IP address. Under any other name
+   * the console and /status refuse (DNS rebinding). /metrics, /openapi.json, /runbook,
+   * /healthz and /readyz answer under any name.
    * @default none
    */
   readonly ADMIN_ALLOWED_HOSTS?: SettingValue | undefined
   /**
-   * production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox
-   * never serves real users by accident. Any other value changes nothing.
+   * production requires SWAP_BASE_URL and refuses the sandbox. The sandbox then never
+   * serves real users by accident. Any other value changes nothing.
    * @default none
    */
   readonly NODE_ENV?: SettingValue | undefined
   /**
-   * The swap upstream, an http or https URL (a path prefix is kept), or the built-in
-   * sandbox.
+   * The swap API, an http or https URL, or the built-in sandbox. A path prefix in the URL
+   * is kept.
    * @default sandbox; none in production, where it is required
    */
   readonly SWAP_BASE_URL?: SettingValue | undefined
   /**
-   * The payments upstream. Without one, the payments paths answer 404 with the reason.
+   * The payments API. Without one, the payments paths answer 404 with the reason.
    * @default sandbox if SWAP_BASE_URL is the sandbox, else none
    */
   readonly PAYMENTS_BASE_URL?: SettingValue | undefined
   /**
-   * Path prefixes that go to the payments upstream, separated by commas; / sends
-   * everything that is not /v3, another /v<number> (another version answers 404, and may
-   * not be listed) or /webhooks. Every other path answers 404, naming this setting.
+   * Path prefixes that go to the payments API, separated by commas. / sends everything
+   * that is not /v3, another /v<number> (another version answers 404, and may not be
+   * listed) or /webhooks. Every other path answers 404, naming this setting.
    * @default
    * /checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings
    */
   readonly PAYMENTS_PATHS?: SettingValue | undefined
   /**
-   * If set, /webhooks and everything below it goes there: any method, byte for byte, the
-   * whole target appended to this URL.
+   * Where /webhooks and everything below it goes. It goes with any method, byte for byte,
+   * and its whole target is appended to this URL.
    * @default none
    */
   readonly WEBHOOKS_BASE_URL?: SettingValue | undefined
   /**
-   * App-Name sent to the swap upstream when the caller sent none.
+   * App-Name sent to the swap API when the caller sent none.
    * @default none
    */
   readonly SWAP_APP_NAME?: SettingValue | undefined
   /**
-   * App-Version sent to the swap upstream when the caller sent none.
+   * App-Version sent to the swap API when the caller sent none.
    * @default none
    */
   readonly SWAP_APP_VERSION?: SettingValue | undefined
   /**
-   * Authorization sent to the swap upstream when the caller sent none. Anyone who reaches
-   * the traffic port then uses this key: keep HOST on loopback, or the port behind
-   * something that checks callers.
+   * Authorization sent to the swap API when the caller sent none. Anyone who reaches the
+   * traffic port then uses this key: keep HOST on loopback, or the port behind something
+   * that checks callers.
    * @default none
    */
   readonly SWAP_AUTHORIZATION?: SettingValue | undefined
   /**
-   * PEM file of the certificate authorities that are trusted for SWAP_BASE_URL. It
-   * replaces the system's authorities; NODE_EXTRA_CA_CERTS adds to those instead.
+   * PEM file of the authorities that are trusted for SWAP_BASE_URL. It replaces the
+   * system's authorities; NODE_EXTRA_CA_CERTS adds to those instead.
    * @default none
    */
   readonly SWAP_CA_FILE?: SettingValue | undefined
   /**
-   * PEM file of the gateway's certificate for SWAP_BASE_URL, with its intermediates
-   * (mutual TLS). Needs SWAP_KEY_FILE.
+   * PEM file of the gateway's certificate for SWAP_BASE_URL (mutual TLS). It holds the
+   * intermediates too, and needs SWAP_KEY_FILE.
    * @default none
    */
   readonly SWAP_CERT_FILE?: SettingValue | undefined
   /**
-   * PEM file of the private key of SWAP_CERT_FILE, without a passphrase.
+   * PEM file of the key of SWAP_CERT_FILE, without a passphrase.
    * @default none
    */
   readonly SWAP_KEY_FILE?: SettingValue | undefined
@@ -124,31 +124,31 @@ export type GatewaySettings = {
    */
   readonly PAYMENTS_CERT_FILE?: SettingValue | undefined
   /**
-   * PEM file of the private key of PAYMENTS_CERT_FILE, without a passphrase.
+   * PEM file of the key of PAYMENTS_CERT_FILE, without a passphrase.
    * @default none
    */
   readonly PAYMENTS_KEY_FILE?: SettingValue | undefined
   /**
-   * The http URL of a proxy through which every https upstream is reached by CONNECT,
-   * such as http://user:password@proxy.example.com:3128; user and password are
-   * percent-encoded. The proxy resolves the names of these upstreams. An http upstream is
-   * connected to directly, and so is the store. HTTPS_PROXY and NO_PROXY change nothing.
+   * The http URL of the proxy through which https upstreams are reached. It is asked with
+   * CONNECT and resolves their names. With user and password, percent-encoded:
+   * http://user:password@proxy.example.com:3128. An http upstream is connected to
+   * directly, and so is the store. HTTPS_PROXY and NO_PROXY change nothing.
    * @default none
    */
   readonly UPSTREAM_PROXY?: SettingValue | undefined
   /**
-   * Proxies whose client-IP header is trusted: addresses, CIDRs, or the names loopback,
-   * linklocal, uniquelocal, separated by commas. Host bits of a CIDR are masked;
-   * IPv4-mapped entries count as IPv4.
+   * Proxies whose client-IP header is trusted. They are addresses, CIDRs, or the names
+   * loopback, linklocal, uniquelocal, separated by commas. Host bits of a CIDR are
+   * masked; IPv4-mapped entries count as IPv4.
    * @default none
    */
   readonly TRUST_PROXY?: SettingValue | undefined
   /**
-   * The one client-IP header that trusted proxies send: forwarded, x-forwarded-for (most
-   * proxies), or a one-address header such as cf-connecting-ip. If they send another one
-   * in its place, or none, the provider sees the proxy for all its users, and the log
-   * says so. If it names no client, the provider gets for=unknown and the quote is not
-   * shared, unless QUOTE_PARTITION=none shares all quotes.
+   * The one client-IP header that trusted proxies send. It is forwarded, x-forwarded-for
+   * (most proxies), or a one-address header such as cf-connecting-ip. If they send
+   * another one in its place, or none, the provider sees the proxy for all its users, and
+   * the log says so. If it names no client, the provider gets for=unknown and the quote
+   * is not shared, unless QUOTE_PARTITION=none shares all quotes.
    * @default forwarded
    */
   readonly CLIENT_IP_HEADER?: SettingValue | undefined
@@ -164,8 +164,8 @@ export type GatewaySettings = {
    */
   readonly QUOTE_PARTITION?: OneOf<'ip' | 'header' | 'none'>
   /**
-   * Headers in which a trusted proxy names the client's place, such as cf-ipcountry, or
-   * several joined into one place:
+   * Headers in which a trusted proxy names the client's place. One is enough, such as
+   * cf-ipcountry; several are joined into one place:
    * cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country
    * beside it, in a header whose name ends in country, country-code or country-name. If
    * one of them is absent, repeated, a placeholder (such as XX, T1, EU, - or unknown) or
@@ -182,48 +182,48 @@ export type GatewaySettings = {
    */
   readonly QUOTE_KEY_HEADERS?: SettingValue | undefined
   /**
-   * Max quotes kept in memory, which take at most 64 MiB; the least recently used are
-   * dropped first.
+   * How many quotes are kept in memory, which take at most 64 MiB. The least recently
+   * used are dropped first.
    * @default 100000, fewer under a small heap limit
    */
   readonly QUOTE_CACHE_ENTRIES?: SettingValue | undefined
   /**
-   * A cached quote with less time left than this is fetched again, so that the user has
-   * time to order. While the call fails or a limit forbids it, and if the provider
-   * repeats the quote, the cached one is served to its end. 0: to its end, without a
-   * call. The default costs up to a quarter more calls than 0 (docs/runbook.md).
+   * A cached quote with less time left than this is fetched again. The user then has time
+   * to order. While the call fails or a limit forbids it, and if the provider repeats the
+   * quote, the cached one is served to its end. 0: to its end, without a call. The
+   * default costs up to a quarter more calls than 0 (docs/runbook.md).
    * @default a fifth of what the quote had left when it came, at most 5000
    */
   readonly QUOTE_MIN_VALIDITY_MS?: SettingValue | undefined
   /**
-   * A cached quote that is requested this long before it is to be fetched again
-   * (QUOTE_MIN_VALIDITY_MS) is fetched in the background, so that clients of a busy pair
-   * see no miss. Off at 0.
+   * How early a cached quote that is requested is fetched again. It is fetched in the
+   * background, this long before QUOTE_MIN_VALIDITY_MS has it fetched again, so that
+   * clients of a busy pair see no miss. Off at 0.
    * @default 0
    */
   readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
   /**
-   * Pairs that get their own label in the metrics, at most 20, separated by commas; all
-   * other pairs count as other.
+   * Pairs with a label of their own in the metrics. There are at most 20, separated by
+   * commas; all others count as other.
    * @default none
    */
   readonly METRICS_PAIRS?: SettingValue | undefined
   /**
-   * Float orders whose quote has expired: refuse them with 409 quote-expired, or send
-   * them and report them. A reported order is counted, logged and shown in the console as
-   * one that would have been refused.
+   * What becomes of float orders whose quote has expired. refuse: 409 quote-expired;
+   * report: they are sent and reported. A reported order is counted, logged and shown in
+   * the console as one that would have been refused.
    * @default refuse
    */
   readonly ORDER_EXPIRED_QUOTE?: OneOf<'refuse' | 'report'>
   /**
-   * Float orders that match no quote of this gateway: forward them, or refuse them with
-   * 409 quote-unknown. While the shared store is down they are forwarded, because another
-   * replica may have served the quote.
+   * Whether float orders that match no quote are sent: forward or refuse. They are
+   * refused with 409 quote-unknown. While the shared store is down they are forwarded,
+   * because another replica may have served the quote.
    * @default forward
    */
   readonly ORDER_UNKNOWN_QUOTE?: OneOf<'forward' | 'refuse'>
   /**
-   * A float order is refused as expired when its quote has less time left than this. Set
+   * How long before its quote's end a float order is refused as expired. Set
    * QUOTE_MIN_VALIDITY_MS at least as high, or quotes are served that orders can no
    * longer use. Its default is enough for a margin of up to 5000, if quotes live five
    * times as long as the margin.
@@ -231,31 +231,32 @@ export type GatewaySettings = {
    */
   readonly ORDER_EXPIRY_MARGIN_MS?: SettingValue | undefined
   /**
-   * Where an order may name its quote: member names, with dots into nested objects. An
-   * unknown id in any of these fields except a bare id makes the order unknown: it is not
-   * judged by its terms.
+   * Where an order may name its quote. These are member names, with dots into nested
+   * objects. An unknown id in any of these fields except a bare id makes the order
+   * unknown: it is not judged by its terms.
    * @default quoteId,quote.id,id
    */
   readonly ORDER_QUOTE_ID_FIELDS?: SettingValue | undefined
   /**
-   * Max quotes remembered, each for a day past its expiry, so that a late order is
-   * answered with "expired".
+   * How many quotes are remembered, each for a day past its expiry. By them a late order
+   * is known to be late.
    * @default 200000, fewer under a small heap limit
    */
   readonly LEDGER_ENTRIES?: SettingValue | undefined
   /**
-   * A folder for the journal, so that the ledger, the uses of quotes and the keys of
-   * orders survive a restart, a crash and a kill. Only one process can use it; it is
+   * A folder for what has to survive a restart, a crash and a kill. These are the ledger
+   * of quotes, their uses and the keys of orders. Only one process can use it; it is
    * created if it is missing. Without it, a restart forgets the ledger, and late orders
    * for older quotes are sent.
    * @default none
    */
   readonly STATE_DIRECTORY?: SettingValue | undefined
   /**
-   * The Valkey, or Redis 7 or later, through which replicas share quotes, the journal,
-   * keys of orders and rate limits. Without it, each replica has its own cache, so set it
-   * as soon as there are two. redis://[[user]:password@]host[:port][/database], rediss://
-   * with TLS, redis+sentinel://host:port,host:port/master-name,
+   * The Valkey, or Redis 7 or later, that all replicas share. It has their quotes, the
+   * journal, the keys of orders and the rate limits. Without it, each replica has its own
+   * cache, so set it as soon as there are two.
+   * redis://[[user]:password@]host[:port][/database], rediss:// with TLS,
+   * redis+sentinel://host:port,host:port/master-name,
    * redis+cluster://host:port,host:port; with TLS rediss+sentinel and rediss+cluster;
    * each may also be written with valkey for redis. The password of the Sentinels:
    * ?sentinelPassword=. While the store is down, each replica works on its own.
@@ -275,62 +276,65 @@ export type GatewaySettings = {
    */
   readonly VALKEY_TIMEOUT_MS?: SettingValue | undefined
   /**
-   * Quotes and float orders: time from the last byte of the request to the last byte of
-   * the answer. At most half of it is spent waiting for a free connection.
+   * Time from a quote request or float order to the end of its answer. It counts from the
+   * last byte of the request, and at most half of it is spent waiting for a free
+   * connection.
    * @default 15000
    */
   readonly UPSTREAM_TOTAL_TIMEOUT_MS?: SettingValue | undefined
   /**
-   * Time from the end of the request's body to the head of the upstream's answer. It may
-   * take up to one second longer. Connecting may take 3 s, and a pause within the answer
-   * 30 s. At most this long, too, is waited for a free connection.
+   * Time from the end of a request to the head of its answer. It may take up to one
+   * second longer. Connecting may take 3 s, and a pause within the answer 30 s. At most
+   * this long, too, is waited for a free connection.
    * @default 10000
    */
   readonly UPSTREAM_HEADERS_TIMEOUT_MS?: SettingValue | undefined
   /**
-   * Max connections per upstream. An eighth of those to the swap API (at least one, if
-   * there are several) is reserved for float orders. Requests with a streamed body use at
-   * most a quarter, and at least one. Eight times as many requests may wait, for a second
-   * at most (float orders: two); then, and past them at once, it is 503 with Retry-After,
-   * unsent.
+   * How many connections each upstream has at most. An eighth of those to the swap API
+   * (at least one, if there are several) is reserved for float orders. Requests with a
+   * streamed body use at most a quarter, and at least one. Eight times as many requests
+   * may wait, for a second at most (float orders: two); then, and past them at once, it
+   * is 503 with Retry-After, unsent.
    * @default 128
    */
   readonly UPSTREAM_CONNECTIONS?: SettingValue | undefined
   /**
-   * Max client connections; a further one is answered with 503 and Retry-After and
-   * closed. The listen backlog is as long, at least 511; Linux cuts it to
+   * How many connections clients have at most. A further one is answered with 503 and
+   * Retry-After and closed. The listen backlog is as long, at least 511; Linux cuts it to
    * net.core.somaxconn.
    * @default 10000
    */
   readonly CLIENT_CONNECTIONS?: SettingValue | undefined
   /**
-   * Requests a minute that one client may send to the swap upstream; past it: 429 with
-   * Retry-After. The limit protects the upstream, so these do not count: quotes from the
-   * cache or from a call in flight, and refused orders. What was to be sent counts, also
-   * where it could not be. Payments and webhooks do not count. 0: no limit.
+   * How many requests a minute one client may send to the swap API. Further ones are
+   * answered with 429 and Retry-After. The limit protects the upstream, so these do not
+   * count: quotes from the cache or from a call in flight, and refused orders. What was
+   * to be sent counts, also where it could not be. Payments and webhooks do not count. 0:
+   * no limit.
    * @default 0
    */
   readonly RATE_LIMIT_PER_MINUTE?: SettingValue | undefined
   /**
-   * What counts as one client: an App-Name (SWAP_APP_NAME for requests without one), a
-   * client address (see TRUST_PROXY; requests of unknown address share one limit), or an
-   * App-Name at an address.
+   * What counts as one client of RATE_LIMIT_PER_MINUTE. It is an App-Name (SWAP_APP_NAME
+   * for requests without one), a client address (see TRUST_PROXY; requests of unknown
+   * address share one limit), or an App-Name at an address.
    * @default app-name
    */
   readonly RATE_LIMIT_BY?: OneOf<'app-name' | 'client-ip' | 'both'>
   /**
-   * After SIGTERM: how long new connections are still served while /readyz already
-   * answers 503, so that a load balancer notices before any connection is refused.
+   * How long new connections are still served after SIGTERM. /readyz already answers 503,
+   * so that a load balancer notices before any connection is refused.
    * @default 5000 in production, else 0
    */
   readonly DRAIN_DELAY_MS?: SettingValue | undefined
   /**
-   * After DRAIN_DELAY_MS: how long requests in flight may still take before they are cut.
+   * How long requests in flight may take after that, before they are cut.
    * @default 25000
    */
   readonly DRAIN_TIMEOUT_MS?: SettingValue | undefined
   /**
-   * Lowest level that is logged: trace, debug, info, warn, error, fatal, silent.
+   * The lowest level that is logged. The levels are trace, debug, info, warn, error,
+   * fatal, silent.
    * @default info
    */
   readonly LOG_LEVEL?: OneOf<
@@ -342,21 +346,21 @@ export type GatewaySettings = {
    */
   readonly LOG_FORMAT?: OneOf<'auto' | 'json' | 'pretty'>
   /**
-   * orders: one line at info for each decision about a float order, with log: "orders"
-   * and without any address. on: these, and one line for each request, with log:
-   * "access".
+   * off, orders (a line a float order) or on (a line a request). They are logged at info.
+   * The lines of orders have log: "orders" and no address. With on there are both; those
+   * of requests have log: "access".
    * @default off
    */
   readonly ACCESS_LOG?: OneOf<'off' | 'orders' | 'on'>
   /**
-   * How a client's address is logged: masked (without its last octet, or its last 64
-   * bits), full, or none.
+   * How a client's address is logged: masked, full or none. A masked one lacks its last
+   * octet, or its last 64 bits.
    * @default masked
    */
   readonly LOG_CLIENT_ADDRESS?: OneOf<'masked' | 'full' | 'none'>
   /**
-   * The collector that receives spans, an http or https URL such as
-   * http://localhost:4318; /v1/traces is appended. Without it nothing is traced. Names of
+   * The http or https URL of the collector that receives spans. /v1/traces is appended,
+   * to http://localhost:4318 for example. Without it nothing is traced. Names of
    * OpenTelemetry that are not listed here, such as OTEL_SERVICE_NAME and
    * OTEL_EXPORTER_OTLP_HEADERS, are read by OpenTelemetry itself.
    * @default none
@@ -368,7 +372,7 @@ export type GatewaySettings = {
    */
   readonly OTEL_EXPORTER_OTLP_PROTOCOL?: OneOf<'http/protobuf' | 'http/json'>
   /**
-   * Which requests are traced: always_on, always_off, traceidratio,
+   * Which requests are traced. The samplers are always_on, always_off, traceidratio,
    * parentbased_always_on, parentbased_always_off, parentbased_traceidratio. With
    * parentbased_ the sampled flag of a trusted proxy (TRUST_PROXY) decides; of any other
    * client only the trace id is taken.
@@ -383,7 +387,7 @@ export type GatewaySettings = {
     | 'parentbased_traceidratio'
   >
   /**
-   * The share of traces that the traceidratio samplers record, from 0 to 1.
+   * The share of traces that the traceidratio samplers record.
    * @default 0.01
    */
   readonly OTEL_TRACES_SAMPLER_ARG?: SettingValue | undefined

@@ -231,8 +231,11 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Turns any thrown error into the problem that the client receives, without internal details. */
-export function problemOf(error: unknown, method: string): Problem {
+/**
+ * Turns any thrown error into the problem that the client receives, without internal details. `lookup`: where its client
+ * finds out whether the request was carried out.
+ */
+export function problemOf(error: unknown, method: string, lookup?: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof UpstreamFailure) {
     const { slug, detail: ofFault } = problemOfFault[error.fault]
@@ -246,12 +249,12 @@ export function problemOf(error: unknown, method: string): Problem {
         ? String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000)))
         : undefined
     return new Problem(slug, {
-      detail: `${detail} ${adviceOf(error, { isRetryable, retryAfter })}`,
+      detail: `${detail} ${adviceOf(error, { isRetryable, retryAfter, lookup })}`,
       headers: {
         'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
-      members: { upstream: error.upstream, breaker: error.breaker },
+      members: { upstream: error.upstream, breaker: error.breaker, lookup },
       retryable: isRetryable,
       cause: error,
     })
@@ -265,10 +268,20 @@ export function problemOf(error: unknown, method: string): Problem {
 /** What became of the request, and what its client can do. */
 function adviceOf(
   { maybeSeen }: UpstreamFailure,
-  { isRetryable, retryAfter }: { isRetryable: boolean; retryAfter: string | undefined },
+  {
+    isRetryable,
+    retryAfter,
+    lookup,
+  }: {
+    isRetryable: boolean
+    retryAfter: string | undefined
+    lookup: string | undefined
+  },
 ): string {
-  if (!isRetryable)
-    return 'The request may have been carried out: look it up before you send it again.'
+  if (!isRetryable) {
+    const where = lookup === undefined ? '' : ' at `lookup`'
+    return `The request may have been carried out: look it up${where} before you send it again.`
+  }
   if (maybeSeen) return 'The request can be sent again.'
   return retryAfter === undefined
     ? 'Nothing was sent: the request can be sent again.'

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Listener } from '../events.ts'
 import { readTraceparent } from '../http/headers.ts'
 import { shownTarget, type TargetReading } from '../http/target.ts'
+import type { Verdict } from '../orders/guard.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { cutText, roundedMs } from '../process/text.ts'
@@ -100,8 +101,7 @@ export function createOrderLog({
           quoteId: loggedText(quote?.id ?? quoteIds[0]?.id),
           decision,
           rule: verdict.rule,
-          lateMs:
-            verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined,
+          lateMs: lateMsOf(verdict),
         },
         decision,
       )
@@ -109,4 +109,11 @@ export function createOrderLog({
   }
 }
 
-const loggedText = (text: string | undefined) => text && cutText(text, maxTextLength)
+/** How long a late order's quote had been over. */
+export function lateMsOf(verdict: Verdict): number | undefined {
+  return verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined
+}
+
+export function loggedText(text: string | undefined): string | undefined {
+  return text && cutText(text, maxTextLength)
+}

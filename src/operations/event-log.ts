@@ -3,7 +3,7 @@ import { hasBegun } from '../http/answer.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
 import { roundedMs } from '../process/text.ts'
-import type { LogOptions } from './access-log.ts'
+import { type LogOptions, lateMsOf, loggedText } from './access-log.ts'
 
 /** What the log says of what happens. */
 export function createEventLog(
@@ -16,6 +16,19 @@ export function createEventLog(
     requestEnded: (...ended) => debugRequest(log, ...ended),
 
     problemAnswered: (...answered) => sayProblem(summedLog, ...answered),
+
+    orderDecided({ id: requestId }, decision, { terms, verdict, quote, why }) {
+      if (decision !== 'refused-expired' && decision !== 'refused-unknown') return
+      const { rule } = verdict
+      const line = { level: 'info', cause: { decision, rule } } as const
+      const message = `a float order was refused and not sent: ${why}`
+      summedLog.say({ ...line, message }, () => ({
+        requestId,
+        pairId: loggedText(quote?.pairId ?? terms.pair),
+        quoteId: loggedText(quote?.id ?? terms.quoteIds[0]?.id),
+        lateMs: lateMsOf(verdict),
+      }))
+    },
 
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
@@ -100,6 +113,8 @@ function sayProblem(
   ...[problem, requestId, exchange]: Heard<'problemAnswered'>
 ): void {
   const { slug, status, message } = problem
+  // Its order has a line that says more.
+  if (slug === 'quote-expired' || slug === 'quote-unknown') return
   if (exchange === undefined) {
     const cause = { problem: slug, at: 'the head of a request' }
     summedLog.say({ level: 'info', cause, message }, () => ({ requestId, status }))

@@ -201,20 +201,16 @@ export function orderFailure(
   status = 0,
 ): unknown {
   if (!(error instanceof UpstreamFailure) || !error.maybeSeen) return error
-  const { slug, detail, headers, members, retryable } = problemOf(error, 'POST')
-  const accepted = isAccepted(status)
   const lookup = lookupOf(order?.toAddress)
-  const what = accepted
-    ? `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send ` +
-      'the order again.'
-    : detail
+  const problem = problemOf(error, 'POST', lookup)
+  if (!isAccepted(status)) return problem
+  const { slug, headers, members, retryable } = problem
+  const accepted =
+    `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send ` +
+    'the order again.'
   return new Problem(slug, {
-    detail: lookup === undefined ? what : `${what} Look it up at \`lookup\`.`,
-    members: {
-      ...members,
-      ...(accepted && { accepted }),
-      ...(lookup !== undefined && { lookup }),
-    },
+    detail: lookup === undefined ? accepted : `${accepted} Look it up at \`lookup\`.`,
+    members: { ...members, accepted: true },
     headers,
     retryable,
     cause: error,

@@ -80,12 +80,15 @@ export class PassThroughRoute {
 
   #upstreamFor(name: UpstreamName | undefined, path: string): Upstream {
     if (name === undefined) {
-      const { paths } = this.#parts.config.upstreams.payments
+      const { config, upstreams } = this.#parts
+      const { paths } = config.upstreams.payments
+      const webhooks = upstreams.webhooks === undefined ? '' : ', /webhooks/*'
       const detail = mayBeVersioned(path)
         ? 'This gateway serves only version /v3 of the swap API, in exactly this spelling. Paths below another ' +
           '/v<number> are never sent, whatever PAYMENTS_PATHS lists.'
-        : 'This gateway serves /v3/* (swap API), /webhooks/*, and the payments paths in PAYMENTS_PATHS: ' +
-          `${paths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`
+        : `This gateway serves /v3/* (swap API)${webhooks}, and the payments paths in PAYMENTS_PATHS: ` +
+          `${paths.join(', ')}. Add another payments path to PAYMENTS_PATHS. The console, /metrics and /healthz are ` +
+          'on the operations port (ADMIN_PORT).'
       throw new Problem('not-found', { detail })
     }
     const upstream = this.#parts.upstreams[name]

@@ -253,7 +253,9 @@ describe('a start warns of', () => {
       'reachable from other machines and SWAP_AUTHORIZATION is',
     ],
     [{ ...key, HOST: 'localhost' }],
-    [{ NODE_ENV: 'prod' }, 'NODE_ENV=production'],
+    [{ NODE_ENV: 'prod' }, 'NODE_ENV=prod has no effect; only NODE_ENV=production'],
+    [{ NODE_ENV: 'Producton' }, 'only NODE_ENV=production'],
+    [{ NODE_ENV: 'Production', SWAP_BASE_URL: swap, ...trusting }],
     [{ NODE_ENV: 'test' }],
 
     [

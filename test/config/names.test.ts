@@ -78,6 +78,8 @@ describe('a name that is not a setting and begins as settings do', () => {
     // Without its beginning.
     ['EXPIRY_MARGIN_MS', 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
     ['LEDGER_SIZE', 'Did you mean LEDGER_ENTRIES?'],
+    ['QUOTE_CACHE_TTL', 'Each quote is served until its own expiry'],
+    ['cache-ttl-ms', 'Each quote is served until its own expiry'],
     ['SWAP_BASE_URL_FILE', 'Only secrets may be in files: ADMIN_TOKEN_FILE, '],
     // The file of a TLS key is not what a key to the API belongs into.
     ['SWAP_KEY', 'The settings that begin with SWAP_ are SWAP_BASE_URL, '],

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { settingTypes } from '../../scripts/setting-types.ts'
-import { settingsPage } from '../../scripts/settings-page.ts'
+import { beforeProductionPage, settingsPage } from '../../scripts/settings-page.ts'
 import { helpText, printConfig } from '../../src/config/help.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { settingNames } from '../../src/config/settings.ts'
@@ -10,6 +10,7 @@ import { errorOf, type Given } from './support.ts'
 describe('texts about the settings', () => {
   test.each([
     ['docs/settings.md', settingsPage],
+    ['docs/before-production.md', beforeProductionPage],
     ['src/gateway/settings.ts', settingTypes],
   ])('%s matches the settings (if not: npm run docs)', (path, generated) => {
     const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -18,12 +19,12 @@ describe('texts about the settings', () => {
 
   test('help and page name every setting once, and help fits into 100 columns', () => {
     for (const name of settingNames) {
-      expect(helpText('all').match(new RegExp(`^  ${name} `, 'gm'))).toHaveLength(1)
+      expect(helpText().match(new RegExp(`^  ${name} `, 'gm'))).toHaveLength(1)
       expect(settingsPage().match(new RegExp(`^\\| \`${name}\` \\|`, 'gm'))).toHaveLength(
         1,
       )
     }
-    expect(helpText('all')).not.toMatch(/.{101}/)
+    expect(helpText()).not.toMatch(/.{101}/)
   })
 
   test('the printed config shows each value in effect and its source', () => {

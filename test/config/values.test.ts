@@ -115,6 +115,7 @@ const refused: [name: string, expected: string, ...values: SettingValue[]][] = [
     '0x7f.1',
     'fe80::1%eth0',
   ],
+  ['TRUST_PROXY', 'Express, which counts proxies or trusts all', '1', 'true'],
   ['CLIENT_IP_HEADER', 'a header name such as forwarded', 'x y', 'ä'],
   [
     'CLIENT_IP_HEADER',

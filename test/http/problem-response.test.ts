@@ -18,12 +18,22 @@ async function detailOf(
   return detail
 }
 
-test('a 404 says which paths exist, and names PAYMENTS_PATHS', async () => {
-  const { url } = await gatewayTo(nowhere, { PAYMENTS_PATHS: '/checkouts,/payouts' })
-  const detail = await detailOf(await fetch(`${url}/checkout`), 404, 'not-found')
-  for (const word of ['/v3', '/webhooks', 'PAYMENTS_PATHS', '/checkouts, /payouts'])
-    expect(detail).toContain(word)
-})
+test.each([
+  ['', false],
+  [nowhere, true],
+])(
+  'a 404 says which paths exist, names PAYMENTS_PATHS and says where the console is; WEBHOOKS_BASE_URL: "%s"',
+  async (WEBHOOKS_BASE_URL, hasWebhooks) => {
+    const { url } = await gatewayTo(nowhere, {
+      PAYMENTS_PATHS: '/checkouts,/payouts',
+      WEBHOOKS_BASE_URL,
+    })
+    const detail = await detailOf(await fetch(url), 404, 'not-found')
+    for (const word of ['/v3', 'PAYMENTS_PATHS', '/checkouts, /payouts', 'ADMIN_PORT'])
+      expect(detail).toContain(word)
+    expect(detail.includes('/webhooks/*')).toBe(hasWebhooks)
+  },
+)
 
 // Its spellings: test/routes/area.test.ts.
 test('a 404 for another version says so, and reaches no upstream', async () => {

@@ -44,3 +44,32 @@ test('with ACCESS_LOG=orders each decision about an order is one line, without a
   expect(String(decided[1]?.pairId).length).toBeLessThan(1_000)
   expect(log.text()).not.toMatch(/secret/)
 })
+
+test('without ACCESS_LOG a refused order is a line that says which quote was over, for how long and by which rule', async () => {
+  const log = await keptLog('info')
+  const { clock, order, quote } = await orderStage({}, { logger: log.logger })
+  const given = await quote()
+  clock.set(given.expiry + 1_066)
+  const headers = [
+    'App-Name: wallet',
+    'X-Request-Id: id-1',
+    `Quotegate-Quote: ${given.id}`,
+  ]
+  for (let times = 0; times < 2; times += 1)
+    expect((await order(termsOf(given), { headers })).status).toBe(409)
+
+  const refused = log.lines('info').filter((line) => line.requestId === 'id-1')
+  expect(refused).toEqual([
+    {
+      level: 'info',
+      time: expect.any(String),
+      requestId: 'id-1',
+      decision: 'refused-expired',
+      rule: 'id',
+      pairId: 'ETH_USDC',
+      quoteId: given.id,
+      lateMs: 1_066,
+      msg: 'a float order was refused and not sent: The order names a quote. The quote is expired.',
+    },
+  ])
+})

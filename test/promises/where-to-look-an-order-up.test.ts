@@ -52,7 +52,10 @@ describe('an order whose answer', () => {
           lookup,
           undefined,
         ])
-        expect(problem.detail).toContain('`lookup`')
+        expect(String(problem.detail).match(/look it up/gi)).toHaveLength(1)
+        expect(problem.detail).toContain(
+          'look it up at `lookup` before you send it again',
+        )
         if (path === floatPath) expect(await isKept()).toBe(false)
       }
     },

@@ -55,7 +55,7 @@ test('all blocks are such as this test reads, and testing is left to .ci/run', (
 test('a command within a sentence does what the sentence is about', async () => {
   const says: Record<string, RegExp> = {
     'npm start -- --help': /QUOTE_PARTITION/,
-    'npm start -- --check-config': /The settings are good\./,
+    'npm start -- --check-config': /No setting is wrong\. No warnings\./,
     'npm start -- --print-config': /QUOTE_PARTITION=ip {2}\(default\)/,
   }
   const commands = inlineCommandsOf(readme).filter(

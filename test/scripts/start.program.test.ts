@@ -53,7 +53,7 @@ async function startedWithQuoteInFlight() {
 
 test('npm start passes on the flags and the exit code, and leaves standard output to the program', async () => {
   const good = await npmStart(['--check-config']).exit
-  expect([good.code, good.stdout]).toEqual([0, 'The settings are good.\n'])
+  expect([good.code, good.stdout]).toEqual([0, 'No setting is wrong. No warnings.\n'])
   const wrong = await npmStart([], { PORT: 'x' }).exit
   expect([wrong.code, wrong.stdout]).toEqual([1, ''])
   expect(wrong.stderr).toContain('PORT=x')
