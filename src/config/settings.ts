@@ -247,8 +247,8 @@ const groups = {
     RATE_LIMIT_PER_MINUTE: row(value.wholeNumber(0, 10_000_000).prefault('0'), {
       team: true,
     })`
-      Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. The limit protects
-      the upstream, so these do not count: quotes from the cache or from a call in flight, and refused orders. What was to
+      Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. Orders, float and
+      plain, are counted apart, up to the same number, so that quotes never take their place. The limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, and refused orders. What was to
       be sent counts, also where it could not be. Payments and webhooks do not count. 0: no limit.`,
     RATE_LIMIT_BY: row(
       value.oneOf(['app-name', 'client-ip', 'both']).prefault('app-name'),

@@ -310,9 +310,11 @@ export type GatewaySettings = {
   readonly CLIENT_CONNECTIONS?: SettingValue | undefined
   /**
    * Requests a minute that one client may send to the swap upstream; past it: 429 with
-   * Retry-After. The limit protects the upstream, so these do not count: quotes from the
-   * cache or from a call in flight, and refused orders. What was to be sent counts, also
-   * where it could not be. Payments and webhooks do not count. 0: no limit.
+   * Retry-After. Orders, float and plain, are counted apart, up to the same number, so
+   * that quotes never take their place. The limit protects the upstream, so these do not
+   * count: quotes from the cache or from a call in flight, and refused orders. What was
+   * to be sent counts, also where it could not be. Payments and webhooks do not count. 0:
+   * no limit.
    * @default 0
    */
   readonly RATE_LIMIT_PER_MINUTE?: SettingValue | undefined
