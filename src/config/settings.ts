@@ -33,6 +33,8 @@ interface SettingFacts {
    * look like a path, because it may be the secret that belongs into the file.
    */
   secret?: 'whole' | 'in-url' | 'unless-path'
+  /** What editors suggest, for a setting that may have other values too. */
+  choices?: readonly string[]
 }
 
 /** How a setting is read, with its default, and then what it means. */
@@ -180,11 +182,13 @@ const groups = {
       Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs count as other.`,
   },
   Orders: {
-    ORDER_EXPIRED_QUOTE: row(value.oneOf(['refuse', 'report']).prefault('refuse'), {
+    ORDER_EXPIRED_QUOTE: row(value.expiredQuote.prefault('refuse'), {
       team: true,
+      choices: ['refuse', 'report'],
     })`
       Float orders whose quote has expired: refuse them with 409 quote-expired, or send them and report them. A reported
-      order is counted, logged and shown in the console as one that would have been refused.`,
+      order is counted, logged and shown in the console as one that would have been refused. report:shop,wallet reports
+      those of these applications (App-Name, in the same case) and refuses all others.`,
     ORDER_UNKNOWN_QUOTE: row(value.oneOf(['forward', 'refuse']).prefault('forward'))`
       Float orders that match no quote of this gateway: forward them, or refuse them with 409 quote-unknown. While the
       shared store is down they are forwarded, because another replica may have served the quote.`,
@@ -351,8 +355,10 @@ export function fixedDefault(name: SettingName): string | undefined {
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
 
-/** The texts that it may be; undefined for a setting that is not one of a few. */
+/** The texts that it may be, or usually is; undefined for a setting that is not one of a few. */
 export function choicesOf(name: SettingName): readonly string[] | undefined {
+  const { choices } = factsOf(name)
+  if (choices !== undefined) return choices
   let schema: unknown = settings.shape[name]
   if (schema instanceof z.ZodPrefault) schema = schema.def.innerType
   if (schema instanceof z.ZodPipe) schema = schema.def.out
