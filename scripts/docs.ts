@@ -1,10 +1,10 @@
 /**
  * Writes what comes from the code: pages under docs/, the types of the settings, the dashboard, and the links of the
- * alerts, with their copy for Kubernetes.
+ * alerts, with the copies of both for Kubernetes.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { prometheusRule, withExpectedLinks, withLinks, withSeverities } from './alerts.ts'
-import { dashboardJson } from './dashboard/dashboard.ts'
+import { dashboardConfigMap, dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
 import { settingTypes } from './setting-types.ts'
 import { beforeProductionPage, settingsPage } from './settings-page.ts'
@@ -16,9 +16,11 @@ writeFileSync(
 )
 writeFileSync(new URL('../src/gateway/settings.ts', import.meta.url), settingTypes())
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
+const dashboard = dashboardJson()
+writeFileSync(new URL('../grafana/dashboards/quotegate.json', import.meta.url), dashboard)
 writeFileSync(
-  new URL('../grafana/dashboards/quotegate.json', import.meta.url),
-  dashboardJson(),
+  new URL('../deploy/kubernetes/grafana-dashboard.yaml', import.meta.url),
+  dashboardConfigMap(dashboard),
 )
 
 const runbook = new URL('../docs/runbook.md', import.meta.url)

@@ -118,8 +118,15 @@ export class Events {
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = unheard
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Once. */
   cacheControlIgnored: (directive: string) => void = unheard
-  /** The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. */
-  coolDownBegan: (application: string, address: string, forMs: number) => void = unheard
+  /**
+   * The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. Address
+   * undefined: the application is limited as a whole.
+   */
+  coolDownBegan: (
+    application: string,
+    address: string | undefined,
+    forMs: number,
+  ) => void = unheard
   orderDecided: (
     exchange: Exchange,
     decision: FloatOrderDecision,

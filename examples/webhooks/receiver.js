@@ -5,10 +5,10 @@ const maxBytes = 1024 * 1024
 const maxTaken = 10_000
 
 /**
- * A receiver of webhooks behind the gateway. `take` does the work of one event; if it fails, the event is sent again. `header` is
- * that of the sandbox: take the provider's from its pages.
+ * A receiver of webhooks behind the gateway. `take` does the work of one event; if it fails, the event is sent again.
+ * `oldSecret`: the secret before, while it is changed.
  */
-export function createReceiver({ secret, take, header = 'sandbox-signature' }) {
+export function createReceiver({ secret, oldSecret, take }) {
   // In a real receiver this is a table whose key is the event's id, written in the transaction that does the work.
   const taken = new Map()
   const done = []
@@ -17,9 +17,10 @@ export function createReceiver({ secret, take, header = 'sandbox-signature' }) {
     const bytes = await readBytes(request)
     if (bytes === undefined) return 413
     // Over the bytes as they came: JSON that was parsed and written again is other bytes.
-    if (!isSigned(bytes, request.headers[header], secret)) return 401
+    if (!isFromProvider(bytes, request.headers)) return 401
     const event = readJson(bytes)
     if (typeof event?.id !== 'string' || event.id === '') return 400
+    if ((request.headers['x-webhook-id'] ?? event.id) !== event.id) return 400
     // A test event must not move money. Live events have no livemode.
     if (event.livemode === false) return 204
     // Nothing is awaited between `has` and `set`, so that of two deliveries at once the second waits for the first.
@@ -35,6 +36,15 @@ export function createReceiver({ secret, take, header = 'sandbox-signature' }) {
     }
     await taken.get(event.id)
     return 204
+  }
+
+  /** While the secret is changed, either side may have the new one first. */
+  function isFromProvider(bytes, { 'x-signature': now, 'x-signature-previous': before }) {
+    return (
+      isSigned(bytes, now, secret) ||
+      isSigned(bytes, before, secret) ||
+      (oldSecret !== undefined && isSigned(bytes, now, oldSecret))
+    )
   }
 
   return createServer((request, response) => {

@@ -9,8 +9,10 @@ import { createReceiver } from './receiver.js'
 const secret = 'whsec_test'
 const taken = []
 let work
+const oldSecret = 'whsec_before'
 const receiver = createReceiver({
   secret,
+  oldSecret,
   take: async (event) => {
     await work()
     taken.push(event)
@@ -42,11 +44,16 @@ beforeEach(() => {
 
 const send = (id) => sandbox.sendWebhook({ url, secret, type: 'payment.settled', id })
 /** Bytes that the provider has signed, or not. */
-const post = async (bytes, signature) => {
-  const headers = { 'Content-Type': 'application/json', 'Sandbox-Signature': signature }
+const post = async (bytes, signature, more = {}) => {
+  const headers = {
+    'Content-Type': 'application/json',
+    'X-Signature': signature,
+    ...more,
+  }
   return (await fetch(url, { method: 'POST', headers, body: bytes })).status
 }
-const sign = (bytes) => createHmac('sha256', secret).update(bytes).digest('hex')
+const sign = (bytes, key = secret) =>
+  createHmac('sha256', key).update(bytes).digest('hex')
 
 test('an event is taken once, also if it is delivered again or twice at once', async () => {
   const both = await Promise.all([send('evt_1'), send('evt_1')])
@@ -95,6 +102,31 @@ test('nothing is taken that is not signed with the secret', async () => {
     assert.equal(await post(bytes, signature), 401)
   }
   assert.deepEqual(taken, [])
+})
+
+test('while the secret is changed, both sides may have either', async () => {
+  const event = { url, type: 'payment.settled' }
+  const sent = [
+    { secret, previousSecret: oldSecret },
+    { secret: oldSecret },
+    { secret: 'whsec_next', previousSecret: secret },
+  ]
+  for (const secrets of sent)
+    assert.deepEqual(
+      (await sandbox.sendWebhook({ ...event, ...secrets })).statuses,
+      [204],
+    )
+  const stranger = { secret: 'whsec_next', previousSecret: oldSecret }
+  const { statuses } = await sandbox.sendWebhook({ ...event, ...stranger })
+  assert.deepEqual(new Set(statuses), new Set([401]))
+  assert.equal(taken.length, sent.length)
+})
+
+test('an event whose id is not that of its header is answered 400 and not taken', async () => {
+  const bytes = '{"id":"evt_5"}'
+  assert.equal(await post(bytes, sign(bytes), { 'X-Webhook-Id': 'evt_6' }), 400)
+  assert.deepEqual(taken, [])
+  assert.equal(await post(bytes, sign(bytes), { 'X-Webhook-Id': 'evt_5' }), 204)
 })
 
 test('signed bytes that are not an event are answered 400 and not taken', async () => {

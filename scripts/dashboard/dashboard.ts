@@ -179,3 +179,22 @@ export function dashboardJson(): string {
   }
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }
+
+/** For the Grafana of a cluster, whose sidecar finds dashboards by the label. `json`: the dashboard. */
+export function dashboardConfigMap(json: string): string {
+  return `${configMapHead}${json.replace(/^(?=.)/gm, '    ')}`
+}
+
+const configMapHead = `# Made of grafana/dashboards/quotegate.json by \`npm run docs\`. Not in kustomization.yaml, because the sidecar of Grafana
+# may look in another namespace.
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: quotegate-dashboard
+  namespace: quotegate
+  labels:
+    app.kubernetes.io/name: quotegate
+    grafana_dashboard: "1"
+data:
+  quotegate.json: |
+`

@@ -7,7 +7,8 @@ import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
 const { shape } = quoteWithoutExpiry
 
 export const amount = shape.fromAmount.loose().meta({
-  description: 'An asset and how much of it; the value is a decimal written as a string.',
+  description:
+    'An asset and how much of it; the value is a decimal written as a string, or a number.',
 })
 
 /** Loose, because the bytes are the provider's: whatever else stands in them is relayed. */

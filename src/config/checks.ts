@@ -141,6 +141,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
     NODE_ENV: mode,
     SWAP_BASE_URL: swap,
     PAYMENTS_BASE_URL: payments,
+    ORDER_EXPIRED_QUOTE: expired,
   } = values
   const isProduction = mode === 'production'
   // An empty ${SWAP_URL} of a compose file counts as unset.
@@ -159,8 +160,9 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
       isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox',
     )`
       the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox`,
-    warn(isProduction && values.ORDER_EXPIRED_QUOTE === 'report')`
-      ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set it
+    warn(isProduction && expired !== 'refuse')`
+      ORDER_EXPIRED_QUOTE=${texts.get('ORDER_EXPIRED_QUOTE')}, in production: orders for expired quotes
+      ${typeof expired === 'object' ? 'of these applications ' : ''}are sent, and only counted and logged. Set it
       to refuse when the counts are as expected.`,
     warn(isProduction && values.TRUST_PROXY.length === 0)`
       TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set

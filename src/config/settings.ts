@@ -30,6 +30,8 @@ interface SettingFacts {
    * look like a path, because it may be the secret that belongs into the file.
    */
   secret?: 'whole' | 'in-url' | 'unless-path'
+  /** What editors suggest, for a setting that may have other values too. */
+  choices?: readonly string[]
 }
 
 /** How a setting is read, with its default, and then what it means. */
@@ -169,9 +171,12 @@ const groups = {
       other.`,
   },
   Orders: {
-    ORDER_EXPIRED_QUOTE: row(value.oneOf(['refuse', 'report']).prefault('refuse'))`
+    ORDER_EXPIRED_QUOTE: row(value.expiredQuote.prefault('refuse'), {
+      choices: ['refuse', 'report'],
+    })`
       What becomes of float orders whose quote has expired. refuse: 409 quote-expired; report: they are sent and
-      reported. A reported order is counted, logged and shown in the console as one that would have been refused.`,
+      reported. A reported order is counted, logged and shown in the console as one that would have been refused.
+      report:shop,wallet reports those of these applications (App-Name, in the same case) and refuses all others.`,
     ORDER_UNKNOWN_QUOTE: row(value.oneOf(['forward', 'refuse']).prefault('forward'))`
       Whether float orders that match no quote are sent: forward or refuse. They are refused with 409 quote-unknown.
       While the shared store is down they are forwarded, because another replica may have served the quote.`,
@@ -227,9 +232,10 @@ const groups = {
       listen backlog is as long, at least 511; Linux cuts it to net.core.somaxconn.`,
     RATE_LIMIT_PER_MINUTE: row(value.wholeNumber(0, 10_000_000).prefault('0'))`
       How many requests a minute one client may send to the swap API. Further ones are answered with 429 and
-      Retry-After. The limit protects the upstream, so these do not count: quotes from the cache or from a call in
-      flight, and refused orders. What was to be sent counts, also where it could not be. Payments and webhooks do not
-      count. 0: no limit.`,
+      Retry-After. Orders, float and plain, are counted apart, up to the same number, so that quotes never take their
+      place. The limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, and
+      refused orders. What was to be sent counts, also where it could not be. Payments and webhooks do not count. 0: no
+      limit.`,
     RATE_LIMIT_BY: row(
       value.oneOf(['app-name', 'client-ip', 'both']).prefault('app-name'),
     )`
@@ -329,8 +335,10 @@ export function fixedDefault(name: SettingName): string | undefined {
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
 
-/** The texts that it may be; undefined for a setting that is not one of a few. */
+/** The texts that it may be, or usually is; undefined for a setting that is not one of a few. */
 export function choicesOf(name: SettingName): readonly string[] | undefined {
+  const { choices } = factsOf(name)
+  if (choices !== undefined) return choices
   let schema: unknown = settings.shape[name]
   if (schema instanceof z.ZodPrefault) schema = schema.def.innerType
   if (schema instanceof z.ZodPipe) schema = schema.def.out

@@ -63,6 +63,21 @@ export function oneOf<const Choice extends string>(
     .pipe(z.enum(choices, `one of ${choices.join(', ')}`))
 }
 
+type ExpiredQuote = 'refuse' | 'report' | { readonly applications: readonly string[] }
+
+/** `refuse`, `report`, or the applications whose late orders are reported. Names keep their case, as App-Name does. */
+export const expiredQuote = readBy((text): ExpiredQuote => {
+  const word = text.toLowerCase()
+  if (word === 'refuse' || word === 'report') return word
+  const names = /^report:(.*)$/i.exec(text)?.[1]
+  const applications = names?.split(',').map((name) => name.trim())
+  if (applications === undefined || applications.includes(''))
+    throw new Wrong(
+      'one of refuse, report, or report: and a list of applications without an empty name, such as report:shop,wallet',
+    )
+  return { applications }
+})
+
 export const host = z
   .string()
   .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))

@@ -211,7 +211,8 @@ export type GatewaySettings = {
   /**
    * What becomes of float orders whose quote has expired. refuse: 409 quote-expired;
    * report: they are sent and reported. A reported order is counted, logged and shown in
-   * the console as one that would have been refused.
+   * the console as one that would have been refused. report:shop,wallet reports those of
+   * these applications (App-Name, in the same case) and refuses all others.
    * @default refuse
    */
   readonly ORDER_EXPIRED_QUOTE?: OneOf<'refuse' | 'report'>
@@ -307,10 +308,11 @@ export type GatewaySettings = {
   readonly CLIENT_CONNECTIONS?: SettingValue | undefined
   /**
    * How many requests a minute one client may send to the swap API. Further ones are
-   * answered with 429 and Retry-After. The limit protects the upstream, so these do not
-   * count: quotes from the cache or from a call in flight, and refused orders. What was
-   * to be sent counts, also where it could not be. Payments and webhooks do not count. 0:
-   * no limit.
+   * answered with 429 and Retry-After. Orders, float and plain, are counted apart, up to
+   * the same number, so that quotes never take their place. The limit protects the
+   * upstream, so these do not count: quotes from the cache or from a call in flight, and
+   * refused orders. What was to be sent counts, also where it could not be. Payments and
+   * webhooks do not count. 0: no limit.
    * @default 0
    */
   readonly RATE_LIMIT_PER_MINUTE?: SettingValue | undefined

@@ -47,11 +47,16 @@ export function createEventLog(
     },
 
     coolDownBegan(application, address, forMs) {
-      const message =
-        'the provider answered a quote with 429: quotes of this application and this client are not requested until its ' +
-        'Retry-After is over'
-      const line = { level: 'warn', cause: { coolDown: 'address' }, message } as const
-      summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
+      const isWhole = address === undefined
+      const whose = isWhole
+        ? 'this application, which it limited at three clients in a row,'
+        : 'this application and this client'
+      const message = `the provider answered a quote with 429: quotes of ${whose} are not requested until its wait is over`
+      const cause = { coolDown: isWhole ? 'application' : 'address' }
+      summedLog.say({ level: 'warn', cause, message }, () => {
+        const client = isWhole ? 'all addresses' : loggedAddress(address)
+        return { application, client, forMs }
+      })
     },
 
     orderRepeated({ id: requestId }, { quote, verdict }) {

@@ -328,7 +328,7 @@ const access = oneOf('reading: read-only, and without request details.', [
 const setting = z.object(each(z.string(), 'name', 'value', 'source'))
 const coolDown = z.object({
   application: z.string(),
-  address: string('Masked.'),
+  address: string('Masked; `all addresses`: the application is limited as a whole.'),
   leftMs: z.number(),
 })
 export const refusedByApplication = list(
@@ -342,7 +342,7 @@ export const status = object('How the gateway is, for machines. Members may be a
   coolDowns: coolDowns
     .extend({ shown: list('At most 20 of them.', coolDown) })
     .describe(
-      'Whom the provider answered with 429: not asked for quotes until its Retry-After is over.',
+      'Whom the provider answered with 429: not asked for quotes until its wait is over.',
     ),
   access,
   ordersRefused: count,

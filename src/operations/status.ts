@@ -122,7 +122,7 @@ export class Shown {
         ...health.coolDowns,
         shown: coolDowns.map(({ application, address, leftMs }) => ({
           application: isFull ? application : '',
-          address: isFull ? maskedAddress(address) : '',
+          address: isFull ? shownAddress(address) : '',
           leftMs: Math.round(leftMs),
         })),
       },
@@ -229,4 +229,9 @@ function shownRefusals(refusals: SeenRefusal[], level: Level): SeenRefusal[] {
     quotes: [],
     requestId: '',
   }))
+}
+
+/** Undefined: an application is limited as a whole. */
+function shownAddress(address: string | undefined): string {
+  return address === undefined ? 'all addresses' : maskedAddress(address)
 }

@@ -37,7 +37,8 @@ interface OrderParts {
     orders: {
       quoteIdFields: readonly string[]
       expiryMarginMs: number
-      expiredQuote: 'refuse' | 'report'
+      /** Or the applications whose orders are reported. */
+      expiredQuote: 'refuse' | 'report' | { readonly applications: readonly string[] }
       unknownQuote: 'forward' | 'refuse'
     }
     upstream: { totalTimeoutMs: number }
@@ -157,11 +158,15 @@ export class OrderRoutes {
 
   #decision(order: FloatOrder): FloatOrderDecision {
     const { expiredQuote, unknownQuote } = this.#parts.config.orders
+    const isReported =
+      typeof expiredQuote === 'object'
+        ? expiredQuote.applications.includes(order.asked.application)
+        : expiredQuote === 'report'
     switch (order.verdict.state) {
       case 'live':
         return 'forwarded-live'
       case 'expired':
-        return expiredQuote === 'report' ? 'reported-expired' : 'refused-expired'
+        return isReported ? 'reported-expired' : 'refused-expired'
       case 'unknown':
         return unknownQuote === 'forward' || order.doubt !== undefined
           ? 'forwarded-unknown'

@@ -6,7 +6,9 @@ import { headerValues } from '../http/headers.ts'
 import { readHttpDate } from '../http/http-date.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
+import type { AnswerHead } from '../upstream/fetch.ts'
 import type { Ask } from './ask.ts'
+import { statedInError } from './error-body.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 type Caller = Pick<Ask, 'application' | 'authorization' | 'address'>
@@ -15,17 +17,31 @@ const maxCallers = 1_000
 const leastMs = 1_000
 const mostMs = 30_000
 
-/** After the provider's 429 to a quote, the same caller's quotes are not asked for until its Retry-After is over. */
+/** So many addresses of one application in a row are not limited each by itself. */
+const addressesOfWhole = 3
+
+interface Limited {
+  readonly application: string
+  /** Undefined: the application is limited as a whole. */
+  readonly address: string | undefined
+  readonly untilMs: number
+  /**
+   * Of an application as a whole: the keys of its last addresses that were limited with no answered quote between them.
+   * Empty for one address.
+   */
+  readonly inRow: readonly string[]
+}
+
+/**
+ * After the provider's 429 to a quote, the same caller's quotes are not asked for until the wait that it asks for is over.
+ * Once three addresses in a row have met such a limit, no quote of their application is.
+ */
 export class ProviderLimit {
   readonly #clock: Clock
   readonly #events: Events
   readonly #salt = randomBytes(32).toString('base64url')
-  readonly #byCaller = new LRUCache<
-    string,
-    { application: string; address: string; untilMs: number }
-  >({
-    max: maxCallers,
-  })
+  /** By application and address, and by the application alone. */
+  readonly #byCaller = new LRUCache<string, Limited>({ max: 2 * maxCallers })
 
   constructor({ clock, events }: { clock: Clock; events: Events }) {
     this.#clock = clock
@@ -34,9 +50,9 @@ export class ProviderLimit {
 
   /** 0: the provider may be asked. */
   leftMs(caller: Caller): number {
-    return this.#byCaller.size === 0
-      ? 0
-      : this.#leftOf(this.#byCaller.get(this.#keyOf(caller)))
+    if (this.#byCaller.size === 0) return 0
+    const { own, whole } = this.#keysOf(caller)
+    return Math.max(this.#leftOf(own), this.#leftOf(whole))
   }
 
   /** Throws the problem of a call that is not to be made now. */
@@ -46,42 +62,61 @@ export class ProviderLimit {
     const seconds = Math.max(1, Math.ceil(leftMs / 1_000))
     throw new Problem('provider-limit', {
       detail:
-        'The provider answered 429 to quotes of this application and client address, so this request was not ' +
-        `sent. Retry after ${seconds} s.`,
+        'The provider answered 429 to quotes of this application, at this client address or at three others in a ' +
+        `row, so this request was not sent. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
       members: { upstream: 'swap' },
     })
   }
 
-  /** The provider answered 429. `retryAfterMs`: what its Retry-After says. */
-  begin(caller: Caller, retryAfterMs: number): void {
-    const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
+  /** The provider answered 429. `waitMs`: for how long it asks not to be asked. */
+  begin(caller: Caller, waitMs: number): void {
+    const forMs = Math.min(Math.max(waitMs, leastMs), mostMs)
     const { address = 'unknown' } = caller
     const application = briefText(caller.application)
-    const leftMs = this.leftMs(caller)
+    const { own, whole } = this.#keysOf(caller)
+    const leftMs = this.#leftOf(own)
     const untilMs = this.#clock.steadyMs() + Math.max(leftMs, forMs)
-    this.#byCaller.set(this.#keyOf(caller), { application, address, untilMs })
+    this.#byCaller.set(own, { application, address, untilMs, inRow: [] })
     if (leftMs === 0) this.#events.coolDownBegan(application, address, forMs)
+    this.#countInRow(own, whole, application)
+  }
+
+  #countInRow(own: string, whole: string, application: string): void {
+    const known = this.#byCaller.get(whole)
+    const others = known?.inRow.filter((key) => key !== own && this.#leftOf(key) > 0)
+    const inRow = [...(others ?? []), own].slice(-addressesOfWhole)
+    const isWhole = inRow.length === addressesOfWhole
+    const ends = inRow.map((key) => this.#byCaller.get(key)?.untilMs ?? 0)
+    const untilMs = isWhole ? Math.max(known?.untilMs ?? 0, ...ends) : 0
+    if (isWhole && this.#leftOf(whole) === 0)
+      this.#events.coolDownBegan(application, undefined, untilMs - this.#clock.steadyMs())
+    this.#byCaller.set(whole, { application, address: undefined, untilMs, inRow })
+  }
+
+  /** The provider answered a quote of this application: it is not limited as a whole. */
+  answered(caller: Caller): void {
+    if (this.#byCaller.size > 0) this.#byCaller.delete(this.#keysOf(caller).whole)
   }
 
   list() {
-    return [...this.#byCaller.values()]
-      .map((one) => ({
-        application: one.application,
-        address: one.address,
-        leftMs: this.#leftOf(one),
-      }))
+    return [...this.#byCaller]
+      .map(([key, { application, address }]) => {
+        return { application, address, leftMs: this.#leftOf(key) }
+      })
       .filter(({ leftMs }) => leftMs > 0)
   }
 
-  #leftOf(one: { untilMs: number } | undefined): number {
-    return one === undefined ? 0 : Math.max(0, one.untilMs - this.#clock.steadyMs())
+  #leftOf(key: string): number {
+    const untilMs = this.#byCaller.get(key)?.untilMs ?? 0
+    return Math.max(0, untilMs - this.#clock.steadyMs())
   }
 
   /** No secret is kept. */
-  #keyOf({ application, authorization, address = 'unknown' }: Caller): string {
+  #keysOf({ application, authorization, address = 'unknown' }: Caller) {
     const credentials = `${this.#salt}${application.length}:${application}${authorization}`
-    return `${hash('sha256', credentials, 'base64url')} ${address}`
+    const whole = hash('sha256', credentials, 'base64url')
+    return { own: `${whole} ${address}`, whole }
   }
 }
 
@@ -89,18 +124,44 @@ export function isProviderLimit(error: unknown): boolean {
   return error instanceof Problem && error.slug === 'provider-limit'
 }
 
+const waitFields = ['retry-after', 'ratelimit-reset', 'x-ratelimit-reset']
+const waitMembers = ['retryAfter', 'retry_after']
+
 /**
- * How long an answer asks to wait; 0 if it does not say, or not readably. A date counts from the answer's own Date,
- * because both are of the same clock; without one, from `nowMs`, which is ours.
+ * How long an answer asks to wait: the longest of all that it says in its head and body; 0 if it does not say, or not
+ * readably.
  */
-export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): number {
+export function readWait(
+  { rawHeaders, receivedAtMs }: Pick<AnswerHead, 'rawHeaders' | 'receivedAtMs'>,
+  body: Buffer = noBytes,
+): number {
   const [date = ''] = headerValues(rawHeaders, 'date')
-  const fromMs = readHttpDate(date, nowMs) ?? nowMs
-  const waits = headerValues(rawHeaders, 'retry-after').map((value) => {
-    const text = value.trim()
-    return /^\d+$/.test(text)
-      ? Number(text) * 1_000
-      : (readHttpDate(text, nowMs) ?? fromMs) - fromMs
-  })
-  return Math.max(0, ...waits)
+  const dateMs = readHttpDate(date, receivedAtMs) ?? receivedAtMs
+  const policies = headerValues(rawHeaders, 'ratelimit').flatMap((value) =>
+    [...value.matchAll(secondsOfPolicy)].map(([, seconds = '']) => seconds),
+  )
+  const stated = [
+    ...waitFields.flatMap((name) => headerValues(rawHeaders, name)),
+    ...policies,
+    ...statedInError(body, waitMembers),
+  ]
+  return Math.max(0, ...stated.map((text) => waitOf(text.trim(), dateMs)))
+}
+
+const noBytes = Buffer.alloc(0)
+
+/** `"default";r=0;t=30`, or in the form of an earlier draft `limit=100, remaining=0, reset=30`. */
+const secondsOfPolicy = /(?<![\w-])(?:t|reset)=(\d+)/g
+
+// No wait takes 30 years: from here on a number is an instant, in seconds or, a hundred times later, in milliseconds.
+const minInstant = 1e9
+const minInstantMs = 1e11
+
+/** An instant counts from the answer's own Date, because both are of the same clock; without one, from ours. */
+function waitOf(text: string, dateMs: number): number {
+  if (!/^\d+(?:\.\d+)?$/.test(text))
+    return (readHttpDate(text, dateMs) ?? dateMs) - dateMs
+  const number = Number(text)
+  if (number < minInstant) return number * 1_000
+  return (number < minInstantMs ? number * 1_000 : number) - dateMs
 }

@@ -21,7 +21,7 @@ import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 interface Stated {
   readonly id: string
   readonly pairId: string
-  /** Amounts as the provider wrote them. */
+  /** Amounts as the provider wrote them, or the shortest decimals of its numbers. */
   readonly fromValue: string
   readonly toValue: string
   readonly toAsset: string
@@ -256,7 +256,9 @@ const minExpiryMs = 1e11
 const identifier = z.string().min(1).max(256)
 const amount = z.object({
   assetId: identifier,
-  value: z.string().refine(isPositiveDecimal),
+  value: z
+    .union([z.string(), z.number()])
+    .refine((value) => isPositiveDecimal(String(value))),
 })
 export const quoteWithoutExpiry = z.object({
   id: identifier,
@@ -278,8 +280,10 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
   if (!parsed.success) return 'not-a-quote'
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
+  // A JSON number counts as the shortest decimal of its double: an order with that number means the same.
+  const [fromValue, toValue] = [String(fromAmount.value), String(toAmount.value)]
   // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
-  if (asked !== undefined && differsByOverAHundredth(fromAmount.value, asked))
+  if (asked !== undefined && differsByOverAHundredth(fromValue, asked))
     return 'other-amount'
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0)
     return 'no-expiry'
@@ -287,8 +291,8 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
   return {
     id,
     pairId,
-    fromValue: fromAmount.value,
-    toValue: toAmount.value,
+    fromValue,
+    toValue,
     toAsset: toAmount.assetId,
     expiresAtMs: expiry,
   }

@@ -13,7 +13,7 @@ import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { Look, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
-import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
+import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
 import {
   AnswerReader,
   type AnswerReaderParts,
@@ -269,10 +269,13 @@ export class QuoteRoute {
     flight.whenLeft(() => call.leave('no client waits any more'))
     await call.written()
     events.quoteCalled(ask.pair)
-    const { status, rawHeaders, receivedAtMs } = await call.head()
+    const head = await call.head()
     // At the head, because the rest of the answer may take as long as a call may, or never come.
-    if (status === 429) providerLimit.begin(ask, readRetryAfter(rawHeaders, receivedAtMs))
-    return call.whole()
+    if (head.status === 429) providerLimit.begin(ask, readWait(head))
+    const whole = await call.whole()
+    // The body may ask for a longer wait.
+    if (head.status === 429) providerLimit.begin(ask, readWait(head, whole.body))
+    return whole
   }
 
   /** Notes what the provider answered, gives it to the other replicas, and keeps it. */
@@ -281,10 +284,11 @@ export class QuoteRoute {
     cause: CallCause,
     turn: Turn | undefined,
   ): Promise<ProviderAnswer> {
-    const { cache, clock, events, notes, sharedQuotes } = this.#parts
+    const { cache, clock, events, notes, providerLimit, sharedQuotes } = this.#parts
     const { ask } = cause
     const at = lookAt(clock)
     const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
+    if (quote !== undefined) providerLimit.answered(ask)
     const noted = [
       quote && notes.note(quote, ask, at),
       lookalike && notes.noteUnreadable(lookalike, ask),

@@ -19,6 +19,7 @@ const faultsSchema = z.strictObject({
   cutRate: rate,
   hangRate: rate,
   quoteLifetimeMs: z.int().min(0).max(oneDayMs).default(30_000),
+  quoteAmounts: z.enum(['strings', 'numbers']).default('strings'),
   clockOffsetMs: z.int().min(-oneYearMs).max(oneYearMs).default(0),
   restrictedPlace: z
     .string()

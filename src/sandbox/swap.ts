@@ -4,7 +4,7 @@ import type { Sources } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
 import { type Asset, type Pair, Prices, productOf } from './prices.ts'
-import { QuoteBook } from './quote-book.ts'
+import { type Amount, type Quote, QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject, queryOf } from './requests.ts'
 
 const maxOrderList = 100
@@ -57,7 +57,13 @@ export function createSwapRouter(
         throw new Refusal(400, 'MISSING_APP_NAME', 'the App-Name header is required')
       const pair = findPair(prices, id)
       const price = prices.priceOf(pair, clock.nowMs())
-      return quotes.give(pair, readAmountParameter(request), price, expiryFromNowMs())
+      const quote = quotes.give(
+        pair,
+        readAmountParameter(request),
+        price,
+        expiryFromNowMs(),
+      )
+      return faults.current.quoteAmounts === 'numbers' ? withNumbers(quote) : quote
     },
     'get /orders': (_id, request) => orders.list(queryOf(request), maxOrderList),
     'get /orders/:id': (id) => orders.one(id),
@@ -106,6 +112,16 @@ function readAmountParameter(request: Request): string {
     throw new Refusal(400, 'INVALID_AMOUNT', 'the amount parameter is required, once')
   }
   return amount
+}
+
+/** As one published client of the provider has a quote. */
+function withNumbers(quote: Quote) {
+  const numbered = ({ assetId, value }: Amount) => ({ assetId, value: Number(value) })
+  return {
+    ...quote,
+    fromAmount: numbered(quote.fromAmount),
+    toAmount: numbered(quote.toAmount),
+  }
 }
 
 /** Three tiers of amounts at one price: the larger the amounts, the wider the bounds and the higher the miner fee. */

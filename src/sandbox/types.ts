@@ -26,6 +26,8 @@ export interface SandboxFaults {
   /** 0 to 1: share of requests that are never answered. */
   hangRate: number
   quoteLifetimeMs: number
+  /** Whether the amounts of a quote are JSON strings, as documented, or numbers. */
+  quoteAmounts: 'strings' | 'numbers'
   /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
   clockOffsetMs: number
   /** A CIDR or an address whose clients are refused; empty for none. */

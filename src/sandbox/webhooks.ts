@@ -6,8 +6,10 @@ import { letters } from './payment-collection.ts'
 export interface WebhookEvent {
   /** The receiver, such as `/webhooks/payments` of a gateway. */
   url: string
-  /** `Sandbox-Signature` is the hexadecimal HMAC-SHA-256 of the body with it. */
+  /** `X-Signature` and `Sandbox-Signature` are the hexadecimal HMAC-SHA-256 of the body with it. */
   secret: string
+  /** The secret before it, while it is changed: `X-Signature-Previous` is the HMAC with it. Default: none. */
+  previousSecret?: string
   /** Default: a test event, which is a `subscription.charge_succeeded` with `"livemode":false`. */
   type?:
     | `payment.${'deposit_confirmed' | 'settled' | 'escrow_confirmed' | 'refunded'}`
@@ -33,7 +35,7 @@ const escrow = {
 
 /** Sends the same bytes again, with growing pauses, until the receiver answers with a 2xx. */
 export async function sendWebhook(event: WebhookEvent, clock: Clock) {
-  const { url, secret, type, id = `evt_${letters(24)}` } = event
+  const { url, secret, previousSecret, type, id = `evt_${letters(24)}` } = event
   const body = JSON.stringify({
     id,
     // A test event: live ones have no livemode.
@@ -42,8 +44,17 @@ export async function sendWebhook(event: WebhookEvent, clock: Clock) {
     createdAt: new Date(clock.nowMs()).toISOString(),
     data: { ...(type === 'payment.escrow_confirmed' ? escrow : {}), ...event.data },
   })
-  const signature = createHmac('sha256', secret).update(body).digest('hex')
-  const headers = { 'Content-Type': 'application/json', 'Sandbox-Signature': signature }
+  const signedWith = (key: string) => createHmac('sha256', key).update(body).digest('hex')
+  const signature = signedWith(secret)
+  const headers = {
+    'Content-Type': 'application/json',
+    'Sandbox-Signature': signature,
+    'X-Signature': signature,
+    ...(previousSecret === undefined
+      ? {}
+      : { 'X-Signature-Previous': signedWith(previousSecret) }),
+    'X-Webhook-Id': id,
+  }
   const request = { method: 'POST', headers, body, redirect: 'manual' } as const
   const statuses: number[] = []
   for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {

@@ -34,11 +34,9 @@ class LimitReached extends Problem {
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
-  readonly #policy: string
 
   constructor(options: RateLimitOptions) {
     this.#options = options
-    this.#policy = `"default";q=${options.limiter.perMinute};w=${windowSeconds}`
   }
 
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
@@ -47,18 +45,20 @@ export class RateLimit {
     const { by, limiter } = this.#options
     const bucket = this.#bucketOf(exchange)
     const { allowed, remaining, resetMs } = await this.#take(bucket)
-    const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
+    const name = isOrder(exchange) ? '"orders"' : '"default"'
+    const policy = `${name};q=${limiter.perMinute};w=${windowSeconds}`
+    const limit = `${name};r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
     exchange.rateLimit = {
       allowed,
-      fields: ['RateLimit-Policy', this.#policy, 'RateLimit', limit],
+      fields: ['RateLimit-Policy', policy, 'RateLimit', limit],
     }
     if (allowed) return
     this.#options.events.rateLimited(exchange.area)
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
     throw new LimitReached(bucket, {
       detail:
-        `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
-        `provider. Retry after ${seconds} s.`,
+        `${whose[by]} has reached its limit of ${limiter.perMinute} a minute for ` +
+        `${isOrder(exchange) ? 'orders' : 'requests'}. Nothing was sent to the provider. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
     })
   }
@@ -79,7 +79,13 @@ export class RateLimit {
     return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
+  /** Orders have a bucket of their own, so that no number of quotes takes their place. No header has a NUL in it. */
   #bucketOf(exchange: Exchange): string {
+    const client = this.#clientOf(exchange)
+    return isOrder(exchange) ? `${client}\0orders` : client
+  }
+
+  #clientOf(exchange: Exchange): string {
     const { applicationOf, by, clients } = this.#options
     const address = exchange.identify(clients).address ?? 'unknown'
     if (by === 'client-ip') return address
@@ -89,11 +95,15 @@ export class RateLimit {
   }
 }
 
+function isOrder({ area, request }: Exchange): boolean {
+  return request.method === 'POST' && (area === 'float-order' || area === 'order')
+}
+
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
  * What an answer says of our limit. Nothing if the upstream sends rate-limit fields: these pass unchanged, and both could
- * name a policy "default", which a reader could not tell apart.
+ * name a policy alike, which a reader could not tell apart.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,

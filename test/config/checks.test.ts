@@ -327,6 +327,10 @@ describe('a start warns of', () => {
       { ...production, ORDER_EXPIRED_QUOTE: 'report' },
       'ORDER_EXPIRED_QUOTE=report, in production',
     ],
+    [
+      { ...production, ORDER_EXPIRED_QUOTE: 'report:shop' },
+      'ORDER_EXPIRED_QUOTE=report:shop, in production',
+    ],
     [{ ORDER_EXPIRED_QUOTE: 'report' }],
 
     [traced('http://localhost:4317'), 'has the usual port for gRPC'],

@@ -124,9 +124,11 @@ test('quotes that clients can use, though they are not kept, do not count for Qu
 
 test('the command of docs/operations.md that sets another address changes every link, in the tests too', () => {
   const folder = newFolder()
-  const ofKubernetes = 'deploy/kubernetes/prometheus-rule.yaml'
+  const ofKubernetes = ['prometheus-rule', 'grafana-dashboard'].map(
+    (name) => `deploy/kubernetes/${name}.yaml`,
+  )
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
-  cpSync(grafana(`../${ofKubernetes}`), join(folder, ofKubernetes))
+  for (const file of ofKubernetes) cpSync(grafana(`../${file}`), join(folder, file))
   const [command = 'false'] = read('operations.md').match(/^sed -i .*$/m) ?? []
   expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
   const standIns = [runbookPage, dashboardPage].flatMap((page) => [

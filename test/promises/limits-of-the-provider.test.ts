@@ -19,13 +19,14 @@ async function stage(settings: Record<string, string | number> = {}) {
   const clock = createTestClock()
   const provider = {
     limit: undefined as readonly string[] | undefined,
+    refusal: 'slow down',
     limits: (_headers: NodeJS.Dict<string | string[]>): boolean => true,
   }
   const upstream = await recordingUpstream(({ target, headers }, response) => {
     response.sendDate = false
     const date = ['Date', new Date(clock.nowMs()).toUTCString()]
     if (provider.limit !== undefined && provider.limits(headers))
-      response.writeHead(429, [...date, ...provider.limit]).end('slow down')
+      response.writeHead(429, [...date, ...provider.limit]).end(provider.refusal)
     else if (!target.includes('/quotes')) response.end('ok')
     else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 60_000 }), date)
   })
@@ -51,7 +52,7 @@ const typeOf = (answer: Answered) => JSON.parse(answer.body).type
 const limited = 'urn:quotegate:problem:provider-limit'
 const seconds = (answer: Answered) => Number(answer.headers['retry-after'])
 
-describe('a limit that the provider sets is met by each address once, and again after its Retry-After: a 429', () => {
+describe('a limit that the provider sets is met by three addresses, and again after its wait: a 429', () => {
   it('is relayed; then the provider is not asked until its Retry-After is over', async () => {
     const { clock, provider, upstream, gateway, fresh } = await stage()
     provider.limit = ['Retry-After', '3', 'X-Limit', 'theirs']
@@ -83,6 +84,23 @@ describe('a limit that the provider sets is met by each address once, and again 
     ['a number beyond all measure', ['Retry-After', '9'.repeat(400)], 30],
     ['words', ['Retry-After', 'soon'], 1],
     ['two lines', ['Retry-After', '2', 'Retry-After', '4'], 4],
+    ['none, and a RateLimit', ['RateLimit', '"burst";r=0;t=3, "day";r=0;t=12'], 12],
+    [
+      'none, and a RateLimit as it was',
+      ['RateLimit', 'limit=9, remaining=0, reset=8'],
+      8,
+    ],
+    ['none, and a RateLimit-Reset', ['RateLimit-Reset', '11'], 11],
+    [
+      '2, and a longer X-RateLimit-Reset',
+      ['Retry-After', '2', 'X-RateLimit-Reset', '6.2'],
+      7,
+    ],
+    ['9, and a shorter one', ['Retry-After', '9', 'X-RateLimit-Reset', '6'], 9],
+    ['none, and an instant', ['X-RateLimit-Reset', '1763651851'], 10],
+    ['none, and an instant in ms', ['X-RateLimit-Reset', '1763651854500'], 14],
+    ['none, and an instant that is over', ['X-RateLimit-Reset', '1763651800'], 1],
+    ['none, and a date', ['RateLimit-Reset', 'Thu, 20 Nov 2025 15:17:30 GMT'], 9],
     ['a date that is over', ['Retry-After', 'Thu, 20 Nov 2025 15:17:00 GMT'], 1],
     ['a date', ['Retry-After', 'Thu, 20 Nov 2025 15:17:30 GMT'], 9],
   ])('with a Retry-After of %s', async (_what, headers, expected) => {
@@ -90,6 +108,43 @@ describe('a limit that the provider sets is met by each address once, and again 
     provider.limit = headers
     await fresh()
     expect(seconds(await fresh())).toBe(expected)
+  })
+
+  it.each([
+    ['retryAfter', '{"retryAfter":5}', 5],
+    ['retry_after in a text', '{"code":"SLOW","retry_after":"6"}', 6],
+    ['retry_after of its error', '{"error":{"retry_after":7.5}}', 8],
+    ['an instant in its details', '{"details":{"retryAfter":1763651850}}', 9],
+    ['less than its head', '{"retryAfter":1}', 3],
+    ['nothing that is a time', '{"retryAfter":null,"error":"soon"}', 3],
+  ])('with %s in its body', async (_what, body, expected) => {
+    const { provider, fresh } = await stage()
+    provider.limit = ['Retry-After', '3']
+    provider.refusal = body
+    expect((await fresh()).body).toBe(body)
+    expect(seconds(await fresh())).toBe(expected)
+  })
+
+  it('at three addresses in a row limits the application, until a wait is over or a quote comes', async () => {
+    const { clock, provider, upstream, fresh, gateway } = await stage()
+    provider.limit = ['Retry-After', '9']
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3'])
+      expect((await fresh(from(address))).body).toBe('slow down')
+    const refused = await fresh(from('192.0.2.4'))
+    expect([typeOf(refused), seconds(refused)]).toEqual([limited, 9])
+    expect(upstream.requests).toHaveLength(3)
+    const { coolDowns } = JSON.parse(
+      await (await fetch(`${gateway.operationsUrl}/status`)).text(),
+    )
+    expect(coolDowns.shown).toContainEqual({
+      application: 'web',
+      address: 'all addresses',
+      leftMs: 9_000,
+    })
+    provider.limit = undefined
+    expect((await fresh(from('192.0.2.4', 'shop'))).status).toBe(200)
+    clock.advance(9_000)
+    expect((await fresh(from('192.0.2.4'))).status).toBe(200)
   })
 
   it('does not affect live quotes, other applications, other credentials and other addresses', async () => {
@@ -112,7 +167,7 @@ describe('a limit that the provider sets is met by each address once, and again 
       from('192.0.2.2'),
       from('unknown'),
     ]
-    // Each meets a limit of a whole application once.
+    // The third address of one application is the last that meets a limit of that application.
     for (const headers of others) expect((await fresh(headers)).body).toBe('slow down')
     provider.limits = () => false
     for (const headers of others.slice(0, 3))

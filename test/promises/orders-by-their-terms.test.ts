@@ -5,7 +5,7 @@ import {
   orderStage,
 } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { counted } from '../support/clients/quotes.ts'
+import { ask, counted } from '../support/clients/quotes.ts'
 
 const lifeMs = 30_000
 const minuteMs = 60_000
@@ -254,6 +254,57 @@ describe.each(Object.entries(rules))(
     it.each(histories)('%s: %s: %j', (...history) => expectJudged(history))
   },
 )
+
+describe('a quote whose amounts are JSON numbers', () => {
+  const numbers = {
+    fromAmount: { assetId: 'ETH', value: 0.1 },
+    toAmount: { assetId: 'USDC', value: 289.645 },
+  }
+  const stated = [
+    { fromAmount: 0.1, toAmount: 289.645 },
+    { fromAmount: '0.1', toAmount: '289.645' },
+    { fromAmount: { value: '0.10' }, toAmount: { value: '289.6450' } },
+  ]
+  const orders = [
+    ...stated.map((amounts) => ({ pairId: 'ETH_USDC', ...amounts })),
+    // More digits of the same double.
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.6450000000000001}',
+  ]
+
+  it('is kept, and served in its own bytes', async () => {
+    const { gateway, provider, upstream } = await orderStage()
+    provider.quote = { ...numbers, note: 1e21 }
+    const answers = []
+    for (let times = 0; times < 5; times += 1) answers.push(await ask(gateway.url))
+    expect(upstream.requests).toHaveLength(1)
+    expect(answers[4]?.body).toBe(answers[0]?.body)
+    expect(answers[4]?.body).toContain('"value":0.1},')
+  })
+
+  it('refuses its orders once it is over, and not before', async () => {
+    const { arrived, clock, order, provider, quote } = await orderStage()
+    provider.quote = numbers
+    const { expiry, id } = await quote()
+    for (const body of orders) expect((await order(body)).status).toBe(201)
+    clock.set(expiry)
+    for (const body of orders)
+      expect(expectProblem(await order(body), 409, 'quote-expired').quoteId).toBe(id)
+    const named = { headers: ['App-Name: wallet', `Quotegate-Quote: ${id}`] }
+    expectProblem(await order('{}', named), 409, 'quote-expired')
+    expect(arrived()).toHaveLength(orders.length)
+  })
+
+  it('is for another amount, or none, like one with texts', async () => {
+    const { gateway, provider } = await orderStage()
+    const detailOf = async (value: number) => {
+      provider.quote = { ...numbers, fromAmount: { assetId: 'ETH', value } }
+      return (await ask(gateway.url)).headers['cache-status']
+    }
+    expect(await detailOf(0.2)).toContain('detail=other-amount')
+    expect(await detailOf(0)).toContain('detail=not-a-quote')
+    expect(await detailOf(-0.1)).toContain('detail=not-a-quote')
+  })
+})
 
 it('a refusal names its client’s own quote rather than another client’s', async () => {
   const { clock, orderOf, quoteFor } = await stageOf()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryRateLimiter } from '../../src/client/rate-limiter.ts'
 import { createSharedRateLimiter } from '../../src/memory/shared-rate-limit.ts'
-import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
+import { asking, ask as asks, counted, giveQuote } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { replicaStage } from '../support/gateways/replicas.ts'
@@ -10,6 +10,9 @@ import { storeAt, valkey } from '../support/stores/valkey.ts'
 const perMinute = 6
 const times = (count: number, status: number) =>
   Array.from({ length: count }, () => status)
+
+const ordering = (url: string) =>
+  asks(url, { path: '/v3/orders/float', method: 'POST', body: '{}' })
 
 describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
   it('allows exactly the set number of requests, each replica for itself while the store is frozen', async () => {
@@ -51,6 +54,18 @@ describe('a limit that two replicas share', { tags: ['redis-server'] }, () => {
     expect(refused.headers['ratelimit-policy']).toBe(`"default";q=${perMinute};w=60`)
     expect(refused.headers.ratelimit).toMatch(/^"default";r=0;t=\d+$/)
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+    // Orders have the limit once more, shared likewise.
+    const ordered = await Promise.all(
+      Array.from({ length: perMinute + 2 }, (_, turn) =>
+        ordering((replicas[turn % 2] as RunningGateway).url),
+      ),
+    )
+    expect(ordered.map(({ status }) => status).sort()).toEqual([
+      ...times(perMinute, 200),
+      ...times(2, 429),
+    ])
+    for (const { headers } of ordered)
+      expect(headers['ratelimit-policy']).toBe(`"orders";q=${perMinute};w=60`)
   })
 
   it('starts again when the minute is over, and if its key was overwritten', async () => {

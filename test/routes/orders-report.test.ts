@@ -48,6 +48,21 @@ it.each<[string, (quote: GivenQuote) => object]>([
   },
 )
 
+it('report: and a list sends late orders of these applications, and refuses those of all others', async () => {
+  const stage = await orderStage({ ORDER_EXPIRED_QUOTE: 'report: shop , wallet' })
+  const statusOfLate = async (application: string) => {
+    const given = await stage.quote('0.1', { headers: ['App-Name', application] })
+    stage.clock.set(given.expiry)
+    const headers = [`App-Name: ${application}`]
+    return (await stage.order({ quoteId: given.id }, { headers })).status
+  }
+  const statuses: number[] = []
+  for (const application of ['wallet', 'shop', 'Shop', 'page'])
+    statuses.push(await statusOfLate(application))
+  expect(statuses).toEqual([201, 201, 409, 409])
+  expect(await countsOf(stage)).toEqual({ 'reported expired': 2, 'refused expired': 2 })
+})
+
 it('an order for a live quote or an unknown one is judged as without report', async () => {
   const stage = await orderStage({ ...report, ORDER_UNKNOWN_QUOTE: 'refuse' })
   const given = await stage.quote()

@@ -90,9 +90,13 @@ describe('what a client is answered', () => {
     const { gateway, upstream } = await limited(5)
     upstream.answer((_request, response) => response.socket?.resetAndDestroy())
     const float = { path: '/v3/orders/float', method: 'POST', body: '{}' }
-    for (const request of [{ path: '/v3/orders/1', method: 'DELETE' }, float, {}]) {
+    for (const [request, name] of [
+      [{ path: '/v3/orders/1', method: 'DELETE' }, 'default'],
+      [float, 'orders'],
+      [{}, 'default'],
+    ] as const) {
       const { status, headers } = await ask(gateway.url, request)
-      expect([status, headers['ratelimit-policy']]).toEqual([502, '"default";q=5;w=60'])
+      expect([status, headers['ratelimit-policy']]).toEqual([502, `"${name}";q=5;w=60`])
     }
   })
 
@@ -317,6 +321,36 @@ describe('quotes under a rate limit', () => {
 })
 
 describe('orders under a rate limit', () => {
+  it.each(['app-name', 'client-ip', 'both'])(
+    'by %s are sent while their client has used up its quotes, and the other way round',
+    async (by) => {
+      const { gateway, upstream } = await limited(2, { RATE_LIMIT_BY: by })
+      const quotes = await inTurn(
+        ['1', '2', '3'].map((n) => () => asking(gateway.url, n)),
+      )
+      expect(statuses(quotes)).toEqual([200, 200, 429])
+      const list = await ask(gateway.url, { path: '/v3/orders' })
+      expect([list.status, list.headers['ratelimit-policy']]).toEqual([
+        429,
+        '"default";q=2;w=60',
+      ])
+      const orders = await inTurn(
+        ['/v3/orders/float', '/v3/orders', '/v3/orders/float'].map(
+          (path) => () => ordering(gateway.url, '{}', path),
+        ),
+      )
+      expect(orders.map(({ headers, status }) => [status, headers.ratelimit])).toEqual([
+        [200, expect.stringMatching(/^"orders";r=1;t=\d+$/)],
+        [200, expect.stringMatching(/^"orders";r=0;t=\d+$/)],
+        [429, expect.stringMatching(/^"orders";r=0;t=\d+$/)],
+      ])
+      expect(orders[2]?.body).toContain('has used its 2 orders of this minute')
+      expect(upstream.requests).toHaveLength(4)
+      const refused = 'quotegate_rate_limited_total{route="float-order"}'
+      expect(await counted(gateway, refused)).toBe(1)
+    },
+  )
+
   it('count, both float and other orders, and are not sent beyond the limit', async () => {
     const { gateway, upstream } = await limited(2)
     const both = ['/v3/orders/float', '/v3/orders']
@@ -352,8 +386,12 @@ describe('orders under a rate limit', () => {
     expect(refused.map((answer) => [answer.status, left(answer)])).toEqual(
       [409, 409, 400, 409].map((status) => [status, undefined]),
     )
-    expect(left(await ordering(gateway.url, '{"quoteId":"live"}'))).toBe('0')
-    expect(upstream.requests).toHaveLength(3)
+    const live = { path: '/v3/orders/float', body: '{"quoteId":"live"}' }
+    const sent = await inTurn(
+      [1, 2, 3].map(() => () => ordering(gateway.url, live.body, live.path)),
+    )
+    expect(sent.map(left)).toEqual(['2', '1', '0'])
+    expect(upstream.requests).toHaveLength(5)
     // At the limit too, the answer says that the quote has expired.
     expect((await ordering(gateway.url, '{"quoteId":"late"}')).body).toContain(
       ':quote-expired',

@@ -19,6 +19,7 @@ describe('setting faults', () => {
       cutRate: 0,
       hangRate: 0,
       quoteLifetimeMs: 5000,
+      quoteAmounts: 'strings',
       clockOffsetMs: -30_000,
       restrictedPlace: '203.0.113.0/24',
       orderOutcome: 'complete',
@@ -36,6 +37,7 @@ describe('setting faults', () => {
     [{ clockOffsetMs: 1e15 }, 'clockOffsetMs'],
     [{ restrictedPlace: '203.0.113.0/33' }, 'restrictedPlace'],
     [{ scope: 'some' }, 'scope'],
+    [{ quoteAmounts: 'doubles' }, 'quoteAmounts'],
     [{ orderOutcome: 'awaiting' }, 'orderOutcome'],
     [{ latencyMS: 5 }, 'latencyMS'],
   ])('refuses %j, says why and changes nothing', async (bad, named) => {

@@ -35,6 +35,16 @@ describe('a quote', () => {
   })
 })
 
+test('a quote has its amounts as numbers while quoteAmounts says so', async () => {
+  const { quote, setFaults } = await stage(fixed)
+  await setFaults({ quoteAmounts: 'numbers' })
+  const { body } = await quote('amount=0.10')
+  expect([body.fromAmount, body.toAmount]).toEqual([
+    { assetId: 'ETH', value: 0.1 },
+    { assetId: 'USDC', value: 289.645 },
+  ])
+})
+
 test('rates are several, with bounds, a fee and an expiry, amounts as numbers', async () => {
   const { get } = await stage(fixed)
   const { body } = await get('/v3/pairs/ETH_USDC/rates')

@@ -5,6 +5,8 @@ import { recordingUpstream } from '../support/gateways/between.ts'
 import { isoAfter, stage } from './support.ts'
 
 const secret = 'whsec_test'
+const hmac = (key: string, body: Buffer = Buffer.alloc(0)) =>
+  createHmac('sha256', key).update(body).digest('hex')
 
 async function receiving(...answer: Parameters<typeof recordingUpstream>) {
   const receiver = await recordingUpstream(...answer)
@@ -27,10 +29,23 @@ test('a test event is a charge that says first that it is not live, and is signe
   expect([request?.method, request?.target]).toEqual(['POST', '/in?a=1'])
   const type = 'subscription.charge_succeeded'
   expect(events()).toEqual([{ id, livemode: false, type, createdAt: isoAfter(0), data }])
-  const expected = createHmac('sha256', secret).update(request?.body ?? '')
+  const signature = hmac(secret, request?.body)
   expect(request?.headers).toMatchObject({
     'content-type': 'application/json',
-    'sandbox-signature': expected.digest('hex'),
+    'sandbox-signature': signature,
+    'x-signature': signature,
+    'x-webhook-id': id,
+  })
+  expect(request?.headers).not.toHaveProperty('x-signature-previous')
+})
+
+test('while the secret is changed, the signature with the one before stands beside', async () => {
+  const { receiver, send } = await receiving()
+  await send({ previousSecret: 'whsec_before' })
+  const [request] = receiver.requests
+  expect(request?.headers).toMatchObject({
+    'x-signature': hmac(secret, request?.body),
+    'x-signature-previous': hmac('whsec_before', request?.body),
   })
 })
 
