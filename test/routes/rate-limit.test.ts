@@ -344,7 +344,7 @@ describe('orders under a rate limit', () => {
         [200, expect.stringMatching(/^"orders";r=0;t=\d+$/)],
         [429, expect.stringMatching(/^"orders";r=0;t=\d+$/)],
       ])
-      expect(orders[2]?.body).toContain('has used its 2 orders of this minute')
+      expect(orders[2]?.body).toContain('has reached its limit of 2 a minute for orders')
       expect(upstream.requests).toHaveLength(4)
       const refused = 'quotegate_rate_limited_total{route="float-order"}'
       expect(await counted(gateway, refused)).toBe(1)
