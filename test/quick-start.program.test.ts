@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '../src/sandbox/sandbox.ts'
 import { blocksOf } from './readme/commands.ts'
@@ -22,6 +22,29 @@ function numbered(text: string, seen: string[]): string {
   })
 }
 
+/** A shell that stays open, as a terminal does: what one block sets, the next one has. */
+function openShell() {
+  const shell = spawn('sh', { stdio: ['pipe', 'pipe', 'inherit'] })
+  const end = 'end-of-block'
+  let written = ''
+  shell.stdout.on('data', (data: Buffer) => {
+    written += data.toString()
+    shell.emit('written')
+  })
+  return {
+    async run(commands: string): Promise<string> {
+      written = ''
+      shell.stdin.write(`${commands}\necho ${end}\n`)
+      while (!written.endsWith(`${end}\n`)) await once(shell, 'written')
+      return written.slice(0, -`${end}\n`.length)
+    },
+    async [Symbol.asyncDispose]() {
+      shell.stdin.end()
+      await once(shell, 'exit')
+    },
+  }
+}
+
 /** Time stands still, but for what a `sleep` of the page lets pass. */
 async function stage() {
   const clock = { ms: startMs, nowMs: () => clock.ms }
@@ -35,30 +58,21 @@ test('the answers in the quick start are those of the gateway and its sandbox', 
   tags: ['curl'],
 }, async () => {
   const { clock, url } = await stage()
-  const [start, ...blocks] = blocksOf(page)
+  const [start, preparations, ...blocks] = blocksOf(page)
   expect(start?.text).toBe('npm ci && npm start\n')
   const idsInPage: string[] = []
   const idsHere: string[] = []
-  const asHere = (command: string) =>
-    command
-      .replaceAll(urlInPage, url)
-      .replaceAll(
-        id,
-        (found) => idsHere[idsInPage.indexOf(found)] ?? `${found} is in no answer before`,
-      )
 
   const commands = blocks.filter(({ language }) => language === 'sh')
   expect(commands.length).toBeGreaterThan(8)
+  expect(commands.filter(({ text }) => text.match(id))).toEqual([])
+  await using shell = openShell()
+  expect(await shell.run(String(preparations?.text.replace(urlInPage, url)))).toBe('')
   for (const block of commands) {
-    let output = ''
-    for (const line of block.text.trimEnd().split('\n')) {
-      const seconds = /^sleep (\d+)$/.exec(line)?.[1]
-      if (seconds !== undefined) clock.ms += Number(seconds) * 1000
-      else {
-        expect(line).toMatch(/^curl -s /)
-        output = (await promisify(execFile)('sh', ['-c', asHere(line)])).stdout
-      }
-    }
+    const [, seconds = '0', command = ''] =
+      /^(?:sleep (\d+)\n)?([\s\S]*)$/.exec(block.text) ?? []
+    clock.ms += Number(seconds) * 1000
+    const output = await shell.run(command)
     const shown = blocks[blocks.indexOf(block) + 1]
     expect(shown?.language).toMatch(/^(?:json|text)$/)
     // With its last line ended, or the shell's prompt would follow it.

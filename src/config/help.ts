@@ -85,7 +85,7 @@ export function checkedText(loaded: LoadedConfig): string {
     ? beforeProduction.map(([text, markOf]) => ({ text, mark: markOf(loaded) }))
     : []
   const lines = marked.map(({ text, mark }) => `  ${mark.padEnd(7)}${text}`)
-  const list = ['Before production (check: no setting shows it):', ...lines, '']
+  const list = ['Before production (check: no setting shows it):', ...lines]
   const count = (mark: Mark) => marked.filter((one) => one.mark === mark).length
   const { length } = loaded.warnings
   const counts = [
