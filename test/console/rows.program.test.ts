@@ -105,9 +105,10 @@ describeInBrowser('the console', () => {
         .allTextContents()
       return new Set(texts)
     }
+    // The payment that was answered has none.
     await expect
       .poll(chips)
-      .toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
+      .toEqual(new Set(['', 'not sent: saturated', 'not sent: breaker', 'provider']))
     await page.locator('#requests [data-role="filter"]').fill('not sent: breaker')
     expect(await rowsOf(page, '#requests').count()).toBe(1)
     await rowsOf(page, '#requests').first().locator('button.open').click()
