@@ -65,11 +65,14 @@ export function ask() {
 }
 
 async function run(current) {
+  const askedAt = performance.now()
   const givingUp = setTimeout(() => current.abort(), giveUpAfterMs)
   const answer = await fetchStatus(current.signal).catch(() => ({}))
   clearTimeout(givingUp)
   if (asking !== current) return
-  next = setTimeout(ask, document.hidden ? askEveryMsHidden : askEveryMs)
+  // The gateway answers all pages at once, a second after the answer before: who asked in time has waited for that.
+  const everyMs = document.hidden ? askEveryMsHidden : askEveryMs
+  next = setTimeout(ask, askedAt + everyMs - performance.now())
   take(answer)
 }
 
