@@ -24,6 +24,7 @@ export interface GaugedParts {
   readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
+  readonly holds: { readonly list: readonly unknown[] }
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined
@@ -39,7 +40,7 @@ export function watch(
   parts: GaugedParts,
   pairs: readonly string[],
 ): void {
-  const { exchanges, bodies, cache, ledger, clockDifference, sharedStore } = parts
+  const { exchanges, bodies, cache, ledger, holds, clockDifference, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge(
     'http_requests_in_flight',
@@ -51,15 +52,18 @@ export function watch(
     'What is held of request bodies that are not whole yet',
     () => bodies.heldBytes,
   )
-  set.gauge(
-    'cache_entries',
-    'Quotes in memory, expired ones among them',
-    () => cache.entries,
+  set.gauges(
+    'entries',
+    'Quotes in memory, expired ones among them: in the cache, and in the ledger for the orders that may use them',
+    [
+      [{ in: 'cache' }, () => cache.entries],
+      [{ in: 'ledger' }, () => ledger.size],
+    ],
   )
   set.gauge(
-    'ledger_entries',
-    'Quotes remembered for the orders that may use them',
-    () => ledger.size,
+    'holds',
+    'What operators hold now: each pair or application, or everything',
+    () => holds.list.length,
   )
   set.gauge(
     'ledger_reach_seconds',

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Lookup } from '../events.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { DiskFacts } from '../memory/disk.ts'
+import type { Holds } from '../memory/holds.ts'
 import type { Ledger } from '../memory/ledger.ts'
 import type { Notes } from '../memory/notes.ts'
 import type { StreamFacts } from '../memory/stream.ts'
@@ -67,6 +68,7 @@ export interface OperationsParts {
   readonly providerLimit: ProviderLimit
   readonly ledger: Ledger
   readonly notes: Notes
+  readonly holds: Holds
   readonly orders: OrderRoutes
   readonly journals: {
     readonly disk: JournalPart<DiskFacts> | undefined

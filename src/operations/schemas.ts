@@ -209,6 +209,15 @@ const journal = {
   ),
 }
 
+export const hold = z.object({
+  pair: z.string().nullable().describe('null: of all pairs.'),
+  application: z.string().nullable().describe('null: of all applications.'),
+  quotes: boolean('Quotes are held too, and not orders alone.'),
+  reason: z.string(),
+  since: at,
+  until: at,
+})
+
 export const coolDowns = z.object({
   clients: number('Applications at a client address whose quotes are not asked for now.'),
   longestLeftMs: z.number(),
@@ -307,6 +316,7 @@ export const gatewayHealth = z.object({
       behind: number('Records of other replicas that are not read yet.'),
     }).nullable(),
   }),
+  holds: list('What operators hold.', hold),
   coolDowns,
   inFlight: count,
   slowest: object('The slowest request of the last minute; null: there was none.', {

@@ -67,6 +67,7 @@ export class Shown {
       cache: { entries: cache.entries, bytes: cache.bytes },
       ledger: { entries: ledger.size },
       journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
+      holds: [...this.#parts.holds.list],
       coolDowns: { clients: coolDowns.length, longestLeftMs: Math.max(0, ...coolDowns) },
       inFlight: exchanges.inFlight,
       // A client may have chosen both ids.

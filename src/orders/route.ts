@@ -5,6 +5,7 @@ import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { headerLines, linesOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import type { HeldRequest, Holds } from '../memory/holds.ts'
 import type { Journal } from '../memory/journal.ts'
 import type { Ledger } from '../memory/ledger.ts'
 import type { Notes } from '../memory/notes.ts'
@@ -53,13 +54,16 @@ interface OrderParts {
   markOf(partition: string | undefined): string | undefined
   ledger: Ledger
   notes: Notes
+  holds: Holds
   keyed: KeyedOrders
   journals: { readonly stream: Pick<Journal, 'caughtUp'> | undefined }
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
-  passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
+  passThrough: {
+    answer(exchange: Exchange, begun: SentBody, decide: () => number): Promise<void>
+  }
 }
 
 /** What goes to the provider if the order is sent. Until then it is judged, and nothing has gone out. */
@@ -120,22 +124,26 @@ export class OrderRoutes {
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
-    const { clients, markOf, partitionOf, rateLimit } = this.#parts
+    const { clients, holds, markOf, partitionOf, rateLimit } = this.#parts
+    const held = { pair: terms.pair, application, what: 'order' } as const
+    holds.refuse(held)
     const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
     const orderer = { application, isAddress: isAddress(place), partition: markOf(place) }
     const order = await this.#judge(terms, orderer)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#counted(() => this.#sendFloat(order, exchange, toSend))
+    return this.#counted(() => this.#sendFloat(order, exchange, toSend, held))
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
   async explain(body: Buffer, appName: string) {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
-    const { applicationOf, markOf, partitionOf } = this.#parts
+    const { applicationOf, holds, markOf, partitionOf } = this.#parts
     const application = applicationOf(appName === '' ? [] : ['App-Name', appName]) ?? ''
+    const held = holds.covering({ pair: terms.pair, application, what: 'order' })
+    if (held !== undefined) return { held }
     const order = await this.#judge(terms, {
       isAddress: false,
       // Where clients have partitions, the person at the console has none.
@@ -191,10 +199,12 @@ export class OrderRoutes {
     order: FloatOrder,
     exchange: Exchange,
     toSend: OrderToSend,
+    held: HeldRequest,
   ): Promise<WholeAnswer> {
-    const { events, notes } = this.#parts
+    const { events, holds, notes } = this.#parts
     const { partition } = order.asked
     const sending = this.#send(exchange, toSend, 'float-order', () => {
+      holds.refuse(held)
       const askAgainInMs = order.judgeAgain()
       this.#refuseByVerdict(order, exchange)
       return askAgainInMs
@@ -225,7 +235,7 @@ export class OrderRoutes {
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
     kind: 'order' | 'float-order',
-    decide?: () => number,
+    decide: () => number,
   ): Fetch {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
@@ -262,6 +272,7 @@ export class OrderRoutes {
       bodies,
       clock,
       config,
+      holds,
       keyed,
       passThrough,
       rateLimit,
@@ -272,7 +283,8 @@ export class OrderRoutes {
     const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
-    const headers = key === undefined ? [] : swapHeaders.of(exchange, { isOrder: true })
+    const headers = swapHeaders.of(exchange, { isOrder: true })
+    const application = headerLines(headers, 'app-name') ?? ''
     // A longer body streams, so that it cannot be compared with that of an order sent before.
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
     // With a key it may need no upstream.
@@ -288,19 +300,28 @@ export class OrderRoutes {
       if (bytes !== undefined && !hasCoding(coding))
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
+      const held = { pair: terms?.pair, application, what: 'order' } as const
+      const decide = () => {
+        holds.refuse(held)
+        return Number.POSITIVE_INFINITY
+      }
       if (key === undefined || bytes === undefined) {
+        decide()
         await this.#refuseQuote(quoteIds)
         // The client may have left while the store was asked; relaying would wait forever for the client to read.
-        if (!response.destroyed) await passThrough.answer(exchange, body)
+        if (!response.destroyed) await passThrough.answer(exchange, body, decide)
         return
       }
       const answer = await keyed.once(
         exchange,
         { key, headers, bytes, terms },
         async () => {
+          decide()
           await this.#refuseQuote(quoteIds)
           await rateLimit?.count(exchange)
-          return this.#counted(() => this.#send(exchange, toSend, 'order').whole())
+          return this.#counted(() =>
+            this.#send(exchange, toSend, 'order', decide).whole(),
+          )
         },
       )
       relayAnswer(exchange, answer, terms)

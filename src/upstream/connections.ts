@@ -18,6 +18,8 @@ export interface ConnectionHolder {
   send(connection: Connection, permit: Permit): void
   /** The request has left the queue and gets no connection. */
   failed(error: Error): void
+  /** Decides again whether it goes on waiting. */
+  look(): void
 }
 
 /**
@@ -82,6 +84,11 @@ export class Connections {
       } else connection.closeIfRetired()
       next.send(connection, permit)
     }
+  }
+
+  /** Something that requests are decided by has changed. */
+  lookAgain(): void {
+    for (const caller of this.lanes.queue) caller.look()
   }
 
   /** Ends the wait of all that wait for a connection. */
@@ -185,8 +192,12 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return this.#orders.delete(request) || this.#others.delete(request)
   }
 
+  get queue(): readonly Request[] {
+    return [...this.#orders, ...this.#others]
+  }
+
   leaveAll(): Request[] {
-    return [...this.#orders, ...this.#others].filter((request) => this.leave(request))
+    return this.queue.filter((request) => this.leave(request))
   }
 
   /** The next request, if there is a connection for it. */
