@@ -107,6 +107,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
     listen: () => lifecycle.listen(),
     close: (options) => lifecycle.close(options),
     metrics: metrics.render,
+    readSecretsAgain: () => void parts.secrets.readAgain(),
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }

@@ -44,6 +44,7 @@ import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
 import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import { Upstream } from '../upstream/upstream.ts'
+import { Secrets } from './secrets.ts'
 import type { GatewayOverrides } from './types.ts'
 
 /** What a gateway is made of. Each part is given this, and declares what it needs of it. */
@@ -157,6 +158,8 @@ export async function makeParts(
     events,
   })
 
+  const secrets = new Secrets({ loaded, log, supplied, upstreams })
+
   // The ways themselves.
   const before = {
     ...basics,
@@ -180,6 +183,7 @@ export async function makeParts(
     notes,
     keys,
     holds,
+    secrets,
     clockDifference: new ClockDifference(log),
   }
   const passThrough = new PassThroughRoute(before)

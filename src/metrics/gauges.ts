@@ -24,6 +24,7 @@ export interface GaugedParts {
   readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
+  readonly secrets: { readonly failures: number }
   readonly holds: { readonly list: readonly unknown[] }
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
@@ -88,7 +89,7 @@ export function watch(
     () => Number(sharedStore?.up ?? true),
   )
   watchUpstreams(set, parts.upstreams, pairs)
-  watchJournals(set, parts.journals)
+  watchJournals(set, parts)
 }
 
 function watchUpstreams(
@@ -154,7 +155,10 @@ function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
     : ['connections']
 }
 
-function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']): void {
+function watchJournals(
+  set: MetricSet,
+  { journals: { disk, stream }, secrets }: Pick<GaugedParts, 'journals' | 'secrets'>,
+): void {
   const ofBoth = (read: (facts: JournalFacts) => number, without = 0) =>
     Object.entries({ disk, stream }).map(([part, journal]) => {
       return [
@@ -183,8 +187,8 @@ function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']
     return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
   })
   set.countersRead(
-    'journal_failures_total',
-    'Failures of the files in STATE_DIRECTORY',
-    failures,
+    'file_failures_total',
+    'Failures of files: of steps at those in STATE_DIRECTORY, and of secrets that were to be read again',
+    [...failures, [{ operation: 'secrets' }, () => secrets.failures]],
   )
 }

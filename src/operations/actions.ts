@@ -12,7 +12,7 @@ const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
 export function createActions(parts: OperationsParts, access: Access): Router {
-  const { cache, holds, notes, orders, recent, sandbox } = parts
+  const { cache, holds, notes, orders, recent, sandbox, secrets } = parts
   const router = Router()
   router.use(access.refuseForeignPage, access.refuseAction)
   router.use(express.json({ limit: maxBody }))
@@ -52,6 +52,11 @@ export function createActions(parts: OperationsParts, access: Access): Router {
       throw new Refused(404, `No hold of ${what} is in force here.`)
     }
     return { holds: holds.list, reach: reachOf(isShared) }
+  })
+  on('read-secrets', (body) => {
+    const [name] = Object.keys(body)
+    if (name !== undefined) throw new Refused(400, 'It has no members: {}.')
+    return secrets.readAgain()
   })
   on('try', (trial) => tryIt(trial, trafficOf(parts)))
   on('faults', (changes) => {

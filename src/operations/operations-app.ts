@@ -22,7 +22,7 @@ export type OperationsApp = ReturnType<typeof createOperationsApp>
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts) {
   const { config, outages, recent } = parts
-  const access = createAccess(config)
+  const access = createAccess(config, parts.secrets)
   outages.watch(troublesOf(parts))
   const shown = new Shown(parts)
   const live = createLiveStream(shown, recent)

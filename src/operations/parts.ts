@@ -80,6 +80,13 @@ export interface OperationsParts {
         readonly outage: { sinceMs: number; reason: string } | undefined
       }
     | undefined
+  readonly secrets: {
+    readonly adminToken: string | undefined
+    /** Names of settings, by what became of their files. */
+    readAgain(): Readonly<
+      Record<'changed' | 'unchanged' | 'failed' | 'notReadAgain', readonly string[]>
+    >
+  }
   readonly sandbox: { faults(next?: object): object } | undefined
   /** The settings in effect, secrets masked. */
   readonly settings: Readonly<Hello['settings']>
