@@ -10,7 +10,6 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  */
 export const needOwnProcess = [
   'test/operations/console-files.test.ts',
-  'test/operations/stream.test.ts',
   'test/process/logger-without-pretty.test.ts',
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { gatewayHealth } from '../../src/operations/schemas.ts'
+import { status } from '../../src/operations/schemas.ts'
 import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
 
 /** Bodies that the gateway reads or makes, problems aside. Read for the document alone, never for a request. */
@@ -58,5 +58,5 @@ export const operationsError = z.object({ error: z.string() })
 export const health = z.object({ status: z.literal('ok') })
 export const readiness = z.object({
   status: z.enum(['ready', 'not ready']),
-  degraded: gatewayHealth.shape.degraded,
+  degraded: status.shape.degraded,
 })

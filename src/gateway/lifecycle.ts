@@ -166,7 +166,6 @@ export class Lifecycle {
       ...this.#closes.map(
         (close) => () => close(Math.max(0, endsAtMs - performance.now())),
       ),
-      // The live streams of this app would hold up the listener.
       () => this.served?.operations.close(),
       () => this.#closeOperations(),
     ])

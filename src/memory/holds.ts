@@ -20,6 +20,8 @@ export interface Hold extends HoldScope {
   /** How long it was to last, when it was said. */
   readonly lastsMs: number
   readonly endsSteadyMs: number
+  /** The same by our wall clock, as it was when this process learned of it. */
+  readonly untilMs: number
   /** Until all that it replaced would have ended, so that no replica that missed it brings back what it replaced. */
   readonly keptSteadyMs: number
 }
@@ -123,8 +125,8 @@ export class Holds {
   }
 
   #problem(hold: Hold, { what }: HeldRequest): Problem {
-    const { reason, until } = this.#shown(hold)
-    const leftMs = until - this.#parts.clock.nowMs()
+    const { reason, untilMs: until } = hold
+    const leftMs = hold.endsSteadyMs - this.#parts.clock.steadyMs()
     const held = what === 'order' ? 'This order is' : 'Quotes of this kind are'
     return new Problem('held', {
       detail:
@@ -143,14 +145,7 @@ export class Holds {
     return [...this.#said.values()]
       .filter((hold) => isInForce(hold, steadyMs))
       .sort((one, other) => one.saidAtMs - other.saidAtMs)
-      .map((hold) => this.#shown(hold))
-  }
-
-  #shown(hold: Hold): ShownHold {
-    const { pair = null, application = null, quotes, reason } = hold
-    const now = lookAt(this.#parts.clock)
-    const until = Math.round(now.nowMs + hold.endsSteadyMs - now.steadyMs)
-    return { pair, application, quotes, reason, since: until - hold.lastsMs, until }
+      .map(shownHold)
   }
 
   /**
@@ -164,7 +159,8 @@ export class Holds {
     await this.#exchange({ insists: false })
     const known = this.#said.get(keyOf(scope))
     if (known === undefined && this.#said.size >= maxHolds) return undefined
-    const endsSteadyMs = this.#parts.clock.steadyMs() + lastsMs
+    const { nowMs, steadyMs } = lookAt(this.#parts.clock)
+    const endsSteadyMs = steadyMs + lastsMs
     const keptSteadyMs = Math.max(endsSteadyMs, known?.keptSteadyMs ?? 0)
     const { pair, application } = scope
     return this.#say({
@@ -174,6 +170,7 @@ export class Holds {
       reason,
       lastsMs,
       endsSteadyMs,
+      untilMs: Math.round(nowMs + lastsMs),
       keptSteadyMs,
     })
   }
@@ -253,12 +250,12 @@ export class Holds {
       this.#told.delete(key)
       // Otherwise another one took its place, and begins.
       if (!isInForce(now, steadyMs))
-        events.holdEnded(this.#shown(hold), now === hold ? 'over' : 'released')
+        events.holdEnded(shownHold(hold), now === hold ? 'over' : 'released')
     }
     for (const [key, hold] of this.#said) {
       if (this.#told.has(key) || !isInForce(hold, steadyMs)) continue
       this.#told.set(key, hold)
-      events.holdBegan(this.#shown(hold))
+      events.holdBegan(shownHold(hold))
     }
   }
 
@@ -275,6 +272,11 @@ export function foldedPair(pair: string): string {
 /** A scope has one name in the store, at every replica. */
 export function keyOf({ pair, application }: HoldScope): string {
   return JSON.stringify([pair ?? 0, application ?? 0])
+}
+
+function shownHold(hold: Hold): ShownHold {
+  const { pair = null, application = null, quotes, reason, untilMs: until } = hold
+  return { pair, application, quotes, reason, since: until - hold.lastsMs, until }
 }
 
 function isInForce({ endsSteadyMs }: Hold, steadyMs: number): boolean {

@@ -104,6 +104,7 @@ function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | unde
     number,
   ]
   const ageMs = Math.max(0, writersNowMs - wallMs)
+  const endsInMs = Math.min(leftMs, lastsMs) - ageMs
   return {
     pair: isText(pair) ? pair : undefined,
     application: isText(application) ? application : undefined,
@@ -111,7 +112,8 @@ function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | unde
     reason,
     saidAtMs,
     lastsMs,
-    endsSteadyMs: now.steadyMs + Math.min(leftMs, lastsMs) - ageMs,
+    endsSteadyMs: now.steadyMs + endsInMs,
+    untilMs: Math.round(now.nowMs + endsInMs),
     keptSteadyMs: now.steadyMs + keptMs - ageMs,
   }
 }

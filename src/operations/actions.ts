@@ -62,8 +62,11 @@ export function createActions(parts: OperationsParts, access: Access): Router {
   on('faults', (changes) => {
     if (sandbox === undefined)
       throw new Refused(404, 'This gateway runs without a sandbox.')
+    const before = { ...sandbox.faults() }
     try {
-      return sandbox.faults(changes)
+      const after = sandbox.faults(changes)
+      noteFaults(before, after)
+      return after
     } catch (error) {
       throw new Refused(400, (error as Error).message)
     }
@@ -74,6 +77,15 @@ export function createActions(parts: OperationsParts, access: Access): Router {
     router.post(`/${name}`, async (request: Request, response: Response) => {
       response.json(await act(request.body))
     })
+  }
+
+  function noteFaults(before: object, after: object): void {
+    const old = new Map(Object.entries(before))
+    const changed = Object.entries(after).filter(
+      ([name, value]) => String(value) !== String(old.get(name)),
+    )
+    const texts = changed.map(([name, value]) => `${name} ${old.get(name)} to ${value}`)
+    if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
   }
 
   /** Without an id: all quotes. */

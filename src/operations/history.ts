@@ -4,41 +4,36 @@ import type { Heard, Listener, NotKeptReason } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { roundedMs } from '../process/text.ts'
 import type { Traffic } from '../upstream/breakers.ts'
+import type { Counts } from './counts.ts'
 import { failureText } from './outages.ts'
-import type { Health, Hello, Slots } from './schemas.ts'
+import type { Sparklines, Status } from './schemas.ts'
 import { troubles, usableReasons } from './trouble-table.ts'
 
-type Calls = Health['upstreams'][number]['traffic'][number]
-type Column = keyof Slots['values']
-type Sum = Exclude<Column, 'inFlight' | 'p95Ms'>
-
-/** What was counted since the start, as the metrics have it, and how many requests are under way. */
-export type Counts = Readonly<Record<Sum | 'inFlight', number>>
+type Calls = Status['upstreams'][number]['traffic'][number]
+type Sum = 'requests' | 'quotes' | 'hits' | 'errors' | 'refused'
 
 /** The counters as they stood at the end of a slice, or as they stand in the one that is running. */
-type Row = Counts & { readonly p95Ms: number | null }
+type Row = Readonly<Record<Sum | 'inFlight', number>> & { readonly p95Ms: number | null }
 
-const beforeTheStart: Row = {
+/** The counters of float orders as they stood at the end of a minute. */
+type Orders = Readonly<Record<'orders' | 'unknown', number>>
+
+const beforeTheStart: Row & Orders = {
   requests: 0,
   quotes: 0,
   hits: 0,
-  saved: 0,
   errors: 0,
   refused: 0,
-  expired: 0,
-  orders: 0,
-  matched: 0,
-  unknown: 0,
   inFlight: 0,
   p95Ms: null,
+  orders: 0,
+  unknown: 0,
 }
-const columns = Object.keys(beforeTheStart) as readonly Column[]
 
 const sliceMs = 10_000
 const slicesOfMinute = 6
 const slicesOfTenMinutes = 60
 const slicesOfQuarter = 90
-const slicesOfDay = 8_640
 const minutesOfDay = 1_440
 /** A streamed body may take longer. A histogram does not count what is above its highest value. */
 const longestUs = 200_000_000
@@ -67,19 +62,20 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
   used: 'an order has used it',
 }
 
-type SlowRequest = Omit<NonNullable<Health['slowest']>, 'agoMs'> & {
+type SlowRequest = Omit<NonNullable<Status['slowest']>, 'agoMs'> & {
   readonly endedAtMs: number
 }
 
 /**
- * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as
- * they stand: what happened in a span of time is the difference of two rows. What no metric counts is kept for ten
- * minutes: the durations, and calls by their kind.
+ * The last quarter of an hour in slices of ten seconds. At the end of a slice, and each second until then, its row has
+ * the counters as they stand: what happened in a span of time is the difference of two rows. What no metric counts is
+ * kept for ten minutes: the durations, and calls by their kind. Of the last day, each minute keeps what is compared with
+ * what is usual.
  */
 export class History implements Listener {
   readonly #clock: Clock
   readonly #startedMs: number
-  /** The rows of a day, and the one before it. */
+  /** The rows of a quarter of an hour, and the one before it. */
   readonly #rows: Row[] = []
   /** The number of the slice that is running; -1 until the first tick. */
   #last = -1
@@ -91,6 +87,11 @@ export class History implements Listener {
   })
   /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
   readonly p95s = forEachUpstream((): (number | null)[] => [])
+  /** For each minute of the last day. */
+  readonly #orders: Orders[] = []
+  #ordersNow: Orders = beforeTheStart
+  /** How many minutes are over. */
+  #minutes = 0
   /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
@@ -171,101 +172,98 @@ export class History implements Listener {
   /** Called once a second, with the counters as they stand. */
   tick(counts: Counts): void {
     const number = Math.floor((this.#clock.steadyMs() - this.#startedMs) / sliceMs)
-    // The process may have been paused, or the slice has ended.
-    for (
-      let next = Math.max(this.#last + 1, number - slicesOfDay);
-      next <= number;
-      next += 1
-    )
-      this.#begin(next)
+    this.#endMinutes(Math.floor(number / slicesOfMinute))
+    this.#beginSlices(number)
     const running = this.#rows.pop() ?? beforeTheStart
     if (counts.hits > running.hits) this.hitAfterMs = this.#tickedAtMs
     this.#tickedAtMs = performance.now()
+    this.#ordersNow = counts
+    const { requests, quotes, hits, errors, refused } = counts
     this.#rows.push({
-      ...counts,
+      requests,
+      quotes,
+      hits,
+      errors,
+      refused,
       inFlight: Math.max(running.inFlight, counts.inFlight),
       p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
     })
   }
 
-  #begin(number: number): void {
-    if (number > 0 && number % slicesOfMinute === 0) this.#endMinute()
-    // Nothing is known of a slice that the process slept through.
-    this.#rows.push({
-      ...(this.#rows.at(-1) ?? beforeTheStart),
-      inFlight: 0,
-      p95Ms: null,
-    })
-    if (this.#rows.length > slicesOfDay + 1) this.#rows.shift()
+  /** Several at once, if the process was paused: nothing is known of a slice that it slept through. */
+  #beginSlices(number: number): void {
+    const first = Math.max(this.#last + 1, number - slicesOfQuarter)
+    for (let next = first; next <= number; next += 1) {
+      const before = this.#rows.at(-1) ?? beforeTheStart
+      this.#rows.push({ ...before, inFlight: 0, p95Ms: null })
+    }
+    this.#rows.splice(0, this.#rows.length - slicesOfQuarter - 1)
     this.#last = number
   }
 
-  #endMinute(): void {
+  #endMinutes(number: number): void {
+    const first = Math.max(this.#minutes + 1, number - minutesOfDay + 1)
+    for (let minute = first; minute <= number; minute += 1) this.#endMinute(minute)
+    this.#minutes = number
+  }
+
+  #endMinute(minute: number): void {
+    const lastSlice = minute * slicesOfMinute - 1
     for (const [upstream, p95s] of Object.entries(this.p95s)) {
-      const calls = new SliceTally(this.#last)
+      const calls = new SliceTally(lastSlice)
       for (const recent of this.#calls[upstream as UpstreamName].values())
-        calls.merge(recent.lately(this.#last, slicesOfTenMinutes))
+        calls.merge(recent.lately(lastSlice, slicesOfTenMinutes))
       // Among fewer calls, one slow answer would be the p95.
       const isEnough = calls.count > troubles.slow.limits.calls
-      p95s.push(isEnough ? calls.quantile(0.95) : null)
-      if (p95s.length > minutesOfDay) p95s.shift()
+      pushLast(p95s, isEnough ? calls.quantile(0.95) : null)
     }
+    const { orders, unknown } = this.#ordersNow
+    pushLast(this.#orders, { orders, unknown })
   }
 
-  /** A quarter of an hour by the slice, or the last few of these slots. */
-  seconds(wanted?: number): Slots {
-    return this.#shown(1, slicesOfQuarter, wanted)
-  }
-
-  /** A day by the minute, or the last few of these slots. */
-  minutes(wanted?: number): Slots {
-    return this.#shown(slicesOfMinute, minutesOfDay, wanted)
-  }
-
-  #shown(slices: number, slots: number, wanted = slots): Slots {
-    const last = Math.floor(this.#last / slices)
-    const first = Math.max(0, last - wanted + 1)
-    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
-    const valuesOf = (column: Column) =>
-      numbers.map((number) => this.#valueOf(column, number, slices))
-    const values = Object.fromEntries(columns.map((column) => [column, valuesOf(column)]))
-    return { slotMs: slices * sliceMs, slots, last, values: values as Slots['values'] }
-  }
-
-  #valueOf(column: Column, number: number, slices: number): number | null {
-    const before = number * slices - 1
-    const end = Math.min(before + slices, this.#last)
-    if (column === 'p95Ms') return this.#at(end).p95Ms
-    if (column !== 'inFlight') return this.#between(column, before, end)
-    const inSlices = Array.from(
-      { length: end - before },
-      (_, index) => this.#at(end - index).inFlight,
+  /** A quarter of an hour by the slice, the oldest first. */
+  get sparklines(): Sparklines {
+    const first = Math.max(0, this.#last - slicesOfQuarter + 1)
+    const slices = Array.from(
+      { length: this.#last - first + 1 },
+      (_, index) => first + index,
     )
-    return Math.max(...inSlices)
+    const counted = (sum: Sum) =>
+      slices.map((slice) => this.#at(slice)[sum] - this.#at(slice - 1)[sum])
+    return {
+      slotMs: sliceMs,
+      requests: counted('requests'),
+      quotes: counted('quotes'),
+      hits: counted('hits'),
+      errors: counted('errors'),
+      refused: counted('refused'),
+      inFlight: slices.map((slice) => this.#at(slice).inFlight),
+      p95Ms: slices.map((slice) => this.#at(slice).p95Ms),
+    }
   }
 
   #at(slice: number): Row {
     return this.#rows[this.#rows.length - 1 - this.#last + slice] ?? beforeTheStart
   }
 
-  /** What was counted after the end of one slice and until the end of another. */
-  #between(sum: Sum, before: number, end: number): number {
-    return this.#at(end)[sum] - this.#at(before)[sum]
+  /** Float orders of the last so many minutes, and of these the ones that were forwarded as unknown. */
+  ordersOf(minutes = minutesOfDay): Orders {
+    const before = this.#orders.at(-minutes) ?? beforeTheStart
+    const { orders, unknown } = this.#ordersNow
+    return { orders: orders - before.orders, unknown: unknown - before.unknown }
   }
 
-  /** In the last so many slices. */
-  total(sum: Sum, slices = slicesOfDay): number {
-    return this.#between(sum, this.#last - slices, this.#last)
+  get uptimeMs(): number {
+    return this.#clock.steadyMs() - this.#startedMs
   }
 
   /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
-  get recent(): Hello['recent'] {
+  get recent(): Status['recent'] {
+    const lately = this.#at(this.#last).requests - this.#at(this.#last - 2).requests
     return {
       p95Ms: this.#answers.lately(this.#last, slicesOfMinute).quantile(0.95),
       seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
-      requestsPerSecond: Number(
-        ((this.total('requests', 2) / this.#reachMs(2)) * 1_000).toFixed(1),
-      ),
+      requestsPerSecond: Number(((lately / this.#reachMs(2)) * 1_000).toFixed(1)),
     }
   }
 
@@ -315,22 +313,8 @@ export class History implements Listener {
     return Math.max(1_000, this.#clock.steadyMs() - beganMs)
   }
 
-  get savings(): Health['savings'] {
-    return {
-      forMs: Math.min(
-        slicesOfDay * sliceMs,
-        Math.round(this.#clock.steadyMs() - this.#startedMs),
-      ),
-      quotes: this.total('quotes'),
-      callsSaved: this.total('saved'),
-      expiredOrdersStopped: this.total('expired'),
-      orders: this.total('orders'),
-      ordersMatched: this.total('matched'),
-    }
-  }
-
   /** The slowest request of the last minute; null: none ended. */
-  get slowest(): Health['slowest'] {
+  get slowest(): Status['slowest'] {
     const { slowest } = this.#answers.lately(this.#last, slicesOfMinute)
     if (slowest === undefined) return null
     const { endedAtMs, durationMs, ...rest } = slowest
@@ -340,6 +324,12 @@ export class History implements Listener {
       agoMs: Math.round(this.#clock.steadyMs() - endedAtMs),
     }
   }
+}
+
+/** Of each list a day is kept. */
+function pushLast<One>(list: One[], one: One): void {
+  list.push(one)
+  if (list.length > minutesOfDay) list.shift()
 }
 
 const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])

@@ -6,27 +6,34 @@ import express, {
   type Request,
   type Response,
 } from 'express'
-import { createAccess, type Level, Refused } from './access.ts'
+import { type Access, createAccess, type Level, Refused } from './access.ts'
 import { createActions } from './actions.ts'
 import { consoleFile, pageHeaders } from './console-files.ts'
-import { createLiveStream } from './live-stream.ts'
+import { countsOf } from './counts.ts'
 import type { OperationsParts } from './parts.ts'
 import { answerJson, healthy, isDegraded, readiness } from './probes.ts'
-import { startRecorder } from './recorder.ts'
 import { createSharedPage } from './shared-page.ts'
-import { Shown } from './status.ts'
+import { statusAnswer, statusOf } from './status.ts'
 import { troublesOf } from './troubles.ts'
 
 export type OperationsApp = ReturnType<typeof createOperationsApp>
 
+/** Of the time of the event loop, rendering the metrics takes a sixth at most. */
+const restFactor = 5
+/** A process that was paused in the middle seems to have rendered for hours. Prometheus waits for ten seconds. */
+const maxRestMs = 5_000
+const statusEveryMs = 1_000
+const tickMs = 1_000
+
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts) {
-  const { config, outages, recent } = parts
+  const { config, outages, recent, version } = parts
   const access = createAccess(config, parts.secrets)
   outages.watch(troublesOf(parts))
-  const shown = new Shown(parts)
-  const live = createLiveStream(shown, recent)
-  const stopRecorder = startRecorder(parts, live)
+  recent.addEvent('note', `start of version ${version}`)
+  const ticking = setInterval(() => tick(parts), tickMs)
+  // A gateway in a test must not keep its process alive.
+  ticking.unref()
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -38,27 +45,13 @@ export function createOperationsApp(parts: OperationsParts) {
 
   // All routes from here on refuse a Host that is not a name of this listener.
   app.use(access.refuseHost)
-  const show = (path: string, answer: (response: Response, level: Level) => void) =>
-    app.get(path, (request: Request, response: Response) =>
-      answer(response, access.levelOf(request)),
-    )
-  show('/status', (response, level) => {
-    response.type('json').send(JSON.stringify(shown.status(level), null, 2))
-  })
-  show('/history', (response) => response.json(shown.history()))
-  // A page of another origin could not read the stream, but could take every viewer's place.
-  app.get('/stream', access.refuseForeignPage)
-  show('/stream', (response, level) => {
-    // An answer to HEAD ends with its head, so it must not take a viewer's place.
-    if (response.req.method === 'HEAD') response.type('text/event-stream').end()
-    else live.join(response, level)
-  })
+  addStatus(app, parts, access)
   app.use('/actions', createActions(parts, access))
   app.get(['/', '/:file'], answerFile)
   app.use(() => {
     throw new Refused(
       404,
-      'Here are the console at /, /runbook, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
+      'Here are the console at /, /runbook, /status, /settings, /metrics, /openapi.json, /healthz and /readyz.',
     )
   })
   app.use(answerError)
@@ -72,12 +65,16 @@ export function createOperationsApp(parts: OperationsParts) {
     },
     /** Settles once the files that it serves were read. It never rejects. */
     filesRead: consoleFile('').catch(() => {}),
-    /** Ends the live streams, which would otherwise keep the listener from closing. */
     close() {
-      stopRecorder()
-      live.close()
+      clearInterval(ticking)
     },
   }
+}
+
+/** Once a second: notes what the console shows of the past, and what is wrong. */
+function tick(parts: OperationsParts): void {
+  parts.history.tick(countsOf(parts))
+  parts.outages.look()
 }
 
 const unreadable = { error: 'The request cannot be read.' }
@@ -85,7 +82,13 @@ const unreadable = { error: 'The request cannot be read.' }
 /** What is served under any Host and without the token. */
 function addProbes(app: Express, parts: OperationsParts): void {
   const { metrics } = parts
-  const metricsPage = createSharedPage(metrics.renderTimed)
+  const renderMetrics = async () => {
+    const { text, tookMs } = await metrics.renderTimed()
+    return { body: Buffer.from(text), tookMs }
+  }
+  const metricsPage = createSharedPage(renderMetrics, ({ tookMs }) =>
+    Math.min(tookMs * restFactor, maxRestMs),
+  )
   const get = (path: string, answer: (response: Response) => unknown) =>
     app.get(path, (_request: Request, response: Response) => answer(response))
 
@@ -95,7 +98,7 @@ function addProbes(app: Express, parts: OperationsParts): void {
     response.status(isReady ? 200 : 503).json(readiness(isReady, isDegraded(parts)))
   })
   get('/metrics', async (response) =>
-    response.type(metrics.contentType).send(await metricsPage()),
+    response.type(metrics.contentType).send((await metricsPage()).body),
   )
   get('/openapi.json', async (response) =>
     response.type('json').send(await consoleFile('openapi.json')),
@@ -103,6 +106,28 @@ function addProbes(app: Express, parts: OperationsParts): void {
   get('/runbook', async (response) =>
     response.type('html').send(await consoleFile('runbook.html')),
   )
+}
+
+/** The console asks for it once a second, wherever one is open: it is made once for all who ask with the same rights. */
+function addStatus(app: Express, parts: OperationsParts, access: Access): void {
+  const shared = (level: Level) =>
+    createSharedPage(
+      async () => statusAnswer(statusOf(parts, level)),
+      () => statusEveryMs,
+    )
+  const answers = { full: shared('full'), reading: shared('reading') }
+  app.get('/status', async (request: Request, response: Response) => {
+    const { body, etag } = await answers[access.levelOf(request)]()
+    response.set('ETag', etag)
+    // Not by Express: for it, a browser that asks by `no-store` has nothing that could be fresh.
+    if (request.get('if-none-match')?.includes(etag)) response.status(304).end()
+    else response.type('json').send(body)
+  })
+  // They do not change while the gateway runs.
+  app.get('/settings', (request: Request, response: Response) => {
+    access.levelOf(request)
+    response.json(parts.settings)
+  })
 }
 
 /** The page of the console, or a file of it. */

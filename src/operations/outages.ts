@@ -4,7 +4,7 @@ import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Recent } from './recent.ts'
-import type { Outage } from './schemas.ts'
+import type { Outage, PastOutage } from './schemas.ts'
 import { durationText, isCritical, sectionOf, troubles } from './trouble-table.ts'
 
 type Failure =
@@ -16,7 +16,6 @@ type Derived =
   | 'name'
   | 'text'
   | 'since'
-  | 'until'
   | 'requests'
   | 'concerned'
   | 'isSevere'
@@ -61,7 +60,7 @@ interface WatchedTrouble extends Subject {
   newestEvent?: number | undefined
 }
 
-const maxPast = 100
+const maxPast = 20
 /** If the wall clock moved by less since the last look, it was not set. */
 const leastStepMs = 100
 
@@ -78,7 +77,7 @@ export class Outages implements Listener {
   /** What the log has a warning of, and since when. */
   readonly #logged = new Map<string, Logged & { sinceMs: number }>()
   /** Those that are over, the newest last. */
-  readonly past: Outage[] = []
+  readonly past: PastOutage[] = []
 
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>, log: Logger) {
     this.#clock = clock
@@ -152,7 +151,6 @@ export class Outages implements Listener {
       name,
       text,
       since: this.#wallTime(one.sinceMs),
-      until: null,
       requests: count - one.countBefore,
       isSevere,
       concerned: troubles[found.what].concerned,
@@ -163,9 +161,8 @@ export class Outages implements Listener {
 
   #end(one: WatchedTrouble, outage: Outage, isOver: boolean): void {
     const nowMs = performance.now()
-    const { names: _areDetailsOfRequests, ...kept } = outage
     this.past.push({
-      ...kept,
+      what: outage.what,
       since: this.#wallTime(one.sinceMs),
       until: this.#wallTime(nowMs),
     })

@@ -16,8 +16,7 @@ import type { AddressNotes } from './address-notes.ts'
 import type { History } from './history.ts'
 import type { Outages } from './outages.ts'
 import type { Recent } from './recent.ts'
-import type { Hello } from './schemas.ts'
-import type { TimedPage } from './shared-page.ts'
+import type { Settings } from './schemas.ts'
 
 type Counted<Name extends string> = Readonly<Record<Name, number>>
 
@@ -51,7 +50,8 @@ export interface OperationsParts {
   readonly addressNotes: AddressNotes
   readonly metrics: {
     readonly contentType: string
-    renderTimed(): Promise<TimedPage>
+    /** Without what the event loop did between its turns: much, if many ask. */
+    renderTimed(): Promise<{ readonly text: string; readonly tookMs: number }>
     requestCounts(): Counted<
       'requests' | 'untrustedHeaders' | 'otherHeaders' | 'missingHeaders'
     >
@@ -89,7 +89,7 @@ export interface OperationsParts {
   }
   readonly sandbox: { faults(next?: object): object } | undefined
   /** The settings in effect, secrets masked. */
-  readonly settings: Readonly<Hello['settings']>
+  readonly settings: Readonly<Settings>
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
   isReady(): boolean
   /** Where the traffic listener can be reached from this machine; undefined before it listens. */

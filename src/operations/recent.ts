@@ -18,35 +18,26 @@ import type {
 type EndedExchange = Heard<'requestEnded'>[0]
 type RequestDetails = Omit<SeenRequest, 'number' | 'at'>
 
-const maxRequests = 200
+const maxRequests = 100
+/** Of these, so many that failed stay longer than the others. */
 const maxFailures = 50
 const maxRefusals = 50
-const maxEvents = 200
+const maxEvents = 50
 /** Of requests that failed, and as many of the others. In a flood, most are only counted. */
 const maxPerSecond = 60
 const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-export type Mark = Recent['mark']
-
-/**
- * What happened lately, for the console. Refused and reported orders, failed requests and events are always kept, because
- * the person on call opens the console after the event. All other requests are kept only while a console is open.
- */
+/** What happened lately: the person on call opens the console after the event. In each list the newest comes first. */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** Undefined: no console is open. The oldest first. */
-  #requests: SeenRequest[] | undefined
-  #ended = 0
   /** Of what was kept last: a request, a refusal or an event. */
   #number = 0
   readonly #listed = new ListedInSecond()
-  /** The newest first. */
-  readonly failures: SeenRequest[] = []
-  /** The newest first. */
+  readonly requests: SeenRequest[] = []
   readonly refusals: SeenRefusal[] = []
-  readonly #events: SeenEvent[] = []
+  readonly events: SeenEvent[] = []
   /** The event of orders that were sent again, and of how many. */
   #repeated: { readonly orders: number; readonly event: number | undefined } = {
     orders: 0,
@@ -61,33 +52,21 @@ export class Recent implements Listener {
     this.#clock = clock
   }
 
-  watch(isWatched: boolean): void {
-    this.#requests = isWatched ? [] : undefined
-  }
-
-  /** Whether a console is open. */
-  get isWatched(): boolean {
-    return this.#requests !== undefined
-  }
-
-  /** The oldest first. */
-  get requests(): SeenRequest[] {
-    return this.#requests ?? []
-  }
-
   requestEnded(...[exchange, status, durationMs]: Heard<'requestEnded'>): void {
-    const hasFailed = isFailed(status)
-    const requests = this.#requests
-    if (requests === undefined && !hasFailed) return
-    this.#ended += 1
-    const steadyMs = this.#clock.steadyMs()
-    const isListed = requests !== undefined && this.#listed.hasRoom(steadyMs, hasFailed)
-    const list = isListed ? requests : undefined
-    if (!hasFailed && list === undefined) return
+    if (!this.#listed.hasRoom(this.#clock.steadyMs(), isFailed(status))) return
     const request = { ...this.#numbered(), ...seenRequest(exchange, status, durationMs) }
-    if (hasFailed) putFirst(this.failures, request, maxFailures)
-    list?.push(request)
-    if (list !== undefined && list.length > maxRequests) list.shift()
+    this.requests.unshift(request)
+    if (this.requests.length > maxRequests) this.#dropRequest()
+  }
+
+  /** The oldest one, but of the newest that failed none. */
+  #dropRequest(): void {
+    const failed = this.requests.filter(({ status }) => isFailed(status)).length
+    const oldest =
+      failed > maxFailures
+        ? this.requests.length - 1
+        : this.requests.findLastIndex(({ status }) => !isFailed(status))
+    this.requests.splice(oldest, 1)
   }
 
   /** Each is counted; those that were refused or reported are shown. */
@@ -130,43 +109,22 @@ export class Recent implements Listener {
     this.addEvent('good', `no longer held: ${whatIsHeld(hold)}`)
   }
 
-  /**
-   * Returns the id by which a later event replaces this one: that of the first event that it stands for. A viewer gets
-   * the newest one of a second, and may have any of the others. The text has no request details.
-   */
+  /** `replaces`: the id of an event that this one stands for. The text has no request details. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
-    const replaced = this.#events.findIndex((event) => firstIdOf(event) === replaces)
-    if (replaced !== -1) this.#events.splice(replaced, 1)
+    const replaced = this.events.findIndex(({ id }) => id === replaces)
+    if (replaced !== -1) this.events.splice(replaced, 1)
     const { number: id, at } = this.#numbered()
-    this.#events.push({ id, at, tone, text: text.slice(0, maxEventLength), replaces })
-    if (this.#events.length > maxEvents) this.#events.shift()
-    return replaces ?? id
-  }
-
-  /** Those that came after this id, the oldest first. */
-  eventsAfter(id: number): SeenEvent[] {
-    return this.#events.filter((event) => event.id > id)
+    putFirst(
+      this.events,
+      { id, at, tone, text: text.slice(0, maxEventLength) },
+      maxEvents,
+    )
+    return id
   }
 
   /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
     return this.#byApplication.refused(this.#clock.steadyMs())
-  }
-
-  /** This moment: how many requests had ended until then, and the number of what was kept last. */
-  get mark() {
-    return { ended: this.#ended, number: this.#number }
-  }
-
-  after(mark: Mark) {
-    const isNew = ({ number }: { number: number }) => number > mark.number
-    const requests = this.requests.filter(isNew)
-    return {
-      requests,
-      skipped: this.#ended - mark.ended - requests.length,
-      refusals: this.refusals.filter(isNew),
-      events: this.eventsAfter(mark.number),
-    }
   }
 }
 
@@ -189,8 +147,6 @@ class ListedInSecond {
   }
 }
 
-const firstIdOf = ({ id, replaces = id }: SeenEvent) => replaces
-
 function putFirst<One>(list: One[], one: One, max: number): void {
   list.unshift(one)
   if (list.length > max) list.pop()
@@ -206,7 +162,7 @@ function seenRequest(
   const { area, request, outcome, reading, problem, client } = exchange
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
-  const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
+  const why = outcome !== undefined && 'why' in outcome ? outcome.why : undefined
   return {
     status,
     durationMs: roundedMs(durationMs),
@@ -219,13 +175,13 @@ function seenRequest(
         ? 'breaker'
         : problem === 'saturated'
           ? 'saturated'
-          : null,
+          : undefined,
     cacheStatus:
-      outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : null,
-    queueMs: roundedOrNull(queueMs),
-    upstreamMs: roundedOrNull(upstreamMs),
-    transferMs: roundedOrNull(transferMs),
-    ownMs: roundedOrNull(ownMs),
+      outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : undefined,
+    queueMs: rounded(queueMs),
+    upstreamMs: rounded(upstreamMs),
+    transferMs: rounded(transferMs),
+    ownMs: rounded(ownMs),
     requestId: exchange.id,
     // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
     client: maskedAddress(client?.address ?? request.socket.remoteAddress),
@@ -236,7 +192,7 @@ function seenRequest(
 
 /** Who caused an error: for a 5xx as in the metric of server errors. */
 function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['source'] {
-  if (!isFailed(status)) return null
+  if (!isFailed(status)) return undefined
   if (problem === 'held') return 'gateway'
   if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
   // An answer that the upstream broke off.
@@ -283,4 +239,5 @@ export function shownOrder(order: Heard<'orderDecided'>[2]) {
 }
 
 const short = (text: string) => cutText(text, maxTextLength)
-const roundedOrNull = (ms: number | null) => (ms === null ? null : roundedMs(ms))
+/** Most of these do not apply to most requests: they are left out. */
+const rounded = (ms: number | null) => (ms === null ? undefined : roundedMs(ms))

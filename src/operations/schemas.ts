@@ -4,8 +4,8 @@ import { upstreamNames } from '../http/upstreams.ts'
 import { guardRules } from '../orders/guard.ts'
 
 /**
- * What /status, /stream and /history say. The types of the console's server come from here, and so does the OpenAPI
- * document; tests hold each answer against it. Only types of it are in the program.
+ * What /status and /settings say. The types of the console's server come from here, and so does the OpenAPI document; tests hold each
+ * answer against it. Only types of it are in the program.
  */
 
 const count = z.number()
@@ -77,7 +77,6 @@ export const outage = z.object({
   since: number(
     'Milliseconds since the epoch: when its first failure ended, or it was first seen.',
   ),
-  until: numberOrNull('Null: it goes on.'),
   requests: number(
     'How many requests it has concerned since then; `concerned` says how.',
   ),
@@ -120,58 +119,40 @@ export const outage = z.object({
   ).optional(),
 })
 
-export const savings = object('What the gateway has saved and stopped.', {
-  forMs: number('A day, or less after the start.'),
+export const pastOutage = z.object({
+  what: outage.shape.what,
+  since: outage.shape.since,
+  until: at,
+})
+
+export const savings = object('What the gateway has saved and stopped since its start.', {
   ...each(count, 'quotes', 'orders', 'expiredOrdersStopped'),
   callsSaved: number('Quotes that took no call of their own to the provider.'),
   ordersMatched: number('Float orders whose quote was found.'),
 })
 
-export const column = z.array(orNull)
-export const slots = z.object({
-  slotMs: z.number(),
-  slots: number('How many are kept.'),
-  last: number(
-    'Number of the last slot, which may still grow; from 0 at the start, one more a slot.',
-  ),
-  values: object(
-    'For each column a value a slot, the oldest first; null: nothing is known of it.',
-    {
-      ...each(column, 'requests', 'quotes', 'hits'),
-      saved: column.describe('Quotes that took no call of their own.'),
-      errors: column.describe('Calls to upstreams that failed.'),
-      refused: column.describe('Float orders.'),
-      expired: column.describe('Of these, those for an expired quote.'),
-      orders: column.describe('Float orders.'),
-      matched: column.describe('Of these, those whose quote was found.'),
-      unknown: column.describe('Of these, those forwarded as unknown.'),
-      inFlight: column.describe('The most within the slot.'),
-      p95Ms: column.describe(
-        'Of answers to clients, over the minute that ends with the slot.',
-      ),
-    },
-  ),
-})
+const column = z.array(count)
+export const sparklines = object(
+  'The last 15 min, a value a slot, the oldest first. The last slot still grows.',
+  {
+    slotMs: z.number(),
+    ...each(column, 'requests', 'quotes', 'hits'),
+    errors: column.describe('Calls to upstreams that failed.'),
+    refused: column.describe('Float orders.'),
+    inFlight: column.describe('The most within the slot.'),
+    p95Ms: list(
+      'Of answers to clients, over the minute that ends with the slot; null: there were none.',
+      orNull,
+    ),
+  },
+)
 
 export const seenEvent = z.object({
   id: number('Goes up with each event.'),
   at,
   tone: z.enum(['good', 'warn', 'bad', 'note']),
   text: z.string(),
-  replaces: number(
-    'This event stands for the one of this id and for each later one that replaced it.',
-  ).optional(),
 })
-
-export const history = object(
-  'What was kept since the start, whether a console was open or not.',
-  {
-    seconds: slots.describe('15 min by ten seconds.'),
-    minutes: slots.describe('24 h by the minute.'),
-    outages: list('The last 100 that are over, without names.', outage),
-    events: list('The last 200, the oldest first.', seenEvent),
-  },
-)
 
 const breaker = z.object({
   name: oneOf('It stops, with connections, everything; else one kind.', [
@@ -209,7 +190,7 @@ const journal = {
   ),
 }
 
-export const hold = z.object({
+const hold = z.object({
   pair: z.string().nullable().describe('null: of all pairs.'),
   application: z.string().nullable().describe('null: of all applications.'),
   quotes: boolean('Quotes are held too, and not orders alone.'),
@@ -218,10 +199,19 @@ export const hold = z.object({
   until: at,
 })
 
-export const coolDowns = z.object({
-  clients: number('Applications at a client address whose quotes are not asked for now.'),
-  longestLeftMs: z.number(),
+const coolDown = z.object({
+  application: z.string(),
+  address: string('Masked.'),
+  leftMs: z.number(),
 })
+const coolDowns = object(
+  'Whom the provider answered with 429: not asked for quotes until its Retry-After is over.',
+  {
+    clients: number('Applications at a client address whose quotes are not asked for.'),
+    longestLeftMs: z.number(),
+    shown: list('At most 20 of them.', coolDown),
+  },
+)
 
 const consideredQuote = z.object({
   ...each(z.string(), 'id', 'amount', 'toAmount'),
@@ -264,176 +254,151 @@ const ordersOfApplication = z.object({
 export const seenRequest = z.object({
   number: counted,
   at,
-  ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application', 'why'),
+  ...each(z.string(), 'method', 'route', 'path', 'requestId', 'application'),
+  why: z.string().optional(),
   status: clientStatus,
-  source: oneOf('Who caused the error.', ['provider', 'gateway', 'client']).nullable(),
+  source: oneOf('Who caused the error; absent: it did not fail.', [
+    'provider',
+    'gateway',
+    'client',
+  ]).optional(),
   notSent: oneOf('A breaker was open, or no connection was free.', [
     'breaker',
     'saturated',
-  ]).nullable(),
-  cacheStatus: z.string().nullable(),
+  ]).optional(),
+  cacheStatus: z.string().optional(),
   durationMs: z.number(),
-  queueMs: numberOrNull('It waited for a connection.'),
-  upstreamMs: numberOrNull(
+  queueMs: number('It waited for a connection.').optional(),
+  upstreamMs: number(
     'From the sending to the head of the answer, or else to its failure or end.',
-  ),
-  transferMs: numberOrNull('From the head to the last byte of the answer.'),
-  ownMs: numberOrNull('All else; null: it waited for the call of another request.'),
+  ).optional(),
+  transferMs: number('From the head to the last byte of the answer.').optional(),
+  ownMs: number(
+    'All else; absent: it waited for the call of another request.',
+  ).optional(),
   client: maskedAddress,
 })
 
-/** How the gateway is: in /status, and in each event of /stream. */
-export const gatewayHealth = z.object({
-  version: z.string(),
-  mode: z.enum(['SANDBOX', 'LIVE']),
-  now: at,
-  uptimeMs: z.number(),
-  ready: z.boolean(),
-  degraded: boolean(
-    'Whether the shared store or its journal cannot be used; no request fails for it.',
-  ),
-  upstreams: z.array(upstreamState),
-  savings,
-  clock: object('The provider’s clock less this one, and its bounds.', {
-    ...each(orNull, 'lowMs', 'highMs'),
-    estimateMs: z.number(),
-    unknown: boolean('Three answers came, and none had a Date that can be read.'),
-  }),
-  store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
-  cache: z.object(each(count, 'entries', 'bytes')),
-  ledger: z.object({ entries: count }),
-  journal: z.object({
-    disk: object('The folder of STATE_DIRECTORY; null where that is not set.', {
-      ...journal,
-      bytes: count,
-      syncedAtMs: z.number(),
-      restored: number('Records that were read at the start.'),
-      setAside: number('Files that were set aside and that nothing reads.'),
-      failures: z.object(each(count, ...diskOperations)),
-    }).nullable(),
-    stream: object('What the replicas share; null without VALKEY_URL.', {
-      ...journal,
-      behind: number('Records of other replicas that are not read yet.'),
-    }).nullable(),
-  }),
-  holds: list('What operators hold.', hold),
-  coolDowns,
-  inFlight: count,
-  slowest: object('The slowest request of the last minute; null: there was none.', {
-    area: z.string(),
-    method: z.string(),
-    status: clientStatus,
-    durationMs: z.number(),
-    agoMs: number('How long ago it ended.'),
-    requestId: string('Empty without full rights.'),
-    traceId: z.string().nullable().describe('null: it was in no trace.'),
-    sampled: boolean('Whether its trace was recorded here.'),
+const clock = object('The provider’s clock less this one, and its bounds.', {
+  ...each(orNull, 'lowMs', 'highMs'),
+  estimateMs: z.number(),
+  unknown: boolean('Three answers came, and none had a Date that can be read.'),
+})
+
+const journals = z.object({
+  disk: object('The folder of STATE_DIRECTORY; null where that is not set.', {
+    ...journal,
+    bytes: count,
+    syncedAtMs: z.number(),
+    restored: number('Records that were read at the start.'),
+    setAside: number('Files that were set aside and that nothing reads.'),
+    failures: z.object(each(count, ...diskOperations)),
+  }).nullable(),
+  stream: object('What the replicas share; null without VALKEY_URL.', {
+    ...journal,
+    behind: number('Records of other replicas that are not read yet.'),
   }).nullable(),
 })
 
-const access = oneOf('reading: read-only, and without request details.', [
-  'full',
-  'reading',
-])
-const setting = z.object(each(z.string(), 'name', 'value', 'source'))
-const coolDown = z.object({
-  application: z.string(),
-  address: string('Masked.'),
-  leftMs: z.number(),
-})
-export const refusedByApplication = list(
-  'Of the last hour: at most 20 that had orders refused or reported, and the others in one. Empty without full rights.',
-  ordersOfApplication,
+const slowest = object('The slowest request of the last minute; null: there was none.', {
+  area: z.string(),
+  method: z.string(),
+  status: clientStatus,
+  durationMs: z.number(),
+  agoMs: number('How long ago it ended.'),
+  requestId: string('Empty without full rights.'),
+  traceId: z.string().nullable().describe('null: it was in no trace.'),
+  sampled: boolean('Whether its trace was recorded here.'),
+}).nullable()
+
+export const settings = list(
+  'The settings in effect, secrets masked.',
+  z.object(each(z.string(), 'name', 'value', 'source', 'meaning')),
 )
 
-export const status = object('How the gateway is, for machines. Members may be added.', {
-  ...gatewayHealth.shape,
-  outages: list('What is wrong now.', outage),
-  coolDowns: coolDowns
-    .extend({ shown: list('At most 20 of them.', coolDown) })
-    .describe(
-      'Whom the provider answered with 429: not asked for quotes until its Retry-After is over.',
-    ),
-  access,
-  ordersRefused: count,
-  ordersReported: number(reported),
-  lastRefusals: list(
-    'The last 50, newest first. Without full rights they have no data of clients.',
-    refusal,
-  ),
-  refusedByApplication,
-  lastFailures: list(
-    'The last 50 failed requests, newest first. Empty without full rights.',
-    seenRequest,
-  ),
-  untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
-  otherHeaderPeers: z.object({
-    count,
-    peers: z.array(z.string()),
-    headers: z.array(z.string()),
-  }),
-  settings: list('The settings in effect, secrets masked.', setting),
-})
+const peers = { count, peers: z.array(z.string()) }
 
 export const shownQuote = z.object({
   ...each(z.string(), 'id', 'pair', 'amount', 'toAmount', 'toAsset'),
   ...each(z.number(), 'hits', 'leftMs', 'lifeMs'),
-  drift: numberOrNull(
-    'From the previous quote of the same key, as a share of its price.',
-  ),
+  drift: number(
+    'From the previous quote of the same key, as a share of its price; absent: there was none.',
+  ).optional(),
 })
 
-/** In each event of /stream. */
-const frame = {
-  health: gatewayHealth,
-  quotes: list('Live ones, at most 100, those with the most hits first.', shownQuote),
-  outages: status.shape.outages,
-  recent: z.object({
-    p95Ms: orNull,
-    seconds: number('How far the p95 reaches back.'),
-    requestsPerSecond: number('Over the last ten to twenty seconds.'),
-  }),
-  refusedByApplication,
-  ...each(count, 'refusedTotal', 'reportedTotal'),
-}
+const refusedByApplication = list(
+  'Of the last hour: at most 20 that had orders refused or reported, and the others in one. Empty without full rights.',
+  ordersOfApplication,
+)
 
-/** The first event of /stream: the whole state. */
-export const hello = z.object({
-  ...frame,
-  access,
-  needsToken: z.boolean(),
-  settings: z.array(setting.extend({ meaning: z.string() })),
-  history,
-  requests: z.array(seenRequest),
-  failures: status.shape.lastFailures,
-  refusals: status.shape.lastRefusals,
-  faults: z.record(z.string(), z.unknown()).nullable().describe('Of the sandbox.'),
-  traffic: z.object({
-    url: z.string().nullable(),
-    clientIpHeader: z.string(),
-    loopbackTrusted: z.boolean(),
-  }),
-})
-
-/** Once a second from then on: what is new. */
-export const tick = z.object({
-  ...frame,
-  seconds: slots.describe('The last few.'),
-  minutes: slots.describe('The last few.'),
-  events: z.array(seenEvent),
-  requests: z.array(seenRequest),
-  skipped: number('Further requests, which were counted and not kept.'),
-  refusals: z.array(refusal),
-})
+export const status = object(
+  'How the gateway is: what the console draws, and machines may read. Members may be added.',
+  {
+    version: z.string(),
+    mode: z.enum(['SANDBOX', 'LIVE']),
+    now: at,
+    uptimeMs: z.number(),
+    ready: z.boolean(),
+    degraded: boolean(
+      'Whether the shared store or its journal cannot be used; no request fails for it.',
+    ),
+    access: oneOf('reading: read-only, and without request details.', [
+      'full',
+      'reading',
+    ]),
+    needsToken: boolean('Whether the ADMIN_TOKEN gives full rights.'),
+    outages: list('What is wrong now.', outage),
+    pastOutages: list('The last 20 that are over, the newest last.', pastOutage),
+    events: list('The last 50, newest first.', seenEvent),
+    upstreams: z.array(upstreamState),
+    recent: z.object({
+      p95Ms: orNull,
+      seconds: number('How far the p95 reaches back.'),
+      requestsPerSecond: number('Over the last ten to twenty seconds.'),
+    }),
+    sparklines,
+    savings,
+    clock,
+    store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
+    cache: z.object(each(count, 'entries', 'bytes')),
+    ledger: z.object({ entries: count }),
+    journal: journals,
+    holds: list('What operators hold.', hold),
+    coolDowns,
+    inFlight: count,
+    slowest,
+    quotes: list('Live ones, at most 80, those with the most hits first.', shownQuote),
+    ordersRefused: count,
+    ordersReported: number(reported),
+    lastRefusals: list(
+      'The last 50, newest first. Without full rights they have no data of clients.',
+      refusal,
+    ),
+    refusedByApplication,
+    lastRequests: list(
+      'The last 100, newest first; up to 50 that failed stay longer than others. At most 60 a second of either kind are listed. Empty without full rights.',
+      seenRequest,
+    ),
+    untrustedPeers: z.object(peers),
+    otherHeaderPeers: z.object({ ...peers, headers: z.array(z.string()) }),
+    faults: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('Of the sandbox; null without one, and without full rights.'),
+    traffic: object('Where trials of the console go.', {
+      url: z.string().nullable(),
+      clientIpHeader: z.string(),
+      loopbackTrusted: z.boolean(),
+    }),
+  },
+)
 
 export type Outage = z.infer<typeof outage>
-export type Slots = z.infer<typeof slots>
+export type PastOutage = z.infer<typeof pastOutage>
+export type Sparklines = z.infer<typeof sparklines>
 export type SeenEvent = z.infer<typeof seenEvent>
 export type SeenRequest = z.infer<typeof seenRequest>
 export type SeenRefusal = z.infer<typeof refusal>
 export type OrdersOfApplication = z.infer<typeof ordersOfApplication>
-export type Health = z.infer<typeof gatewayHealth>
-export type StatusPage = z.infer<typeof status>
-export type ShownHistory = z.infer<typeof history>
-export type Hello = z.infer<typeof hello>
-export type Tick = z.infer<typeof tick>
+export type Status = z.infer<typeof status>
+export type Settings = z.infer<typeof settings>

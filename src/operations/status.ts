@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { JournalFacts } from '../memory/journal.ts'
@@ -5,201 +6,203 @@ import { cutText } from '../process/text.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
+import { countsOf } from './counts.ts'
 import type { OperationsParts } from './parts.ts'
 import { isDegraded } from './probes.ts'
-import type {
-  Health,
-  Hello,
-  Outage,
-  SeenRefusal,
-  ShownHistory,
-  StatusPage,
-  Tick,
-} from './schemas.ts'
+import type { SeenRefusal, Status } from './schemas.ts'
 import { trafficOf } from './try-it.ts'
 
-type UpstreamState = Health['upstreams'][number]
+type UpstreamState = Status['upstreams'][number]
 
 const maxShown = 20
-const maxQuotes = 100
+const maxQuotes = 80
 /** The provider may make it as long as it likes. */
 const maxPairLength = 200
 
-/** What /status, /stream and /history say. Who may not see requests gets no details of any. */
-export class Shown {
-  readonly #parts: OperationsParts
-  readonly #upstreams: readonly Upstream[]
-  readonly #startedAtMs = performance.now()
+/** Members that change as time passes, and say nothing new. A rate falls as its count goes out of the sparklines. */
+const passing: ReadonlySet<string> = new Set([
+  'now',
+  'uptimeMs',
+  'seconds',
+  'agoMs',
+  'leftMs',
+  'longestLeftMs',
+  'retryAfterMs',
+  'retryInMs',
+  'callsPerSecond',
+  'requestsPerSecond',
+])
 
-  constructor(parts: OperationsParts) {
-    this.#parts = parts
-    this.#upstreams = Object.values(parts.upstreams).filter(
-      (upstream) => upstream !== undefined,
-    )
+/** What GET /status answers. */
+export interface StatusAnswer {
+  readonly body: Buffer
+  /** The same, as long as nothing has changed but the time. */
+  readonly etag: string
+}
+
+export function statusAnswer(status: Status): StatusAnswer {
+  const lasting = JSON.stringify(status, (name, value) =>
+    passing.has(name) ? undefined : value,
+  )
+  return {
+    body: Buffer.from(JSON.stringify(status)),
+    etag: `W/"${hash('sha256', lasting, 'base64url')}"`,
   }
+}
 
-  #healthOf(level: Level): Health {
-    const { version, config, clock, history, clockDifference, sharedStore } = this.#parts
-    const { cache, ledger, journals, providerLimit, exchanges } = this.#parts
-    const { newestMs, bounds, saysNoTime } = clockDifference
-    const { slowest } = history
-    const coolDowns = providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
-    const baseUrls = Object.values(config.upstreams).map(
-      ({ baseUrl }) => baseUrl ?? 'sandbox',
-    )
-    return {
-      version,
-      mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
-      now: clock.nowMs(),
-      uptimeMs: Math.round(performance.now() - this.#startedAtMs),
-      ready: this.#parts.isReady(),
-      degraded: isDegraded(this.#parts),
-      upstreams: this.#upstreams.map((upstream) => this.#stateOf(upstream)),
-      savings: history.savings,
-      clock: {
-        estimateMs: newestMs,
-        lowMs: null,
-        highMs: null,
-        ...bounds,
-        unknown: saysNoTime,
-      },
-      store: { kind: sharedStore ? 'valkey' : 'memory', up: sharedStore?.up ?? true },
-      cache: { entries: cache.entries, bytes: cache.bytes },
-      ledger: { entries: ledger.size },
-      journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
-      holds: [...this.#parts.holds.list],
-      coolDowns: { clients: coolDowns.length, longestLeftMs: Math.max(0, ...coolDowns) },
-      inFlight: exchanges.inFlight,
-      // A client may have chosen both ids.
-      slowest:
-        level === 'full' || slowest === null
-          ? slowest
-          : { ...slowest, requestId: '', traceId: null },
-    }
+/** How the gateway is. Who may not see requests gets no details of any. */
+export function statusOf(parts: OperationsParts, level: Level): Status {
+  return {
+    ...healthOf(parts),
+    ...troublesOf(parts, level),
+    ...ordersOf(parts, level),
+    ...requestsOf(parts, level),
+    ...trialsOf(parts, level),
+    access: level,
   }
+}
 
-  #stateOf({ name, breakers, inFlight, connections }: Upstream): UpstreamState {
-    const { config, history } = this.#parts
-    const { busy, idle, lanes } = connections
-    const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
-      name,
-      state,
-      retryAfterMs: Math.round(retryAfterMs),
-    }))
-    return {
-      name,
-      sandbox: config.upstreams[name].baseUrl === 'sandbox',
-      breakers: shown as UpstreamState['breakers'],
-      openPairs: stoppedPairs(breakers).length,
-      inFlight,
-      connections: { busy, idle, waiting: lanes.waiting },
-      traffic: history.trafficOf(name),
-      connectionsMost: config.upstream.connections,
-      queueMost: config.upstream.queue,
-    }
+/** What has no details of a request or a client. */
+function healthOf(parts: OperationsParts) {
+  const { version, config, clock, history, clockDifference, sharedStore } = parts
+  const { cache, ledger, journals, exchanges } = parts
+  const { newestMs, bounds, saysNoTime } = clockDifference
+  const baseUrls = Object.values(config.upstreams).map(
+    ({ baseUrl }) => baseUrl ?? 'sandbox',
+  )
+  const isSandbox = baseUrls.every((url) => url === 'sandbox')
+  return {
+    version,
+    mode: isSandbox ? ('SANDBOX' as const) : ('LIVE' as const),
+    now: clock.nowMs(),
+    uptimeMs: Math.round(history.uptimeMs),
+    ready: parts.isReady(),
+    degraded: isDegraded(parts),
+    upstreams: Object.values(parts.upstreams)
+      .filter((upstream) => upstream !== undefined)
+      .map((upstream) => upstreamState(parts, upstream)),
+    recent: history.recent,
+    sparklines: history.sparklines,
+    savings: savingsOf(parts),
+    clock: {
+      estimateMs: newestMs,
+      lowMs: null,
+      highMs: null,
+      ...bounds,
+      unknown: saysNoTime,
+    },
+    store: {
+      kind: sharedStore ? ('valkey' as const) : ('memory' as const),
+      up: sharedStore?.up ?? true,
+    },
+    cache: { entries: cache.entries, bytes: cache.bytes },
+    ledger: { entries: ledger.size },
+    journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
+    holds: [...parts.holds.list],
+    inFlight: exchanges.inFlight,
   }
+}
 
-  status(level: Level): StatusPage {
-    const { recent, addressNotes, providerLimit } = this.#parts
-    const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
-    const isFull = level === 'full'
-    // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
-    const shownPeers = (peers: ReadonlyMap<string, string>) => ({
-      count: peers.size,
-      peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)),
-    })
-    const coolDowns = providerLimit.list().slice(0, maxShown)
-    const health = this.#healthOf(level)
-    return {
-      ...health,
-      access: level,
-      outages: this.#outagesOf(level),
-      ordersRefused: recent.refusedTotal,
-      ordersReported: recent.reportedTotal,
-      lastRefusals: shownRefusals(recent.refusals, level),
-      refusedByApplication: ofRequests(level, recent.refusedByApplication),
-      lastFailures: ofRequests(level, recent.failures),
-      coolDowns: {
-        ...health.coolDowns,
-        shown: coolDowns.map(({ application, address, leftMs }) => ({
-          application: isFull ? application : '',
-          address: isFull ? maskedAddress(address) : '',
-          leftMs: Math.round(leftMs),
-        })),
-      },
-      untrustedPeers: shownPeers(untrusted),
-      otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
-      settings: this.#parts.settings.map(({ name, value, source }) => ({
-        name,
-        value,
-        source,
+function upstreamState(
+  { config, history }: OperationsParts,
+  { name, breakers, inFlight, connections }: Upstream,
+): UpstreamState {
+  const { busy, idle, lanes } = connections
+  const states = Object.values(breakers.states).map((breaker) => ({
+    name: breaker.name,
+    state: breaker.state,
+    retryAfterMs: Math.round(breaker.retryAfterMs),
+  }))
+  return {
+    name,
+    sandbox: config.upstreams[name].baseUrl === 'sandbox',
+    breakers: states as UpstreamState['breakers'],
+    openPairs: stoppedPairs(breakers).length,
+    inFlight,
+    connections: { busy, idle, waiting: lanes.waiting },
+    traffic: history.trafficOf(name),
+    connectionsMost: config.upstream.connections,
+    queueMost: config.upstream.queue,
+  }
+}
+
+function savingsOf(parts: OperationsParts): Status['savings'] {
+  const { quotes, saved, expired, orders, matched } = countsOf(parts)
+  return {
+    quotes,
+    callsSaved: saved,
+    expiredOrdersStopped: expired,
+    orders,
+    ordersMatched: matched,
+  }
+}
+
+/** The pairs that fail and the peers that are not trusted are details of requests. */
+function troublesOf({ outages, recent, addressNotes }: OperationsParts, level: Level) {
+  const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
+  // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
+  const shownPeers = (peers: ReadonlyMap<string, string>) => ({
+    count: peers.size,
+    peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)),
+  })
+  const { current } = outages
+  return {
+    outages:
+      level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] })),
+    pastOutages: outages.past,
+    events: recent.events,
+    untrustedPeers: shownPeers(untrusted),
+    otherHeaderPeers: { ...shownPeers(others), headers: addressNotes.otherHeaders },
+  }
+}
+
+function ordersOf({ recent }: OperationsParts, level: Level) {
+  return {
+    ordersRefused: recent.refusedTotal,
+    ordersReported: recent.reportedTotal,
+    lastRefusals: level === 'full' ? recent.refusals : recent.refusals.map(withoutClient),
+    refusedByApplication: ofRequests(level, recent.refusedByApplication),
+  }
+}
+
+function requestsOf(parts: OperationsParts, level: Level) {
+  const { cache, clock, history, providerLimit, recent } = parts
+  const isFull = level === 'full'
+  const coolDowns = providerLimit.list()
+  const left = coolDowns.map(({ leftMs }) => Math.round(leftMs))
+  const { slowest } = history
+  return {
+    quotes: cache.mostHit(maxQuotes, lookAt(clock)).map((quote) => ({
+      ...quote,
+      id: isFull ? quote.id : '',
+      pair: cutText(quote.pair, maxPairLength),
+      leftMs: Math.round(quote.leftMs),
+      lifeMs: Math.round(quote.lifeMs),
+      drift: quote.drift === null ? undefined : Number(quote.drift.toFixed(6)),
+    })),
+    lastRequests: ofRequests(level, recent.requests),
+    // A client may have chosen both ids.
+    slowest:
+      isFull || slowest === null ? slowest : { ...slowest, requestId: '', traceId: null },
+    coolDowns: {
+      clients: coolDowns.length,
+      longestLeftMs: Math.max(0, ...left),
+      shown: coolDowns.slice(0, maxShown).map(({ application, address, leftMs }) => ({
+        application: isFull ? application : '',
+        address: isFull ? maskedAddress(address) : '',
+        leftMs: Math.round(leftMs),
       })),
-    }
+    },
   }
+}
 
-  /** GET /history: what was kept while no console was open. */
-  history(): ShownHistory {
-    const { history, outages, recent } = this.#parts
-    const slots = { seconds: history.seconds(), minutes: history.minutes() }
-    return { ...slots, outages: outages.past, events: recent.eventsAfter(0) }
-  }
-
-  hello(level: Level): Hello {
-    const { config, recent, sandbox } = this.#parts
-    return {
-      ...this.#frameOf(level),
-      access: level,
-      needsToken: config.admin.token !== undefined,
-      settings: [...this.#parts.settings],
-      history: this.history(),
-      requests: ofRequests(level, recent.requests),
-      failures: ofRequests(level, recent.failures),
-      refusals: shownRefusals(recent.refusals, level),
-      faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
-      traffic: trafficOf(this.#parts),
-    }
-  }
-
-  tick(
-    level: Level,
-    passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>,
-  ): Tick {
-    const { history } = this.#parts
-    return {
-      ...this.#frameOf(level),
-      ...passed,
-      requests: ofRequests(level, passed.requests),
-      refusals: shownRefusals(passed.refusals, level),
-      // A few slots: the one before may have grown, and a viewer may have missed as many seconds as it is let.
-      seconds: history.seconds(5),
-      minutes: history.minutes(2),
-    }
-  }
-
-  #frameOf(level: Level) {
-    const { cache, clock, history, recent } = this.#parts
-    const quotes = cache.mostHit(maxQuotes, lookAt(clock))
-    return {
-      health: this.#healthOf(level),
-      quotes: quotes.map(({ id, pair, ...quote }) => ({
-        ...quote,
-        id: level === 'full' ? id : '',
-        pair: cutText(pair, maxPairLength),
-      })),
-      outages: this.#outagesOf(level),
-      recent: history.recent,
-      refusedByApplication: ofRequests(level, recent.refusedByApplication),
-      refusedTotal: recent.refusedTotal,
-      reportedTotal: recent.reportedTotal,
-    }
-  }
-
-  /** The pairs that fail and the peers that are not trusted are details of requests. */
-  #outagesOf(level: Level): Outage[] {
-    const { current } = this.#parts.outages
-    return level === 'full'
-      ? current
-      : current.map((outage) => ({ ...outage, names: [] }))
+/** What the console tries things with. */
+function trialsOf(parts: OperationsParts, level: Level) {
+  const { config, sandbox } = parts
+  return {
+    needsToken: config.admin.token !== undefined,
+    faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
+    traffic: trafficOf(parts),
   }
 }
 
@@ -215,10 +218,9 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
   return level === 'full' ? list : []
 }
 
-/** Who may not see requests gets nothing that a client sent or was given. */
-function shownRefusals(refusals: SeenRefusal[], level: Level): SeenRefusal[] {
-  if (level === 'full') return refusals
-  return refusals.map((refusal) => ({
+/** Nothing that a client sent or was given. */
+function withoutClient(refusal: SeenRefusal): SeenRefusal {
+  return {
     ...refusal,
     pair: '',
     amount: '',
@@ -229,5 +231,5 @@ function shownRefusals(refusals: SeenRefusal[], level: Level): SeenRefusal[] {
     quoteId: null,
     quotes: [],
     requestId: '',
-  }))
+  }
 }

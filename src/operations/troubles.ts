@@ -8,7 +8,7 @@ import type { OperationsParts } from './parts.ts'
 import { troubles } from './trouble-table.ts'
 
 const maxNames = 20
-const slicesOfHalfAnHour = 180
+const minutesOfHalfAnHour = 30
 
 interface JudgedUpstream {
   readonly upstream: Upstream
@@ -290,16 +290,15 @@ function named(peers: ReadonlyMap<string, string>) {
 
 function unknownOrders(history: History): Trouble | undefined {
   const { when, says } = troubles['unknown-orders']
-  const recent = history.total('unknown', slicesOfHalfAnHour)
-  const recentOrders = history.total('orders', slicesOfHalfAnHour)
-  const orders = history.total('orders')
-  const share = recent / recentOrders
-  const usualShare = history.total('unknown') / orders
-  if (!when(recent, share, usualShare)) return undefined
+  const recent = history.ordersOf(minutesOfHalfAnHour)
+  const ofDay = history.ordersOf()
+  const share = recent.unknown / recent.orders
+  const usualShare = ofDay.unknown / ofDay.orders
+  if (!when(recent.unknown, share, usualShare)) return undefined
   return {
     what: 'unknown-orders',
     // Of the same orders it would be the same number.
-    says: says(share, orders === recentOrders ? undefined : usualShare),
+    says: says(share, ofDay.orders === recent.orders ? undefined : usualShare),
     share,
     usualShare,
   }

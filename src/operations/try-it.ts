@@ -13,9 +13,9 @@ import {
 } from '../http/ip-address.ts'
 import { Refused } from './access.ts'
 import type { OperationsParts } from './parts.ts'
-import type { Hello } from './schemas.ts'
+import type { Status } from './schemas.ts'
 
-type TrafficAddress = Hello['traffic']
+type TrafficAddress = Status['traffic']
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>

@@ -105,9 +105,10 @@ describeInBrowser('the console', () => {
         .allTextContents()
       return new Set(texts)
     }
+    // The payment that was answered has none.
     await expect
       .poll(chips)
-      .toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
+      .toEqual(new Set(['', 'not sent: saturated', 'not sent: breaker', 'provider']))
     await page.locator('#requests [data-role="filter"]').fill('not sent: breaker')
     expect(await rowsOf(page, '#requests').count()).toBe(1)
     await rowsOf(page, '#requests').first().locator('button.open').click()
@@ -248,6 +249,60 @@ describeInBrowser('the console', () => {
       })
       .waitFor()
     await expectAccessible(page, [1280])
+  })
+
+  test('has one stop of the Tab key for each table, in which the arrow keys go from row to row', async () => {
+    const gateway = await refuseOne('quote-1')
+    for (const amount of ['2', '3', '4']) await quote(gateway, { amount })
+    for (let number = 1; number <= 30; number += 1)
+      await askAs(gateway, `number-${number}`, '/nothing')
+    const { page } = await openPage(gateway.operationsUrl)
+    await expect.poll(() => rowsOf(page, '#requests').count()).toBeGreaterThan(30)
+    for (const table of ['#requests', '#quotes', '#orders']) {
+      const stops = page.locator(`${table} tbody button:not([tabindex="-1"])`)
+      expect(await stops.count(), table).toBe(1)
+    }
+    const focused = () => page.evaluate<string>('document.activeElement.title')
+    await page.locator('#requests tbody button').first().focus()
+    const first = await rowsOf(page, '#requests').first().getAttribute('data-request')
+    expect(first).toBe('number-30')
+    const openedBy = async (key: string) => {
+      await page.keyboard.press(key)
+      await page.keyboard.press('Enter')
+      const row = page.locator('#requests tr:has([aria-expanded="true"])')
+      const id = await row.getAttribute('data-request')
+      await page.keyboard.press('Escape')
+      return id
+    }
+    expect(await openedBy('ArrowDown')).toBe('number-29')
+    expect(await openedBy('ArrowDown')).toBe('number-28')
+    expect(await openedBy('ArrowUp')).toBe('number-29')
+    expect(await openedBy('Home')).toBe('number-30')
+    await page.keyboard.press('ArrowDown')
+    // It comes back to the row that it left.
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Enter')
+    await page.locator('[data-request="number-29"] [aria-expanded="true"]').waitFor()
+    expect(await focused()).toBe('/nothing')
+  })
+
+  test('prints every row, and none of what only a screen can use', async () => {
+    const gateway = await gatewayWith()
+    for (let number = 1; number <= 60; number += 1)
+      await askAs(gateway, `number-${number}`, '/nothing')
+    const { page } = await openPage(gateway.operationsUrl)
+    await expect.poll(() => rowsOf(page, '#requests').count()).toBe(60)
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    for (const gone of ['#controls', '#try', '#sandbox', '#requests .filters'])
+      expect(await page.locator(gone).isVisible(), gone).toBe(false)
+    const scroll = page.locator('#requests .scroll')
+    expect(await scroll.evaluate((node) => node.scrollHeight - node.clientHeight)).toBe(0)
+    const background = await page.evaluate<string>(
+      'getComputedStyle(document.body).backgroundColor',
+    )
+    expect(background).toMatch(/^rgb\(2\d\d, 2\d\d, 2\d\d\)$/)
+    expect((await page.pdf({ format: 'A4' })).length).toBeGreaterThan(10_000)
   })
 
   test('has no accessibility violation with rows open', async () => {

@@ -9,7 +9,7 @@ describe('the attacker', () => {
     const ofOperators = [
       '/',
       '/status',
-      '/stream',
+      '/runbook',
       '/main.js',
       '/metrics',
       '/healthz',

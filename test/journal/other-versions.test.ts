@@ -86,6 +86,7 @@ test('the line of a hold is read, with what is left of it when it is read', () =
     saidAtMs: 1_763_639_990_000,
     lastsMs: 60_000,
     endsSteadyMs: now.steadyMs + 50_000,
+    untilMs: now.nowMs + 50_000,
     keptSteadyMs: now.steadyMs + 70_000,
   }
   const line = encodeHold(hold, now)
@@ -97,6 +98,7 @@ test('the line of a hold is read, with what is left of it when it is read', () =
   expect(decodeHold(line, later, now.nowMs + 10_000)).toEqual({
     ...hold,
     endsSteadyMs: 40_007,
+    untilMs: 40_005,
     keptSteadyMs: 60_007,
   })
   // A reader whose clock is behind does not make it longer.

@@ -50,7 +50,7 @@ test.each(requests)(
     expect(upstreamMs).toBeGreaterThanOrEqual(headAfterMs - 5)
     expect(upstreamMs).toBeLessThan(durationMs - bodyTakesMs / 2)
     const status = await (await fetch(`${gateway.operationsUrl}/status`)).json()
-    const [shown] = (status as { lastFailures: Shown[] }).lastFailures
+    const [shown] = (status as { lastRequests: Shown[] }).lastRequests
     expect(shown).toMatchObject({ route, upstreamMs })
     expect(shown?.transferMs).toBeGreaterThan(bodyTakesMs / 2)
   },

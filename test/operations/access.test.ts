@@ -66,8 +66,7 @@ describe('the name in Host', () => {
       '/',
       '/main.js',
       '/status',
-      '/history',
-      '/stream',
+      '/settings',
       '/actions/drop-all',
       '/nothing-here',
     ]
@@ -170,7 +169,7 @@ describe('with an ADMIN_TOKEN', () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     const headers = { Authorization: 'Bearer wrong' }
     const answers = [await act(gateway, 'drop-all')]
-    for (const path of ['/status', '/history', '/stream'])
+    for (const path of ['/status', '/settings'])
       answers.push(await ask(gateway.operationsUrl + path, { headers }))
     for (const { status, headers } of answers)
       expect([status, headers['www-authenticate']]).toEqual([401, 'Bearer'])
@@ -179,7 +178,7 @@ describe('with an ADMIN_TOKEN', () => {
   test('the token is shown nowhere', async () => {
     const secrets = { ADMIN_TOKEN: token, SWAP_AUTHORIZATION: 'Bearer swap-secret' }
     const { operationsUrl } = await gatewayWith(secrets)
-    const { body } = await ask(`${operationsUrl}/status`, {
+    const { body } = await ask(`${operationsUrl}/settings`, {
       headers: { Authorization: `Bearer ${token}` },
     })
     expect(body).toContain('SWAP_AUTHORIZATION')

@@ -1,60 +1,90 @@
 import { expect, test } from 'vitest'
+import { completeClock } from '../../src/clock.ts'
+import { Recent } from '../../src/operations/recent.ts'
+import type { Exchange } from '../../src/server/exchange.ts'
 import { quoteBody } from '../support/clients/quotes.ts'
 import {
   gatewayTo,
   gatewayWith,
   rawUpstream,
   recordedGateway,
-  until,
 } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
-import { helloOf, look, quote, statusOf } from './support.ts'
+import { quote, statusOf } from './support.ts'
 
 type Part = 'queueMs' | 'upstreamMs' | 'transferMs' | 'ownMs'
-type Failure = Record<Part, number | null> & {
+type Seen = Partial<Record<Part, number>> & {
   number: number
   path: string
+  status: number
+  source?: string
   durationMs: number
 }
 
-/** The newest first, once there are so many. */
-async function failuresOf(gateway: RunningGateway, count: number): Promise<Failure[]> {
-  const failures = async () => (await statusOf(gateway)).lastFailures as Failure[]
+const requestsOf = async (gateway: RunningGateway): Promise<Seen[]> =>
+  (await statusOf(gateway)).lastRequests
+
+/** Those that failed, the newest first, once there are so many. */
+async function failuresOf(gateway: RunningGateway, count: number): Promise<Seen[]> {
+  const failures = async () =>
+    (await requestsOf(gateway)).filter(({ source }) => source !== undefined)
   await expect.poll(async () => (await failures()).length).toBe(count)
   return failures()
 }
 
-test('the last fifty failed requests are kept while no console is open, the newest first', async () => {
-  const gateway = await gatewayWith()
-  await quote(gateway)
-  for (let number = 1; number <= 53; number += 1)
-    await fetch(`${gateway.url}/nothing-${number}`)
-  await expect
-    .poll(async () => (await failuresOf(gateway, 50)).at(0)?.path)
-    .toBe('/nothing-53')
-  const failures = await failuresOf(gateway, 50)
-  const lastFifty = Array.from({ length: 50 }, (_, index) => `/nothing-${53 - index}`)
-  expect(failures.map(({ path }) => path)).toEqual(lastFifty)
-  expect(new Set(failures.map(({ number }) => number)).size).toBe(50)
+test('the last hundred requests are kept, the newest first, and of these fifty that failed longer than others', async () => {
+  let atMs = 1_000
+  const recent = new Recent(completeClock({ nowMs: () => atMs }))
+  const answer = (status: number) => {
+    // One a second, so that each is listed.
+    atMs += 1_000
+    recent.requestEnded(exchangeAt(`/${status}-${atMs / 1_000}`), status, 1)
+  }
+  for (let number = 1; number <= 60; number += 1) answer(500)
+  for (let number = 1; number <= 300; number += 1) answer(200)
+  const paths = recent.requests.map(({ path }) => path)
+  const countDown = (status: number, from: number) =>
+    Array.from({ length: 50 }, (_, index) => `/${status}-${from - index}`)
+  expect(paths).toEqual([...countDown(200, 361), ...countDown(500, 61)])
+  for (let number = 1; number <= 100; number += 1) answer(404)
+  expect(recent.requests.every(({ status }) => status === 404)).toBe(true)
+  expect(recent.requests).toHaveLength(100)
 })
 
-test('a console that opens receives the requests that failed before, each once', async () => {
+test('of a flood, sixty requests a second that failed are listed, and sixty others', () => {
+  let atMs = 1_000
+  const recent = new Recent(completeClock({ nowMs: () => atMs }))
+  const flood = (status: number) => {
+    for (let request = 0; request < 5_000; request += 1)
+      recent.requestEnded(exchangeAt('/'), status, 1)
+  }
+  flood(200)
+  expect(recent.requests).toHaveLength(60)
+  flood(500)
+  const failed = () => recent.requests.filter(({ status }) => status === 500).length
+  expect([recent.requests.length, failed()]).toEqual([100, 60])
+  atMs += 1_000
+  flood(200)
+  expect([recent.requests.length, failed()]).toEqual([100, 50])
+})
+
+function exchangeAt(target: string): Exchange {
+  return {
+    area: 'swap',
+    id: 'r',
+    reading: { area: 'swap', path: target, target },
+    timeSpent: () => ({ queueMs: null, upstreamMs: null, transferMs: null, ownMs: 1 }),
+    request: { rawHeaders: [], socket: {} },
+  } as unknown as Exchange
+}
+
+test('a page that opens has the requests of before, also those that did not fail', async () => {
   const gateway = await gatewayWith()
   await fetch(`${gateway.url}/before`)
-  const first = await look(gateway.operationsUrl)
-  const hello = { requests: [], failures: [{ path: '/before', status: 404 }] }
-  expect(await helloOf(first)).toMatchObject(hello)
-  await fetch(`${gateway.url}/after`)
-  await until(
-    () => first.frames.some(({ data }) => (data.requests as object[]).length > 0),
-    'the tick',
-  )
-  const second = await look(gateway.operationsUrl)
-  const { failures, requests } = (await helloOf(second)) as Record<string, Failure[]>
-  expect(failures?.map(({ path }) => path)).toEqual(['/after', '/before'])
-  // The page leaves out by its number what is in both.
-  expect(requests?.map(({ number }) => number)).toEqual([failures?.[0]?.number])
-  await Promise.all([first.leave(), second.leave()])
+  await quote(gateway)
+  await expect
+    .poll(async () => (await requestsOf(gateway)).map(({ status }) => status))
+    .toEqual([200, 404])
 })
 
 test('an error says whose it is', async () => {
@@ -104,7 +134,7 @@ test('a request says where its time went: in the queue for a connection, at the 
   for (const { durationMs, queueMs, upstreamMs, transferMs, ownMs } of [
     first,
     second,
-  ] as Failure[]) {
+  ] as Seen[]) {
     expect(transferMs).toBeLessThan(upstreamMs ?? 0)
     const parts = [queueMs, upstreamMs, transferMs, ownMs].map((part) => part ?? 0)
     expect(parts.reduce((sum, part) => sum + part)).toBeCloseTo(durationMs, 1)
@@ -116,7 +146,11 @@ test("the time of a request is the upstream's if the upstream hangs", async () =
   const gateway = await gatewayTo(hanging.url, { UPSTREAM_TOTAL_TIMEOUT_MS: 300 })
   await quote(gateway)
   const [timedOut] = await failuresOf(gateway, 1)
-  expect(timedOut).toMatchObject({ status: 504, source: 'provider', transferMs: null })
+  expect(timedOut).toMatchObject({
+    status: 504,
+    source: 'provider',
+  })
+  expect(timedOut).not.toHaveProperty('transferMs')
   expect(timedOut?.upstreamMs).toBeGreaterThan((timedOut?.durationMs ?? 0) / 2)
 })
 
@@ -124,20 +158,17 @@ test("a request that waited for another request's call shows no parts of its tim
   const { gateway } = await recordedGateway({}, (_request, response) => {
     setTimeout(() => response.writeHead(200).end(quoteBody()), 300)
   })
-  const viewer = await look(gateway.operationsUrl)
   await Promise.all([quote(gateway), quote(gateway)])
-  const requests = () => viewer.frames.flatMap(({ data }) => data.requests as Failure[])
-  await until(() => requests().length === 2, 'both')
-  const times = requests().map(({ queueMs, upstreamMs, ownMs }) => [
+  await expect.poll(async () => (await requestsOf(gateway)).length).toBe(2)
+  const times = (await requestsOf(gateway)).map(({ queueMs, upstreamMs, ownMs }) => [
     queueMs,
     upstreamMs,
     ownMs,
   ])
-  expect(times).toContainEqual([null, null, null])
+  expect(times).toContainEqual([undefined, undefined, undefined])
   expect(times).toContainEqual([
     expect.any(Number),
     expect.any(Number),
     expect.any(Number),
   ])
-  await viewer.leave()
 })

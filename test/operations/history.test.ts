@@ -3,18 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { History } from '../../src/operations/history.ts'
 import { Recent } from '../../src/operations/recent.ts'
-import type { Slots } from '../../src/operations/schemas.ts'
+import type { Status } from '../../src/operations/schemas.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordedGateway } from '../support/gateways/between.ts'
-import {
-  ask,
-  floatOrder,
-  helloOf,
-  look,
-  nothingCounted,
-  quote,
-  statusOf,
-} from './support.ts'
+import { floatOrder, nothingCounted, quote, statusOf } from './support.ts'
 
 /** A history with a clock that stands still until `pass` is called. */
 function aHistory() {
@@ -29,7 +21,7 @@ function aHistory() {
     /** What the counters say a second: so many requests more. */
     tick(more = 0, inFlight = 0): void {
       requests += more
-      history.tick({ ...nothingCounted, requests, inFlight })
+      history.tick({ ...nothingCounted, requests, orders: requests, inFlight })
     },
     answer(durationMs: number, id = ''): void {
       history.requestEnded({ area: 'quote', request: {}, id } as never, 200, durationMs)
@@ -47,23 +39,24 @@ function aHistory() {
   }
 }
 
-describe('the slots of the history', () => {
-  test('have exactly what was counted in each, a day long, and nothing of the time before the start', () => {
-    const steps = fc.array(
-      fc.record({
-        afterMs: fc.oneof(
-          fc.integer({ min: 0, max: 25_000 }),
-          fc.integer({ min: 0, max: 40_000_000 }),
-        ),
-        requests: fc.integer({ min: 0, max: 10_000 }),
-        inFlight: fc.integer({ min: 1, max: 500 }),
-      }),
-      { minLength: 1, maxLength: 12 },
-    )
+describe('the sparklines', () => {
+  const steps = fc.array(
+    fc.record({
+      afterMs: fc.oneof(
+        fc.integer({ min: 0, max: 25_000 }),
+        fc.integer({ min: 0, max: 40_000_000 }),
+      ),
+      requests: fc.integer({ min: 0, max: 10_000 }),
+      inFlight: fc.integer({ min: 1, max: 500 }),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+
+  test('have exactly what was counted in each slot of 15 min, and nothing of the time before the start', () => {
     fc.assert(
       fc.property(steps, (added) => {
         const { history, pass, tick } = aHistory()
-        expect(history.minutes()).toMatchObject({ last: -1, values: { requests: [] } })
+        expect(history.sparklines).toMatchObject({ slotMs: 10_000, requests: [] })
         let atMs = 0
         const seen = added.map((one) => {
           atMs += one.afterMs
@@ -71,35 +64,24 @@ describe('the slots of the history', () => {
           tick(one.requests, one.inFlight)
           return { ...one, atMs }
         })
-        for (const [slotMs, kept, shown] of [
-          [10_000, 90, history.seconds()],
-          [60_000, 1_440, history.minutes()],
-        ] as const) {
-          const last = Math.floor(atMs / slotMs)
-          const first = Math.max(0, last - kept + 1)
-          const requests = Array.from({ length: last - first + 1 }, () => 0)
-          const inFlight = [...requests]
-          for (const one of seen) {
-            const place = Math.floor(one.atMs / slotMs) - first
-            if (place < 0) continue
-            requests[place] = (requests[place] ?? 0) + one.requests
-            inFlight[place] = Math.max(inFlight[place] ?? 0, one.inFlight)
-          }
-          expect(shown).toMatchObject({ slotMs, slots: kept, last })
-          expect(shown.values.requests).toEqual(requests)
-          expect(shown.values.inFlight).toEqual(inFlight)
+        const last = Math.floor(atMs / 10_000)
+        const first = Math.max(0, last - 89)
+        const requests = Array.from({ length: last - first + 1 }, () => 0)
+        const inFlight = [...requests]
+        for (const one of seen) {
+          const place = Math.floor(one.atMs / 10_000) - first
+          if (place < 0) continue
+          requests[place] = (requests[place] ?? 0) + one.requests
+          inFlight[place] = Math.max(inFlight[place] ?? 0, one.inFlight)
         }
-        const firstOfHour = Math.floor(atMs / 10_000) - 359
-        const ofHour = seen.filter((one) => Math.floor(one.atMs / 10_000) >= firstOfHour)
-        expect(history.total('requests', 360)).toBe(
-          ofHour.reduce((sum, one) => sum + one.requests, 0),
-        )
+        expect(history.sparklines.requests).toEqual(requests)
+        expect(history.sparklines.inFlight).toEqual(inFlight)
       }),
       { numRuns: 15 },
     )
   })
 
-  test('have the p95 of the minute that ends with them, or none where the process slept', () => {
+  test('have the p95 of the minute that ends with a slot, or none where the process slept', () => {
     const { history, pass, tick, answer } = aHistory()
     for (let second = 0; second < 40; second += 1) {
       answer(100)
@@ -108,18 +90,16 @@ describe('the slots of the history', () => {
     }
     answer(5)
     tick()
-    for (const slots of [history.seconds(), history.minutes()]) {
-      const p95 = slots.values.p95Ms.at(-1)
-      expect(p95).toBeGreaterThanOrEqual(100)
-      expect(p95).toBeLessThanOrEqual(110)
-    }
+    const p95 = history.sparklines.p95Ms.at(-1)
+    expect(p95).toBeGreaterThanOrEqual(100)
+    expect(p95).toBeLessThanOrEqual(110)
     pass(60_000)
     tick()
     answer(5)
     tick()
-    expect(history.minutes().values.p95Ms.at(-1)).toBeLessThan(6)
-    const slept = history.seconds().values.p95Ms.slice(-6)
-    expect(slept.map((p95) => p95 !== null)).toEqual([
+    expect(history.sparklines.p95Ms.at(-1)).toBeLessThan(6)
+    const slept = history.sparklines.p95Ms.slice(-6)
+    expect(slept.map((one) => one !== null)).toEqual([
       false,
       false,
       false,
@@ -128,6 +108,38 @@ describe('the slots of the history', () => {
       true,
     ])
   })
+})
+
+test('orders are counted over half an hour and over a day, to the minute, also where the process slept', () => {
+  const steps = fc.array(
+    fc.record({
+      minutes: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 900 })),
+      orders: fc.integer({ min: 0, max: 1_000 }),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+  fc.assert(
+    fc.property(steps, (added) => {
+      const { history, pass, tick } = aHistory()
+      tick()
+      let minute = 0
+      const seen = added.map(({ minutes, orders }) => {
+        minute += minutes
+        pass(minutes * 60_000)
+        tick(orders)
+        return { minute, orders }
+      })
+      for (const [reach, counted] of [
+        [30, history.ordersOf(30).orders],
+        [1_440, history.ordersOf().orders],
+      ] as const) {
+        const isWithin = (one: { minute: number }) => one.minute > minute - reach
+        const within = seen.filter(isWithin)
+        expect(counted).toBe(within.reduce((sum, { orders }) => sum + orders, 0))
+      }
+    }),
+    { numRuns: 30 },
+  )
 })
 
 test('a rate is of the time that was counted, also before the tick that ends a slice', () => {
@@ -222,67 +234,40 @@ test('the slowest request is forgotten within a minute, and the next slowest tak
 describe('events', () => {
   const aRecent = () => new Recent(completeClock({ nowMs: () => 1_000 }))
 
-  test('are kept, the last two hundred of them', () => {
+  test('are kept, the last fifty of them, the newest first', () => {
     const recent = aRecent()
     for (let count = 1; count <= 1_000; count += 1)
       recent.addEvent('note', `${count} ${'x'.repeat(1_000)}`)
-    const kept = recent.eventsAfter(0)
-    expect(kept).toHaveLength(200)
-    expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
-    expect(recent.eventsAfter(998).map(({ id }) => id)).toEqual([999, 1_000])
+    expect(recent.events).toHaveLength(50)
+    expect(recent.events[0]?.text).toMatch(/^1000 x{295}$/)
+    expect(recent.events.at(-1)?.id).toBe(951)
   })
 
   test('that say the same of a later moment take the place of the one before', () => {
     const recent = aRecent()
+    const texts = () => recent.events.map(({ text }) => text)
     recent.addEvent('warn', '1 pair')
     const second = recent.addEvent('warn', '2 pairs')
     recent.addEvent('note', 'other')
-    recent.addEvent('warn', '3 pairs', second)
-    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual([
-      '1 pair',
-      'other',
-      '3 pairs',
-    ])
-    expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
-    // A viewer that has the third one alone gets the fifth.
-    for (const pairs of [4, 5])
-      expect(recent.addEvent('warn', `${pairs} pairs`, second)).toBe(second)
-    expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual([
-      '1 pair',
-      'other',
-      '5 pairs',
-    ])
-    expect(recent.eventsAfter(0).at(-1)).toMatchObject({ replaces: second })
+    const third = recent.addEvent('warn', '3 pairs', second)
+    expect(texts()).toEqual(['3 pairs', 'other', '1 pair'])
+    recent.addEvent('warn', '4 pairs', third)
+    expect(texts()).toEqual(['4 pairs', 'other', '1 pair'])
   })
 })
 
 describe('the history of a gateway', () => {
-  const sumOf = (slots: Slots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
-    slots.values[name].reduce<number>((sum, count) => sum + (count ?? 0), 0)
+  const sumOf = (counts: readonly number[]) =>
+    counts.reduce((sum, count) => sum + count, 0)
 
   test('goes back to before the page was opened', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     for (let request = 1; request <= 5; request += 1) await quote(gateway)
     await floatOrder(gateway)
-    const minutes = async () =>
-      JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body).minutes as Slots
-    await expect
-      .poll(async () => sumOf(await minutes(), 'requests'), { timeout: 10_000 })
-      .toBe(6)
-    const viewer = await look(gateway.operationsUrl)
-    const { history, health } = (await helloOf(viewer)) as {
-      history: { seconds: Slots; minutes: Slots }
-      health: { savings: object; upstreams: { name: string; traffic: object[] }[] }
-    }
-    await viewer.leave()
-    for (const slots of [history.seconds, history.minutes]) {
-      expect(sumOf(slots, 'requests')).toBe(6)
-      expect([
-        sumOf(slots, 'quotes'),
-        sumOf(slots, 'hits'),
-        sumOf(slots, 'saved'),
-      ]).toEqual([5, 4, 4])
-    }
+    const status = async () => (await statusOf(gateway)) as Status
+    await expect.poll(async () => sumOf((await status()).sparklines.requests)).toBe(6)
+    const { sparklines, upstreams, ...said } = await status()
+    expect([sumOf(sparklines.quotes), sumOf(sparklines.hits)]).toEqual([5, 4])
     const savings = {
       quotes: 5,
       callsSaved: 4,
@@ -290,8 +275,8 @@ describe('the history of a gateway', () => {
       orders: 1,
       ordersMatched: 1,
     }
-    expect(health.savings).toMatchObject(savings)
-    const quotes = health.upstreams.find(({ name }) => name === 'swap')?.traffic[0]
+    expect(said.savings).toEqual(savings)
+    const quotes = upstreams.find(({ name }) => name === 'swap')?.traffic[0]
     expect(quotes).toMatchObject({
       traffic: 'quotes',
       failedShare: 0,

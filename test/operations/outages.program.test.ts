@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { completeClock } from '../../src/clock.ts'
 import { Outages, runbookOf } from '../../src/operations/outages.ts'
 import { Recent } from '../../src/operations/recent.ts'
-import type { Outage } from '../../src/operations/schemas.ts'
+import type { Outage, Status } from '../../src/operations/schemas.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
@@ -20,6 +20,7 @@ import {
   act,
   aSecond,
   ask,
+  eventsOf,
   floatOrder,
   gatewayInHaste,
   quote,
@@ -29,18 +30,10 @@ import {
 /** Of this process, or a program. */
 type Gateway = Pick<RunningGateway, 'url' | 'operationsUrl'>
 
-async function historyOf({ operationsUrl }: Gateway) {
-  const { body } = await ask(`${operationsUrl}/history`)
-  return JSON.parse(body) as {
-    outages: Outage[]
-    events: { text: string; tone: string }[]
-  }
-}
-
 const outagesOf = async (gateway: Gateway) =>
   (await statusOf(gateway)).outages as Outage[]
 const textsOf = async (gateway: Gateway) =>
-  (await historyOf(gateway)).events.map(({ text }) => text)
+  (await eventsOf(gateway)).map(({ text }) => text)
 
 const send = ({ url }: Gateway, target: string) =>
   fetch(url + target, { headers: { 'App-Name': 'demo', Authorization: 'Bearer key' } })
@@ -113,10 +106,8 @@ test('an outage is as long as it is, however the wall clock is set meanwhile', (
   aheadMs = 3_600_000
   isDown = false
   expect(ages()).toEqual([])
-  expect(outages.past.map(({ since, until }) => minutes((until ?? 0) - since))).toEqual([
-    0, 10,
-  ])
-  expect(recent.eventsAfter(0).at(-1)?.text).toBe('a part: over after 10 min')
+  expect(outages.past.map(({ since, until }) => minutes(until - since))).toEqual([0, 10])
+  expect(recent.events[0]?.text).toBe('a part: over after 10 min')
 })
 
 describe('an outage of an upstream', () => {
@@ -148,7 +139,6 @@ describe('an outage of an upstream', () => {
       failing: ['quotes', 'orders', 'rest'],
       text: 'The swap API fails (connection refused) for quotes, orders and everything else',
       isSevere: true,
-      until: null,
       lastFailure: 'connection refused',
       stillServed: ['payments'],
     })
@@ -163,9 +153,10 @@ describe('an outage of an upstream', () => {
     gateway.pass(600_000)
     expect(await get(gateway, '/v3/pairs')).toBe(200)
     expect(await outagesOf(gateway)).toEqual([])
-    const { outages, events } = await historyOf(gateway)
-    expect(outages).toMatchObject([{ what: 'upstream', since: outage?.since }])
-    expect(outages[0]?.until).toBeGreaterThan(outage?.since ?? 0)
+    const { pastOutages } = (await statusOf(gateway)) as Status
+    expect(pastOutages).toMatchObject([{ what: 'upstream', since: outage?.since }])
+    expect(pastOutages[0]?.until).toBeGreaterThan(outage?.since ?? 0)
+    const events = await eventsOf(gateway)
     expect(events.map(({ tone }) => tone)).toEqual(['note', 'bad', 'good'])
     expect(events.at(-1)?.text).toMatch(/^The swap API: over after .+ s/)
   })
@@ -197,7 +188,7 @@ describe('an outage of an upstream', () => {
       gateway.pass(600_000)
       expect(await get(gateway, '/v3/pairs')).toBe(200)
     }
-    expect((await historyOf(gateway)).outages).toHaveLength(2)
+    expect((await statusOf(gateway)).pastOutages).toHaveLength(2)
   })
 
   test.each(['/v3/pairs', quoteOf('A_B')])(
@@ -316,8 +307,8 @@ describe('an outage of an upstream', () => {
     ])
     await order()
     expect(await outagesOf(gateway)).toEqual([])
-    const { outages, events } = await historyOf(gateway)
-    expect(outages).toHaveLength(1)
+    expect((await statusOf(gateway)).pastOutages).toHaveLength(1)
+    const events = await eventsOf(gateway)
     // The event of the beginning, the one of how it was last, and the one of the end.
     expect(events.slice(1).map(({ text }) => text)).toEqual([
       ofOrders,
@@ -361,7 +352,7 @@ describe('an outage of an upstream', () => {
     })
     expect(outage?.since).toBeGreaterThanOrEqual((before?.since ?? 0) + 50)
     // That it became worse is not the end of what was before.
-    expect((await historyOf(gateway)).events.map(({ tone }) => tone).slice(-2)).toEqual([
+    expect((await eventsOf(gateway)).map(({ tone }) => tone).slice(-2)).toEqual([
       'warn',
       'bad',
     ])
@@ -397,7 +388,7 @@ describe('other things that can be wrong', () => {
     expect(await outagesOf(gateway)).toMatchObject([
       { requests: 1, concerned: 'forwarded', isSevere: true },
     ])
-    const ofTheStore = (await historyOf(gateway)).events.slice(1)
+    const ofTheStore = (await eventsOf(gateway)).slice(1)
     expect(ofTheStore.map(({ tone }) => tone)).toEqual(['warn', 'bad'])
   })
 

@@ -1,9 +1,10 @@
 import { systemClock, systemTimers } from '../../src/clock.ts'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
-import type { Counts } from '../../src/operations/history.ts'
+import type { Counts } from '../../src/operations/counts.ts'
+import type { SeenEvent } from '../../src/operations/schemas.ts'
 import { type Answered, ask as rawAsk } from '../support/clients/quotes.ts'
-import { gatewayWith, until } from '../support/gateways/between.ts'
+import { gatewayWith } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 
 /** One whose breakers count by a time that the test lets pass, so that nothing waits until they open. */
@@ -53,6 +54,13 @@ export async function statusOf(
   return JSON.parse((await ask(`${operationsUrl}/status`, { headers })).body)
 }
 
+/** The events of GET /status, the oldest first. */
+export async function eventsOf(
+  gateway: Pick<RunningGateway, 'operationsUrl'>,
+): Promise<SeenEvent[]> {
+  return (await statusOf(gateway)).events.reverse()
+}
+
 /** As the page itself would. */
 export function act(
   { operationsUrl }: RunningGateway,
@@ -100,59 +108,6 @@ export async function floatOrder(
   })
   await answer.arrayBuffer()
   return answer.status
-}
-
-export interface Viewer {
-  frames: { event: string; data: Record<string, unknown> }[]
-  leave(): Promise<void>
-}
-
-/** What this viewer was sent in each of so many frames. */
-export async function framesOf(
-  { frames }: Viewer,
-  count: number,
-): Promise<Record<string, unknown>[]> {
-  await until(() => frames.length >= count, `${count} frames`)
-  return frames.map(({ data }) => data)
-}
-
-/** What it was greeted with. */
-export async function helloOf(viewer: Viewer): Promise<Record<string, unknown>> {
-  const [hello = {}] = await framesOf(viewer, 1)
-  return hello
-}
-
-/** A viewer of the console. */
-export async function look(
-  operationsUrl: string,
-  headers: Record<string, string> = {},
-): Promise<Viewer> {
-  const leaving = new AbortController()
-  const answer = await fetch(`${operationsUrl}/stream`, {
-    headers,
-    signal: leaving.signal,
-  })
-  if (!answer.ok || answer.body === null)
-    throw new Error(`the stream answered ${answer.status}`)
-  const frames: Viewer['frames'] = []
-  const reading = (async () => {
-    let pending = ''
-    for await (const chunk of answer.body ?? []) {
-      const events = (pending + Buffer.from(chunk).toString('utf8')).split('\n\n')
-      pending = events.pop() ?? ''
-      for (const text of events) {
-        const [first = '', second = ''] = text.split('\n')
-        frames.push({ event: first.slice(7), data: JSON.parse(second.slice(6)) })
-      }
-    }
-  })().catch(() => {})
-  return {
-    frames,
-    async leave() {
-      leaving.abort()
-      await reading
-    },
-  }
 }
 
 /** What the history is given by a gateway without traffic. */

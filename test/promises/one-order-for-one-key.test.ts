@@ -391,7 +391,7 @@ it('an order without a key is sent a second time for its quote, which is counted
   }
   expect(arrived()).toHaveLength(6)
   expect(log.text()).toContain('a second order went out for a quote')
-  const { events } = JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
+  const { events } = JSON.parse((await ask(`${gateway.operationsUrl}/status`)).body)
   const said = events.map(({ text }: { text: string }) => text).join('\n')
   // A line for all of them, and one for the quote that they had used.
   expect([

@@ -23,9 +23,14 @@ async function serverOf(maxConnections: number) {
 test('a pipelined request is served once the one before it is answered', async () => {
   const gateway = await gatewayWith()
   const { id } = await quote(gateway)
-  const client = new RawConnection(gateway.operationsUrl, get('/stream') + dropAll)
-  await until(() => client.received.includes('event: tick'), 'the stream to run')
+  // The second of them waits until the status may be made again.
+  await rawExchange(gateway.operationsUrl, get('/status'))
+  const client = new RawConnection(gateway.operationsUrl, get('/status') + dropAll)
   expect((await quote(gateway)).id).toBe(id)
+  expect((await client.answer()).body.toString()).toContain(`"entries":1`)
+  expect((await client.answer()).body.toString()).toBe('{"dropped":1}')
+  const { id: second } = await quote(gateway)
+  expect(second).not.toBe(id)
 
   const next = new RawConnection(
     gateway.operationsUrl,
@@ -34,7 +39,7 @@ test('a pipelined request is served once the one before it is answered', async (
   expect((await next.answer()).body.toString()).toContain('quotegate_build_info')
   expect((await next.answer()).body.toString()).toBe('{"dropped":1}')
   expect((await next.answer()).body.toString()).toBe('{"status":"ok"}')
-  expect((await quote(gateway)).id).not.toBe(id)
+  expect((await quote(gateway)).id).not.toBe(second)
 })
 
 test('256 connections are held, and a probe on a further one takes the place of one without a whole request', async () => {

@@ -1,7 +1,7 @@
 const tokenKey = 'quotegate-admin-token'
-const silentMostMs = 5_000
-const firstPauseMs = 400
-const longestPauseMs = 4_000
+const askEveryMs = 1_000
+const askEveryMsHidden = 5_000
+const giveUpAfterMs = 10_000
 
 export const storedToken = () => sessionStorage.getItem(tokenKey) ?? ''
 
@@ -29,76 +29,69 @@ export async function act(name, body = {}) {
   return said
 }
 
-let handlers
-let current
-let next
-let pauseMs = firstPauseMs
+/** What the gateway says at a path that is not asked again and again. */
+export async function read(path) {
+  const answer = await fetch(path, { headers: authorization() })
+  if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`)
+  return answer.json()
+}
 
-/**
- * Receives the gateway's events for the lifetime of the page: after a break it connects again. Not by an EventSource,
- * because that cannot send a token.
- */
+let handlers
+/** The request that is under way, or was last. */
+let asking
+let next
+/** Of the last status that was understood. */
+let etag
+/** When the first request was sent that had no answer until now. */
+let unansweredSince
+
+/** How long the page has waited for an answer. */
+export const unansweredMs = () =>
+  unansweredSince === undefined ? 0 : performance.now() - unansweredSince
+
+/** From now on asks the gateway how it is: once a second, and less often in a hidden tab. */
 export function receive(given) {
   handlers = given
-  connect()
+  ask()
 }
 
-/** Connects at once, with the current token, instead of what is connected now. */
-export function connect() {
-  end()
-  current = new AbortController()
-  void run(current)
-}
-
-export function disconnect() {
-  end()
-  handlers.onState('waiting')
-}
-
-function end() {
+/** Asks at once, with the current token. What was asked for before is given up. */
+export function ask() {
   clearTimeout(next)
-  current?.abort()
-  current = undefined
+  asking?.abort()
+  asking = new AbortController()
+  unansweredSince ??= performance.now()
+  void run(asking)
 }
 
-async function run(connection) {
-  const isRefused = await received(connection).catch(() => false)
-  connection.abort()
-  if (current !== connection) return
-  if (isRefused) return handlers.onState('refused')
-  handlers.onState('waiting')
-  next = setTimeout(connect, pauseMs)
-  pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)
+async function run(current) {
+  const askedAt = performance.now()
+  const givingUp = setTimeout(() => current.abort(), giveUpAfterMs)
+  const answer = await fetchStatus(current.signal).catch(() => ({}))
+  clearTimeout(givingUp)
+  if (asking !== current) return
+  // The gateway answers all pages at once, a second after the answer before: who asked in time has waited for that.
+  const everyMs = document.hidden ? askEveryMsHidden : askEveryMs
+  next = setTimeout(ask, askedAt + everyMs - performance.now())
+  take(answer)
 }
 
-/** Until the connection ends or is silent for too long. Returns whether the token was refused. */
-async function received(connection) {
-  const { signal } = connection
-  let watchdog
-  const watch = () => {
-    clearTimeout(watchdog)
-    watchdog = setTimeout(() => connection.abort(), silentMostMs)
-  }
-  signal.addEventListener('abort', () => clearTimeout(watchdog))
-  watch()
-  const answer = await fetch('stream', {
-    headers: authorization(),
-    cache: 'no-store',
-    signal,
-  })
-  if (!answer.ok) return answer.status === 401
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
-  let pending = ''
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return false
-    watch()
-    const events = (pending + value).split('\n\n')
-    pending = events.pop()
-    for (const event of events) {
-      const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(event)
-      handlers.onEvent(name, JSON.parse(data))
-      pauseMs = firstPauseMs
-    }
-  }
+async function fetchStatus(signal) {
+  const headers = { ...authorization(), ...(etag && { 'If-None-Match': etag }) }
+  const answer = await fetch('status', { headers, cache: 'no-store', signal })
+  const { status } = answer
+  const tag = answer.headers.get('etag')
+  return { status, tag, said: status === 200 ? await answer.json() : undefined }
+}
+
+/** Anything else comes from a proxy, or from a gateway that starts: it says nothing of how the gateway is. */
+function take({ status, tag, said }) {
+  if (status === 401 && storedToken() !== '') handlers.onRefused()
+  if (status !== 200 && status !== 304) return
+  unansweredSince = undefined
+  // Where the status is not understood, it is asked for again as a whole.
+  etag = undefined
+  if (status === 200) handlers.onStatus(said)
+  else handlers.onUnchanged()
+  etag = tag
 }

@@ -50,7 +50,7 @@ export function bytes(number) {
 export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} %`
 
 export function signedPercent(share) {
-  if (share === null) return '–'
+  if (share === undefined) return '–'
   const text = (Math.abs(share) * 100).toFixed(3)
   if (Number(text) === 0) return '0 %'
   return `${share > 0 ? '+' : '−'}${text} %`
@@ -59,8 +59,7 @@ export function signedPercent(share) {
 /** `14:05:02`; of a time more than a day ago, with its date. */
 export function clockTime(at) {
   const date = new Date(at)
-  const day =
-    page.latest.health.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''
+  const day = page.latest.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''
   return day + date.toLocaleTimeString('en-GB')
 }
 

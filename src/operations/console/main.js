@@ -1,4 +1,5 @@
-import { connect, disconnect, keepToken, receive, storedToken } from './connection.js'
+import { ask, keepToken, receive, storedToken, unansweredMs } from './connection.js'
+import { clockTime, span } from './format.js'
 import * as orders from './orders.js'
 import * as outages from './outages.js'
 import { brand, health, savings } from './overview.js'
@@ -6,59 +7,58 @@ import { draw, html, page, redraw, said, say } from './page.js'
 import * as panels from './panels.js'
 import * as quotes from './quotes.js'
 import * as requests from './requests.js'
-import { holdOpenRows } from './rows.js'
+import { closeRows, holdOpenRows } from './rows.js'
 import * as sandbox from './sandbox.js'
+import { holdTabStops } from './tab-stops.js'
 import * as tiles from './tiles.js'
 import * as tryIt from './try-it.js'
 
-const hiddenMostMs = 10_000
+const silentAfterMs = 5_000
 const countDownEveryMs = 250
 const themeKey = 'quotegate-theme'
 const themes = ['auto', 'dark', 'light']
-const states = { live: 'live', waiting: 'reconnecting', refused: 'locked out' }
 
-let state
-/** The last `hello`. */
-let greeting
 let firstVersion
 let theme = localStorage.getItem(themeKey) ?? 'auto'
 
 receive({
-  onState(next) {
-    state = next
-    redraw()
-    if (state !== 'refused') return
-    keepToken('')
-    say('That is not the ADMIN_TOKEN.', 'bad')
-    connect()
-  },
-  onEvent(name, frame) {
-    state = 'live'
+  onStatus(status) {
     try {
-      take(name, frame)
+      take(status)
       holdOpenRows(drawPage)
     } catch (error) {
-      // A defect of the page must be seen, and must not make it connect again without a pause.
+      // A defect of the page must be seen, and must not end the asking.
       page.latest = undefined
       reportError(error)
-      throw error
     }
+  },
+  onUnchanged() {
+    page.heardAt = performance.now()
+  },
+  onRefused() {
+    keepToken('')
+    say('That is not the ADMIN_TOKEN.', 'bad')
+    ask()
   },
 })
 
-function take(name, frame) {
-  if (name === 'hello') {
-    greeting = frame
-    firstVersion ??= frame.health.version
-    page.isFull = frame.access === 'full'
-  }
-  page.latest = { ...page.latest, ...frame }
-  // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
-  if (name !== 'hello' && page.isPaused) return
+function take(status) {
+  firstVersion ??= status.version
+  const isOther = page.latest === undefined || status.uptimeMs < page.latest.uptimeMs
+  if (isOther) void panels.readSettings()
+  const wasFull = page.isFull
+  page.isFull = status.access === 'full'
+  if (wasFull && !page.isFull) closeRows()
+  page.latest = status
+  page.latestAt = performance.now()
+  page.heardAt = page.latestAt
+  // What is shown without full rights must not be of a time with them.
+  if (!page.isPaused || wasFull !== page.isFull) show()
+}
+
+function show() {
   page.shown = page.latest
-  page.shownAt = performance.now()
-  page.now = page.shownAt
-  for (const panel of [tiles, requests, orders, panels, sandbox]) panel[name]?.(frame)
+  page.shownAt = page.latestAt
 }
 
 // What a user does may change what is drawn; these come here after the element that it was done to.
@@ -71,10 +71,16 @@ function drawPage() {
   if (!page.isPaused) page.now = performance.now()
   // The system's theme until the user chooses one.
   document.documentElement.style.colorScheme = theme === 'auto' ? '' : theme
+  document.body.classList.toggle('silent', isSilent())
   draw(document.body, view())
+  holdTabStops()
 }
 
-/** The controls need no frame, so that they are right also where a frame cannot be understood. */
+function isSilent() {
+  return unansweredMs() > silentAfterMs
+}
+
+/** The controls need no status, so that they are right also where it cannot be understood. */
 function view() {
   const isKnown = page.latest !== undefined
   return html`<a class="skip" href=${page.isFull ? '#requests' : '#quotes'}>Skip to the tables</a>
@@ -82,21 +88,27 @@ function view() {
       <div class="brand flow">
         <img src="icon.svg" alt="" width="22" height="22" /><h1>quotegate</h1>${isKnown && brand()}
       </div>
-      <ul id="health" class="health flow" aria-label="Health">${isKnown && health()}</ul>
       <div id="controls" class="controls flow">${controls()}</div>
     </header>
     <section id="outages" class="outages stack" aria-label="What is wrong now" aria-live="polite">
-      ${isKnown && outages.view()}</section>
+      ${isSilent() && silence()}${isKnown && outages.view()}</section>
     <div id="notices" class="notices" aria-live="polite">${notices()}</div>
     <main>${isKnown && content()}</main>
     ${tokenDialog()}`
 }
 
+function silence() {
+  const heardAt = page.latest && page.latest.now + page.heardAt - page.latestAt
+  const seen = heardAt && ` What you see is of ${clockTime(heardAt)}.`
+  const forMs = heardAt ? performance.now() - page.heardAt : unansweredMs()
+  return html`<p key="silence" class="outage bad" data-outage="silence">
+    <strong>No answer from the gateway <span aria-live="off">for ${span(forMs)}</span>.</strong>${seen}
+  </p>`
+}
+
 function content() {
-  return html`<div class="overview flow">
-      <p id="savings" class="savings flow">${savings()}</p>
-      <fieldset id="range" class="range flow">${tiles.rangeChoice()}</fieldset>
-    </div>
+  return html`<ul id="health" class="health flow" aria-label="Health">${health()}</ul>
+    <p id="savings" class="savings flow">${savings()}</p>
     <section id="tiles" class="tiles" aria-label="What happened lately">${tiles.view()}</section>
     <div class="columns">
       <div class="column">${requests.view()}${quotes.view()}</div>
@@ -105,27 +117,33 @@ function content() {
     ${orders.view()}${sandbox.view()}${panels.settings()}`
 }
 
+function stateNow() {
+  if (isSilent()) return { state: 'waiting', text: 'no answer', tone: 'bad error' }
+  if (page.latest === undefined) return { text: 'connecting' }
+  return { state: 'live', text: page.isPaused ? 'paused' : 'live', tone: 'good' }
+}
+
 function controls() {
-  const shown =
-    page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
-  const tone = { live: 'good', waiting: 'bad error' }[state]
+  const { state, text, tone } = stateNow()
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
   return html`<span id="connection" class="connection dim flow ${tone}" role="status" data-state=${state}>
-      ${tone && html`<span class="dot"></span>`}${shown}</span>
-    ${greeting?.needsToken && lock}
+      ${tone && html`<span class="dot"></span>`}${text}</span>
+    ${page.latest?.needsToken && lock}
     <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
     <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`
 }
 
 function notices() {
-  const version = greeting?.health.version
-  const locked = greeting?.needsToken
+  const { latest } = page
+  const locked = latest?.needsToken
     ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
     : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.'
   // A page of one version may not understand all that another one says.
   const other =
-    version !== firstVersion && `The gateway is now version ${version}: reload this page.`
-  const standing = [greeting && !page.isFull && locked, other].filter(Boolean)
+    latest &&
+    latest.version !== firstVersion &&
+    `The gateway is now version ${latest.version}: reload this page.`
+  const standing = [latest && !page.isFull && locked, other].filter(Boolean)
   const all = [...standing.map((text) => ({ key: text, text })), ...said]
   return all.map(
     (one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`,
@@ -134,7 +152,7 @@ function notices() {
 
 function pause() {
   page.isPaused = !page.isPaused
-  if (!page.isPaused) connect()
+  if (!page.isPaused) show()
 }
 
 function changeTheme() {
@@ -147,7 +165,7 @@ const dialog = () => document.getElementById('token-dialog')
 function unlock() {
   if (storedToken() === '') return dialog().showModal()
   keepToken('')
-  connect()
+  ask()
 }
 
 function tokenDialog() {
@@ -172,17 +190,8 @@ function takeToken({ target: form }) {
   if (!/^[\x21-\x7e]+$/.test(token))
     return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
   keepToken(token)
-  connect()
+  ask()
 }
 
-// A hidden tab closes its stream, so that it costs the gateway nothing.
-let hiding
-function stopWhileHidden() {
-  clearTimeout(hiding)
-  if (document.hidden) hiding = setTimeout(disconnect, hiddenMostMs)
-}
-stopWhileHidden()
-document.addEventListener('visibilitychange', () => {
-  stopWhileHidden()
-  if (!document.hidden) connect()
-})
+// A hidden tab asks less often.
+document.addEventListener('visibilitychange', () => document.hidden || ask())

@@ -2,9 +2,8 @@ import { act } from './connection.js'
 import { copyableId, tailOf } from './controls.js'
 import { clockTime, count, many, span, spans } from './format.js'
 import { facts, html, Panel, page, redraw, Table } from './page.js'
-import { isOpen, openButton, openingRow } from './rows.js'
+import { openButton, openingRow, withOpen } from './rows.js'
 
-const maxShown = 50
 const columns = 5
 const heads = [
   'Time',
@@ -14,22 +13,11 @@ const heads = [
   'Late by, number',
 ]
 
-/** The last refused or reported orders, the newest first. */
-let orders = []
 let explanation
 
-export function hello(frame) {
-  orders = []
-  tick(frame)
-}
-
-export function tick({ refusals }) {
-  orders = [...refusals, ...orders].filter(
-    (order, index) => index < maxShown || isOpen(order),
-  )
-}
-
+/** The last refused or reported orders, the newest first. */
 export function view() {
+  const orders = withOpen('orders', page.shown.lastRefusals)
   const sums = new Map(
     page.shown.refusedByApplication.map((sum) => [sum.application, sum]),
   )
@@ -40,21 +28,21 @@ export function view() {
   return html`<${Panel} id="orders" title="Float orders refused" count=${totals(page.shown)}>
     <div class="beside">
       <${Table} of="orders" heads=${heads} empty=${empty}>
-        ${applications.map((application) => group(application, sums))}
+        ${applications.map((application) => group(application, sums, orders))}
       <//>
       ${page.isFull && explainForm()}
     </div>
   <//>`
 }
 
-function totals({ refusedTotal, reportedTotal }) {
-  const refused = refusedTotal > 0 && count(refusedTotal)
-  const reported = reportedTotal > 0 && `${count(reportedTotal)} reported and sent`
+function totals({ ordersRefused, ordersReported }) {
+  const refused = ordersRefused > 0 && count(ordersRefused)
+  const reported = ordersReported > 0 && `${count(ordersReported)} reported and sent`
   const all = [refused, reported].filter(Boolean)
   return all.length > 0 ? `${all.join(', ')} since the start` : ''
 }
 
-function group(application, sums) {
+function group(application, sums, orders) {
   const sum = sums.get(application)
   // Of an application that is not among those counted apart.
   const without = sums.has(null)
@@ -90,11 +78,11 @@ function rowOf(order) {
   const late = isKnown ? `${span(expiredForMs)}${sent ? ', sent' : ''}` : 'unknown'
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
-    <td class="pair">${openButton(order, undefined, what)}</td>
+    <td class="pair">${openButton('orders', order, undefined, what)}</td>
     <td class="dim minor">${rule}</td>
     <td class="number minor">${isKnown ? span(quoteAgeMs) : '–'}</td>
     <td class="number">${late}</td>`
-  return openingRow(order, { columns, cells, describe: () => details(order) })
+  return openingRow('orders', order, { columns, cells, describe: () => details(order) })
 }
 
 function details(order) {

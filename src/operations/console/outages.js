@@ -1,5 +1,5 @@
 import { clockTime, listed, many, span } from './format.js'
-import { html, page } from './page.js'
+import { html, leftOf, page } from './page.js'
 
 /** Pairs and peers that are named. */
 const maxNames = 5
@@ -53,7 +53,7 @@ function requestsText({ concerned, requests, retryInMs }) {
   const after =
     retryInMs === 0
       ? 'the next request tries again'
-      : `the next try is in ${span(retryInMs)}`
+      : `the next try is in ${span(leftOf(retryInMs))}`
   // The next request tries once the breaker lets it.
   return `${number}, ${retryInMs === undefined ? 'a request is trying now' : after}.`
 }

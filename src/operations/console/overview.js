@@ -9,14 +9,14 @@ import {
   reach,
   span,
 } from './format.js'
-import { html, page } from './page.js'
+import { ageMs, html, leftOf, page } from './page.js'
 
 const clockOffMs = 2_000
 const down =
   'VALKEY_URL does not answer: this replica works on its own, with its own memory'
 
 export function brand() {
-  const { mode, version } = page.latest.health
+  const { mode, version } = page.latest
   return html`<span class="badge ${mode === 'LIVE' ? 'good' : 'warn'}" id="mode">${mode}</span>
     <span class="dim" id="version">v${version}</span>`
 }
@@ -34,9 +34,9 @@ export function health() {
     cache,
     ledger,
     clock,
-  } = page.latest.health
+  } = page.latest
   return html`
-    <${Item} id="ready" name=${ready ? 'ready' : 'not ready'} value="up ${span(uptimeMs)}" tone=${goodIf(ready)} />
+    <${Item} id="ready" name=${ready ? 'ready' : 'not ready'} value="up ${span(uptimeMs + ageMs())}" tone=${goodIf(ready)} />
     ${upstreams.map((upstream) => upstreamItem(upstream, coolDowns))}
     <${Item} id="store" name="store: ${store.kind}${store.up ? '' : ', down'}" tone=${goodIf(store.up)}
       value="${many(cache.entries, 'quote')}, ${bytes(cache.bytes)}; ledger ${count(ledger.entries)}"
@@ -84,13 +84,13 @@ function upstreamItem(
 
 function breakerText({ name, state, retryAfterMs }) {
   return state === 'open'
-    ? `${name} stopped, next try in ${span(retryAfterMs)}`
+    ? `${name} stopped, next try in ${span(leftOf(retryAfterMs))}`
     : `${name}: trying again`
 }
 
 /** The provider answered 429. */
 function coolDownText({ clients, longestLeftMs }) {
-  return `429: quotes of ${many(clients, 'client')} not requested for ${span(longestLeftMs)} at most`
+  return `429: quotes of ${many(clients, 'client')} not requested for ${span(leftOf(longestLeftMs))} at most`
 }
 
 function diskItem({
@@ -148,8 +148,8 @@ function clockText(estimateMs, isKnown, isUnreadable) {
 }
 
 export function savings() {
-  const { savings: sums, upstreams } = page.latest.health
-  const { quotes, callsSaved, orders, ordersMatched, expiredOrdersStopped, forMs } = sums
+  const { savings: sums, upstreams } = page.latest
+  const { quotes, callsSaved, orders, ordersMatched, expiredOrdersStopped } = sums
   const swap = upstreams.find(({ name }) => name === 'swap')
   const provider = swap?.traffic.find(({ traffic }) => traffic === 'quotes')
   const p95 = provider?.p95Ms ? `${milliseconds(provider.p95Ms)} ms` : '–'
@@ -158,7 +158,7 @@ export function savings() {
   const expired = `expired ${expiredOrdersStopped === 1 ? 'order' : 'orders'} stopped`
   const matched = orders === 0 ? '–' : percent(ordersMatched / orders, 0)
   return html`
-    <span class="dim">In the ${reach(forMs / 1000)}</span>
+    <span class="dim">Since the start</span>
     ${saved('calls', count(callsSaved), `calls saved${ofQuotes}`)}
     ${saved('expired', count(expiredOrdersStopped), expired)}
     ${saved('matched', matched, `of ${many(orders, 'order')} matched`)}

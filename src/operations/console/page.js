@@ -1,4 +1,5 @@
 import { html, render } from './htm.js'
+import { moveBetweenRows } from './tab-stops.js'
 
 export { html }
 
@@ -14,13 +15,22 @@ export const page = {
   isPaused: false,
   /** By this page's own clock, which stands while it is paused. */
   now: performance.now(),
-  /** What the gateway said last, and of that what the panels show. */
+  /** What the gateway said last, and of that what the panels show; each with the time when it came. */
   latest: undefined,
+  latestAt: 0,
   shown: undefined,
   shownAt: 0,
+  /** When the gateway said last that it is still so. */
+  heardAt: 0,
 }
 
-/** After a change that came neither from a frame nor at once with what a user did. */
+/** How old what the gateway said last is. If nothing changes, the gateway does not say it again. */
+export const ageMs = () => performance.now() - page.latestAt
+
+/** What is left of a time that the gateway said. */
+export const leftOf = (ms) => Math.max(0, ms - ageMs())
+
+/** After a change that came neither from the gateway nor at once with what a user did. */
 export const redraw = () => dispatchEvent(new Event('redraw'))
 
 /** What is said for a moment. */
@@ -86,7 +96,7 @@ export function Table({ of, kind, heads, empty, children }) {
     return html`<th scope="col" class=${classes}>${label}</th>`
   })
   return html`<${Scroller} of=${of} kind=${kind}>
-    <table class=${of}><thead><tr>${cells}</tr></thead>${children}</table>
+    <table class=${of} onKeyDown=${moveBetweenRows}><thead><tr>${cells}</tr></thead>${children}</table>
     ${empty && html`<p class="dim empty" data-role="empty">${empty}</p>`}
   <//>`
 }

@@ -1,7 +1,7 @@
+import { read } from './connection.js'
 import { clockTime, count, milliseconds, percent, reach } from './format.js'
-import { html, Panel, page, Scroller, Table } from './page.js'
+import { html, Panel, page, redraw, Scroller, sayError, Table } from './page.js'
 
-const maxEvents = 200
 const callHeads = [
   'Traffic',
   'Calls/s, number',
@@ -14,31 +14,30 @@ const settingHeads = ['Name', 'Value', 'Source', 'Meaning, minor']
 
 /** For each upstream and kind of traffic: how much, how well and how fast. */
 export function upstreams() {
-  const { upstreams: all, now } = page.shown.health
+  const { upstreams: all } = page.shown
   const period = reach(all[0]?.traffic[0]?.seconds ?? 0)
   return html`<${Panel} id="upstreams" title="Upstreams" count=${period}>
     <${Table} of="upstreams" heads=${callHeads}>
-      ${all.map((upstream) => upstreamRows(upstream, now))}
+      ${all.map(upstreamRows)}
     <//>
   <//>`
 }
 
-function upstreamRows({ name, traffic, connections: { busy, idle, waiting } }, now) {
+function upstreamRows({ name, traffic, connections: { busy, idle, waiting } }) {
   return html`<tbody key=${name} data-upstream=${name}>
     <tr>
       <th scope="rowgroup">${name}</th>
       <td class="dim" colspan="5">${busy} busy, ${idle} idle, ${waiting} waiting</td>
     </tr>
-    ${traffic.map((calls) => trafficRow(calls, traffic.length === 1 ? 'all' : calls.traffic, now))}
+    ${traffic.map((calls) => trafficRow(calls, traffic.length === 1 ? 'all' : calls.traffic))}
   </tbody>`
 }
 
 function trafficRow(
   { traffic, callsPerSecond, failedShare, p50Ms, p95Ms, notSent, lastError },
   title,
-  now,
 ) {
-  const last = lastError && `${lastError.what}, ${ago(lastError.at, now)}`
+  const last = lastError && `${lastError.what}, ${ago(lastError.at)}`
   const errors = [last, notSent > 0 && `${count(notSent)} not sent`].filter(Boolean)
   return html`<tr key=${traffic} data-traffic=${traffic}>
     <th scope="row">${title}</th>
@@ -50,31 +49,15 @@ function trafficRow(
   </tr>`
 }
 
-function ago(at, now) {
+function ago(at) {
+  const now = page.shown.now + page.now - page.shownAt
   const seconds = Math.max(0, Math.round((now - at) / 1_000))
   return seconds < 60 ? `${seconds} s ago` : clockTime(at)
 }
 
-let happened = []
-
-export function hello({ history }) {
-  happened = []
-  tick(history)
-}
-
-export function tick({ events: added }) {
-  for (const event of added)
-    happened = [event, ...happened.filter((one) => !isReplaced(one, event))].slice(
-      0,
-      maxEvents,
-    )
-}
-
-/** All that replace one event stand for it, and the page may have any of them. */
-const isReplaced = ({ id, replaces = id }, event) => replaces === event.replaces
-
 /** What happened to the gateway, newest first; also while no page was open. */
 export function events() {
+  const { events: happened } = page.shown
   const items = happened.map(({ id, at, tone, text }) => {
     const time = html`<time class="dim" datetime=${new Date(at).toISOString()}>${clockTime(at)}</time>`
     return html`<li key=${id} data-event=${id}>
@@ -86,16 +69,26 @@ export function events() {
   <//>`
 }
 
+/** Those of a process do not change. */
+let known = []
+
+export async function readSettings() {
+  known = await read('settings').catch((error) => {
+    sayError(error)
+    return []
+  })
+  redraw()
+}
+
 let wanted = ''
 let isChangedOnly = false
 
 export function settings() {
-  const all = page.shown.settings
-  const shown = all.filter(({ name, value, meaning, source }) => {
+  const shown = known.filter(({ name, value, meaning, source }) => {
     if (isChangedOnly && source === 'default') return false
     return `${name} ${value} ${meaning}`.toLowerCase().includes(wanted)
   })
-  const set = all.filter(({ source }) => source === 'environment')
+  const set = known.filter(({ source }) => source === 'environment')
   const filter = ({ target: { type, checked, value } }) => {
     if (type === 'checkbox') isChangedOnly = checked
     else wanted = value.trim().toLowerCase()
@@ -103,7 +96,7 @@ export function settings() {
   const tools = html`
     <label class="check"><input type="checkbox" data-role="changed" onChange=${filter} /> only those set</label>
     <input type="search" data-role="filter" placeholder="Filter" aria-label="Filter the settings" onInput=${filter} />`
-  const said = `${set.length} of ${all.length} set`
+  const said = `${set.length} of ${known.length} set`
   return html`<${Panel} id="settings" title="Effective settings" count=${said} tools=${tools}>
     <${Table} of="settings" heads=${settingHeads}><tbody>${shown.map(settingRow)}</tbody><//>
   <//>`

@@ -23,7 +23,7 @@ const columns = [
 ]
 const driftTitle = 'How far the price moved since the quote before this one'
 /** The gateway sends at most this many. */
-const maxListed = 100
+const maxListed = 80
 
 let filter = ''
 let sorting = {}
@@ -56,10 +56,10 @@ export function view() {
 }
 
 function whyNothing() {
-  const { health, outages } = page.shown
+  const { upstreams, outages } = page.shown
   const outage = outages.find(({ failing = [] }) => failing.includes('quotes'))
   if (outage !== undefined) return `${outage.text}.`
-  const swap = health.upstreams.find(({ name }) => name === 'swap')
+  const swap = upstreams.find(({ name }) => name === 'swap')
   const { notKept } = swap?.traffic.find(({ traffic }) => traffic === 'quotes') ?? {}
   return notKept
     ? `The provider's last ${many(notKept.answers, 'answer')} could not be kept (${notKept.reason}).`
@@ -102,7 +102,7 @@ function compare(left, right) {
 function row(quote) {
   const { key, id, pair, amount, toAmount, toAsset, hits, drift } = quote
   const name = `Drop ${pair} ${amount}`
-  const dropButton = html`<button type="button" class="quiet copy drop" aria-label=${name} title=${name}
+  const dropButton = html`<button type="button" class="quiet copy stop drop" aria-label=${name} title=${name}
     onClick=${() => drop('drop', { id }).catch(sayError)}>×</button>`
   return html`<tr key=${key} data-pair=${pair}>
     <td>

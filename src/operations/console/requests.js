@@ -1,11 +1,8 @@
 import { copyableId, tailOf } from './controls.js'
 import { clockTime, milliseconds, statusClass } from './format.js'
 import { facts, html, Panel, page, Table } from './page.js'
-import { isOpen, openButton, openingRow } from './rows.js'
+import { openButton, openingRow, withOpen } from './rows.js'
 
-const maxShown = 200
-/** As many as the gateway keeps when no page is open. */
-const maxFailed = 50
 const heads = [
   'Time, at',
   'Request',
@@ -34,48 +31,17 @@ const partsOfTime = [
   { key: 'ownMs', background: 'var(--dim)', text: 'The gateway itself' },
 ]
 
-/** The last requests and the last failed ones, newest first. */
-let requests = []
-let skipped = 0
 const filters = { filter: '', area: '', source: '', status: '' }
 
-export function hello(frame) {
-  requests = []
-  skipped = 0
-  add([...frame.failures, ...frame.requests])
-}
-
-export function tick(frame) {
-  if (page.isFull) skipped += frame.skipped
-  add(frame.requests)
-}
-
-function add(seen) {
-  // A `hello` has what failed lately in both of its lists.
-  const all = new Map([...seen, ...requests].map((request) => [request.number, request]))
-  // Failed requests stay longer than others, and so does what is being read.
-  let failed = 0
-  requests = [...all.values()]
-    .sort((left, right) => right.number - left.number)
-    .filter((request, index) => {
-      if (request.source !== null) failed += 1
-      return (
-        index < maxShown ||
-        (request.source !== null && failed <= maxFailed) ||
-        isOpen(request)
-      )
-    })
-}
-
+/** The last requests, the newest first. */
 export function view() {
   if (!page.isFull) return undefined
+  const requests = withOpen('requests', page.shown.lastRequests)
   const wanted = requests.filter(isWanted)
-  const more =
-    skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
   const some = wanted.length < requests.length ? `${wanted.length} of ` : ''
-  const count = requests.length > 0 ? `${some}the last ${requests.length}${more}` : ''
-  const none = 'No requests since you opened this page, and none that failed before.'
-  const empty = requests.length > 0 ? 'No request here matches the filters.' : none
+  const count = requests.length > 0 ? `${some}the last ${requests.length}` : ''
+  const empty =
+    requests.length > 0 ? 'No request here matches the filters.' : 'No request yet.'
   return html`<${Panel} id="requests" title="Live requests" kind="wide" count=${count} tools=${tools()}>
     <${Table} of="requests" kind="tall" heads=${heads} empty=${wanted.length === 0 && empty}>
       <tbody>${wanted.flatMap(rowOf)}</tbody>
@@ -110,7 +76,7 @@ function isWanted(request) {
   const { filter, area, source, status } = filters
   if (area !== '' && request.route !== area) return false
   if (status !== '' && Math.floor(request.status / 100) !== Number(status)) return false
-  if (source === 'any' ? request.source === null : !['', request.source].includes(source))
+  if (source === 'any' ? !request.source : !['', request.source].includes(source))
     return false
   const { method, path, route, application, requestId } = request
   const words = [
@@ -130,14 +96,14 @@ function rowOf(request) {
   const cells = html`
     <td class="dim at">${clockTime(at)}</td>
     <td class="path cut">
-      ${openButton(request, path, html`<span class="dim method">${method}</span>`, ` ${path || '(unreadable)'}`)}
+      ${openButton('requests', request, path, html`<span class="dim method">${method}</span>`, ` ${path || '(unreadable)'}`)}
     </td>
     <td class="status ${statusClass(status)}">${statusText(request)}</td>
     <td>${chip(request)}</td>
     <td class="number last">${milliseconds(durationMs)}</td>
     <td class="mono dim minor" title=${requestId}>${tailOf(requestId)}</td>`
   const attributes = { 'data-request': requestId }
-  return openingRow(request, {
+  return openingRow('requests', request, {
     columns: 6,
     cells,
     attributes,
@@ -152,12 +118,11 @@ const sourceText = ({ source, notSent }) =>
 /** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
 function chip(request) {
   const { source, status, cacheStatus } = request
-  if (source === null && cacheStatus === null) return undefined
-  const kind =
-    source === null
-      ? (cacheKind(cacheStatus) ?? 'bypass')
-      : `status ${statusClass(status)}`
-  return html`<span class="chip ${kind}" title=${cacheStatus}>${source === null ? kind : sourceText(request)}</span>`
+  if (!source && !cacheStatus) return undefined
+  const kind = !source
+    ? (cacheKind(cacheStatus) ?? 'bypass')
+    : `status ${statusClass(status)}`
+  return html`<span class="chip ${kind}" title=${cacheStatus}>${source ? sourceText(request) : kind}</span>`
 }
 
 /** What Cache-Status says; undefined if the cache had no part. */
@@ -169,7 +134,7 @@ export function cacheKind(cacheStatus) {
 }
 
 function details(request) {
-  const parts = partsOfTime.filter(({ key }) => request[key] !== null)
+  const parts = partsOfTime.filter(({ key }) => request[key] !== undefined)
   const list = facts([
     ['Request', `${request.method} ${request.path}`],
     ['Route', request.route],
@@ -179,7 +144,10 @@ function details(request) {
     ['Cache-Status', request.cacheStatus],
     ['Took', `${milliseconds(request.durationMs)} ms`],
     ...parts.map(({ key, text }) => [text, `${milliseconds(request[key])} ms`]),
-    ['Upstream', request.ownMs === null ? 'waited for the call of another request' : ''],
+    [
+      'Upstream',
+      request.ownMs === undefined ? 'waited for the call of another request' : '',
+    ],
     ['App-Name', request.application],
     ['Client', request.client],
     ['Request id', copyableId(request.requestId, { what: 'request id' })],

@@ -1,6 +1,6 @@
 import { act } from './connection.js'
 import { percent, span } from './format.js'
-import { html, Panel, redraw, sayError } from './page.js'
+import { html, Panel, page, redraw, sayError } from './page.js'
 
 const ms = (value) => `${Math.round(value)} ms`
 const sliders = [
@@ -49,14 +49,13 @@ const usual = {
   scope: 'all',
 }
 
-/** How the sandbox behaves; null without one, and without full rights. */
+/** How the sandbox behaves, with what is being changed; null without one, and without full rights. */
 let faults = null
-
-export function hello(frame) {
-  faults = frame.faults
-}
+/** What is being moved, until the gateway has taken it. */
+let changes = {}
 
 export function view() {
+  faults = page.shown.faults && { ...page.shown.faults, ...changes }
   if (faults === null) return undefined
   const reset = html`<button type="button" class="quiet" onClick=${() => set(usual)}>Reset</button>`
   return html`<${Panel} id="sandbox" title="Sandbox" tools=${reset}
@@ -93,8 +92,16 @@ function changing(name, read = (text) => text.trim()) {
 }
 
 function show(changed) {
-  faults = { ...faults, ...changed }
+  changes = { ...changes, ...changed }
   redraw()
 }
 
-const set = (changed) => act('faults', changed).then(show, sayError)
+async function set(changed) {
+  try {
+    page.shown.faults = await act('faults', changed)
+  } catch (error) {
+    sayError(error)
+  }
+  changes = {}
+  redraw()
+}

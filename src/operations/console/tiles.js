@@ -3,66 +3,21 @@ import { html, page } from './page.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
-const maxOutages = 1_000
 /** Other troubles may last for days, and would mark all. */
 const marked = new Set(['upstream', 'failing', 'no-quotes', 'pairs', 'store'])
-const ranges = { seconds: '15 min', minutes: '24 h' }
 const width = 120
 const height = 32
 
-/** The slots of each range as the gateway keeps them, and what has come since. */
-let rings
-let range = 'seconds'
-/** Those that are over and those that go on, by their ids. */
-let outages
-
-export function hello(frame) {
-  rings = frame.history
-  outages = new Map(frame.history.outages.map((outage) => [outage.id, outage]))
-  noteOutages(frame)
-}
-
-export function tick(frame) {
-  for (const name of Object.keys(ranges)) takeSlots(rings[name], frame[name])
-  noteOutages(frame)
-}
-
-/** Takes the newest slots; those that are known already are replaced. */
-function takeSlots(ring, { last, values }) {
-  for (const [name, list] of Object.entries(values)) {
-    const known = ring.values[name]
-    const kept = known.length - list.length + last - ring.last
-    ring.values[name] = [...known.slice(0, kept), ...list].slice(-ring.slots)
-  }
-  ring.last = last
-}
-
-/** One that goes on has lasted until now. */
-function noteOutages({ outages: current, health: { now } }) {
-  for (const outage of current) outages.set(outage.id, { ...outage, until: now })
-  if (outages.size > maxOutages) outages.delete(outages.keys().next().value)
-}
-
-export function rangeChoice() {
-  // By its click, after which the page is drawn: a change comes later, and would find the old choice checked again.
-  const choose = ({ target }) => (range = target.value)
-  const choice = ([id, label]) => html`<label class="check">
-    <input type="radio" name="range" value=${id} checked=${id === range} onClick=${choose} /><span>${label}</span>
-  </label>`
-  return html`<legend class="dim">History</legend>${Object.entries(ranges).map(choice)}`
-}
-
 export function view() {
-  const { recent, refusedTotal, health } = page.shown
+  const { recent, ordersRefused, uptimeMs, inFlight, sparklines: of } = page.shown
   const { requestsPerSecond } = recent
-  const { slotMs, values: of } = rings[range]
   const sum = (name) => of[name].reduce((total, value) => total + (value ?? 0), 0)
   const [quotes, hits, errors, refused] = ['quotes', 'hits', 'errors', 'refused'].map(sum)
   const hitShares = of.quotes.map((asked, index) =>
     asked > 0 ? of.hits[index] / asked : null,
   )
-  // The first slot of a range is rarely whole.
-  const period = reach(Math.min(of.requests.length * slotMs, health.uptimeMs) / 1000)
+  // The last slot is rarely whole.
+  const period = reach(Math.min(of.requests.length * of.slotMs, uptimeMs) / 1000)
   return html`
     <${Tile} id="requests" label="Requests" line=${of.requests} unit="/s"
       value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))}
@@ -75,9 +30,9 @@ export function view() {
     <${Tile} id="errors" label="Upstream errors" line=${of.errors} tone=${errors > 0 && 'bad'}
       value=${count(errors)} more=${period} />
     <${Tile} id="refused" label="Orders refused" line=${of.refused} tone=${refused > 0 && 'warn'}
-      value=${count(refused)} more="${period}; ${count(refusedTotal)} since the start" />
+      value=${count(refused)} more="${period}; ${count(ordersRefused)} since the start" />
     <${Tile} id="in-flight" label="In flight" line=${of.inFlight}
-      value=${count(health.inFlight)} more="peak ${count(Math.max(0, ...of.inFlight))}, ${period}" />`
+      value=${count(inFlight)} more="peak ${count(Math.max(0, ...of.inFlight))}, ${period}" />`
 }
 
 function Tile({ id, label, line, highest, value, unit, more, tone }) {
@@ -113,9 +68,10 @@ function sparkline(values, highest = 0, said) {
 }
 
 function marks(length, xOf) {
-  const { now } = page.shown.health
-  const placeOf = (at) => length - 1 - (now - at) / rings[range].slotMs
-  const bars = [...outages.values()]
+  const { now, sparklines, outages, pastOutages } = page.shown
+  const current = outages.map((outage) => ({ ...outage, until: now }))
+  const placeOf = (at) => length - 1 - (now - at) / sparklines.slotMs
+  const bars = [...pastOutages, ...current]
     .filter(({ what }) => marked.has(what))
     // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
     .filter(({ until }) => placeOf(until) > -2)

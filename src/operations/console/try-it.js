@@ -15,7 +15,7 @@ let offer
 /** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
 export function view() {
   if (!page.isFull) return undefined
-  const { health, traffic } = page.shown
+  const { mode, traffic } = page.shown
   const hint = traffic.loopbackTrusted
     ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
     : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
@@ -38,7 +38,7 @@ export function view() {
         ${error && html`<p class="error">${error}</p>`}
         ${answer && outcome(answer)}
       </div>
-      ${offer && orderForm(health.mode === 'LIVE')}
+      ${offer && orderForm(mode === 'LIVE')}
     </form>
   <//>`
 }

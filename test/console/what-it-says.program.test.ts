@@ -1,37 +1,44 @@
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
-import { ask, framesOf, look } from '../operations/support.ts'
+import { ask, statusOf } from '../operations/support.ts'
 import { gatewayWith } from '../support/gateways/between.ts'
 import { listening } from '../support/machine/listening.ts'
-import { describeInBrowser, openPage, useBrowser } from './browser.ts'
+import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
 
-// biome-ignore lint/suspicious/noExplicitAny: a test changes a frame as it likes.
-type Frame = Record<string, any>
+// biome-ignore lint/suspicious/noExplicitAny: a test changes a status as it likes.
+type Said = Record<string, any>
 
 interface Staged {
   url: string
   /** What a gateway without any traffic says. */
-  hello: Frame
-  tick: Frame
-  send(event: string, frame: Frame): void
-  /** Ends the stream: the page connects again, and this is what it is greeted with. */
-  restart(hello: Frame): void
+  status: Said
+  /** From now on the page is answered this; without it, not at all. */
+  say(status?: Said): void
+  /** How often the page has asked. */
+  asked(): number
 }
 
-/** Serves the page of a gateway, with frames that a test makes up. */
-async function stageFrames(): Promise<Staged> {
+/** Serves the page of a gateway, with a status that a test makes up. */
+async function stagePage(): Promise<Staged> {
   const gateway = await gatewayWith()
-  const viewer = await look(gateway.operationsUrl)
-  const [hello, tick] = (await framesOf(viewer, 2)) as [Frame, Frame]
-  await viewer.leave()
-  let greeting = hello
-  const viewers = new Set<ServerResponse>()
+  const status = await statusOf(gateway)
+  let said: Said | undefined = status
+  let version = 1
+  let asked = 0
   const server = createServer(async (request, response) => {
-    if (request.url === '/stream') {
-      viewers.add(response.writeHead(200, { 'Content-Type': 'text/event-stream' }))
-      response.write(textOf('hello', greeting))
+    if (request.url === '/status') {
+      asked += 1
+      if (said === undefined) {
+        request.socket.destroy()
+        return
+      }
+      const etag = `W/"${version}"`
+      response.setHeader('ETag', etag)
+      if (request.headers['if-none-match'] === etag) response.writeHead(304).end()
+      else
+        response.setHeader('Content-Type', 'application/json').end(JSON.stringify(said))
       return
     }
     const { status, headers, body } = await ask(gateway.operationsUrl + request.url)
@@ -39,30 +46,21 @@ async function stageFrames(): Promise<Staged> {
   })
   return {
     url: (await listening(server)).url,
-    hello,
-    tick,
-    send(event, frame) {
-      for (const response of viewers) response.write(textOf(event, frame))
+    status,
+    say(next) {
+      said = next
+      version += 1
     },
-    restart(next) {
-      greeting = next
-      for (const response of viewers) response.end()
-      viewers.clear()
-    },
+    asked: () => asked,
   }
 }
 
-function textOf(event: string, frame: Frame): string {
-  return `event: ${event}\ndata: ${JSON.stringify(frame)}\n\n`
-}
-
-const outage = (rest: Frame): Frame => ({
+const outage = (rest: Said): Said => ({
   id: 1,
   name: 'a part',
   says: 'in trouble',
   text: 'a part: in trouble',
   isSevere: true,
-  until: null,
   requests: 0,
   concerned: 'none',
   names: [],
@@ -70,7 +68,7 @@ const outage = (rest: Frame): Frame => ({
 })
 
 /** An order that matches no quote. */
-const refusal = (rest: Frame): Frame => ({
+const refusal = (rest: Said): Said => ({
   reason: 'unknown',
   rule: 'none',
   why: '',
@@ -91,14 +89,14 @@ const refusal = (rest: Frame): Frame => ({
 
 describeInBrowser('what the console says', () => {
   test('of a gateway that restarted with other parts, it says nothing of the one before', async () => {
-    const { url, hello, restart } = await stageFrames()
-    const { now } = hello.health
-    const swap = hello.health.upstreams[0]
+    const { url, status, say } = await stagePage()
+    const { now } = status
+    const swap = status.upstreams[0]
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
     const slowest = { area: 'quote', durationMs: 900, traceId, requestId: 'r' }
-    restart({
-      ...hello,
-      health: { ...hello.health, slowest },
+    say({
+      ...status,
+      slowest,
       outages: [
         outage({
           what: 'upstream',
@@ -120,9 +118,11 @@ describeInBrowser('what the console says', () => {
       '…0e0e4736',
     )
     await page.getByRole('button', { name: `Copy the trace id ${traceId}` }).waitFor()
-    restart({
-      ...hello,
-      health: { ...hello.health, version: '99.0.0', upstreams: [swap], slowest: null },
+    say({
+      ...status,
+      version: '99.0.0',
+      upstreams: [swap],
+      slowest: null,
       outages: [outage({ what: 'clock', offsetMs: 5_000, since: now })],
     })
     await page.locator('[data-outage="clock"]').waitFor()
@@ -134,8 +134,8 @@ describeInBrowser('what the console says', () => {
   })
 
   test('of what is more than a day old, it says the date', async () => {
-    const { url, hello, restart } = await stageFrames()
-    const { now } = hello.health
+    const { url, status, say } = await stagePage()
+    const { now } = status
     const [before, today] = [now - 90_000_000, now - 80_000_000]
     const event = (id: number, at: number) => ({
       id,
@@ -144,9 +144,9 @@ describeInBrowser('what the console says', () => {
       text: `event ${id}`,
     })
     const dateOf = (at: number) => new Date(at).toLocaleDateString('en-GB')
-    restart({
-      ...hello,
-      history: { ...hello.history, events: [event(1, before), event(2, today)] },
+    say({
+      ...status,
+      events: [event(2, today), event(1, before)],
       outages: [
         outage({ what: 'store', since: before }),
         outage({ id: 2, what: 'clock', since: now + 5 }),
@@ -165,73 +165,110 @@ describeInBrowser('what the console says', () => {
     )
   })
 
-  test('which it cannot understand, it reports, and it asks less and less often', async () => {
-    const { url, hello, restart } = await stageFrames()
+  test('which it cannot understand, it reports, and it asks again', async () => {
+    const { url, status, say, asked } = await stagePage()
     const { page, complaints } = await openPage(url, { mayComplain: true })
-    // The watchdog of the stream waits for 5 s.
-    await page.evaluate(`globalThis.pauses = []
-      const setLater = setTimeout
-      globalThis.setTimeout = (then, ms) => {
-        if (ms < 5_000) pauses.push(ms)
-        return setLater(then, ms)
-      }`)
-    restart({ ...hello, health: { ...hello.health, upstreams: undefined } })
-    const pauses = () => page.evaluate<number[]>('pauses')
-    await expect.poll(async () => (await pauses()).length).toBeGreaterThan(2)
-    const [first = 0, second = 0, third = 0] = await pauses()
-    expect([second > first, third > second]).toEqual([true, true])
-    expect(complaints.join()).toContain("(reading 'map')")
+    say({ ...status, upstreams: undefined })
+    await expect.poll(() => complaints.join()).toContain("(reading 'map')")
+    const before = asked()
+    await expect.poll(asked).toBeGreaterThan(before + 1)
+    say(status)
+    await page.locator('#savings').waitFor()
   })
 
-  test('lists a request once that failed in the second in which the page connected', async () => {
-    const { url, hello, tick, restart, send } = await stageFrames()
-    const request = (number: number): Frame => ({
+  test('is old once the gateway does not answer: then that is the first sentence, and all else is grey', async () => {
+    const { url, status, say } = await stagePage()
+    const clock = outage({ what: 'clock', since: status.now })
+    say({ ...status, outages: [clock] })
+    const { page } = await openPage(url, { mayComplain: true })
+    const sentences = page.locator('.outage')
+    await sentences.filter({ hasText: 'in trouble' }).waitFor()
+    const filterOf = (selector: string) =>
+      page.evaluate<string>(
+        `getComputedStyle(document.querySelector('${selector}')).filter`,
+      )
+    expect(await filterOf('main')).toBe('none')
+    say(undefined)
+    await expect
+      .poll(() => sentences.first().textContent())
+      .toMatch(
+        /^No answer from the gateway for \d+(\.\d)? s\. What you see is of \d\d:\d\d:\d\d\.$/,
+      )
+    expect(await sentences.count()).toBe(2)
+    for (const old of ['main', '[data-outage="clock"]'])
+      expect(await filterOf(old)).toContain('grayscale')
+    expect(await filterOf('[data-outage="silence"]')).toBe('none')
+    await page.locator('#connection', { hasText: 'no answer' }).waitFor()
+    await expectAccessible(page, [390])
+    say(status)
+    await page.locator('#outages').waitFor({ state: 'hidden' })
+    expect(await filterOf('main')).toBe('none')
+  })
+
+  test('is what is wrong at first, above all else and within the first screen of a phone', async () => {
+    const { url, status, say } = await stagePage()
+    say({ ...status, outages: [outage({ what: 'clock', since: status.now })] })
+    const { page } = await openPage(url)
+    const sentence = page.locator('[data-outage="clock"]')
+    for (const width of [390, 1024, 1440]) {
+      await page.setViewportSize({ width, height: 700 })
+      const top = (await sentence.boundingBox())?.y ?? Number.NaN
+      expect(top, `${width} px`).toBeLessThan(200)
+      for (const later of ['#health', '#tiles', '#requests'])
+        expect((await page.locator(later).boundingBox())?.y).toBeGreaterThan(top)
+    }
+  })
+
+  test('has no row twice, and keeps the one that is open though the gateway has forgotten it', async () => {
+    const { url, status, say } = await stagePage()
+    const request = (number: number): Said => ({
       number,
-      at: hello.health.now,
+      at: status.now + number,
       method: 'GET',
       route: 'none',
       path: `/number-${number}`,
       status: 404,
       source: 'client',
-      cacheStatus: null,
       durationMs: 1,
       requestId: String(number),
-      queueMs: null,
-      upstreamMs: null,
-      transferMs: null,
-      ownMs: null,
       client: '',
       application: '',
-      why: '',
     })
-    restart({ ...hello, requests: [request(1)], failures: [request(3), request(1)] })
+    say({ ...status, lastRequests: [request(2), request(1)] })
     const { page } = await openPage(url)
-    send('tick', { ...tick, requests: [request(2), request(3), request(4)] })
-    await page.locator('[data-request="4"]').waitFor()
-    expect((await page.locator('#requests .open').allTextContents()).sort()).toEqual(
-      [1, 2, 3, 4].map((number) => `GET /number-${number}`),
-    )
+    const paths = () => page.locator('#requests .open').allTextContents()
+    await page.locator('[data-request="1"] .open').click()
+    await page.locator('#requests .detail').waitFor()
+    say({ ...status, lastRequests: [request(4), request(3), request(2)] })
+    await expect
+      .poll(paths)
+      .toEqual([4, 3, 2, 1].map((number) => `GET /number-${number}`))
+    await page.locator('[data-request="1"] .open').click()
+    await expect.poll(paths).toEqual([4, 3, 2].map((number) => `GET /number-${number}`))
+    // After a restart numbers begin again.
+    await page.locator('[data-request="4"] .open').click()
+    say({
+      ...status,
+      lastRequests: [{ ...request(4), at: status.now + 9_000, path: '/new' }],
+    })
+    await expect.poll(paths).toEqual(['GET /new', 'GET /number-4'])
+    expect(await page.locator('[aria-expanded="true"]').count()).toBe(1)
   })
 
   test('marks an outage that was over within the first slot, and no clock that is off', async () => {
-    const { url, hello, restart } = await stageFrames()
-    const { now } = hello.health
-    const seconds = { ...hello.history.seconds, slotMs: 1_000, last: 3 }
-    seconds.values = Object.fromEntries(
-      Object.keys(seconds.values).map((name) => [name, [0, 0, 0]]),
-    )
+    const { url, status, say } = await stagePage()
+    const { now } = status
     // Slots end at 1, 2 and 3 s; it is 3.9 s.
-    const ended = (what: string) => ({
-      id: 1,
-      what,
-      since: now - 3_800,
-      until: now - 3_300,
-      isSevere: true,
-    })
+    const { slotMs: _tenSeconds, ...columns } = status.sparklines
+    const values = Object.fromEntries(
+      Object.keys(columns).map((name) => [name, [0, 0, 0]]),
+    )
+    const sparklines = { slotMs: 1_000, ...values }
     const greetWith = (what: string) =>
-      restart({
-        ...hello,
-        history: { ...hello.history, seconds, outages: [ended(what)] },
+      say({
+        ...status,
+        sparklines,
+        pastOutages: [{ what, since: now - 3_800, until: now - 3_300 }],
       })
     greetWith('upstream')
     const { page } = await openPage(url)
@@ -242,35 +279,9 @@ describeInBrowser('what the console says', () => {
     await expect.poll(marks).toBe('')
   })
 
-  test('changes from 15 min to 24 h by keyboard', async () => {
-    const { url, hello, restart } = await stageFrames()
-    const of = (slots: number, { values, ...range }: Frame) => {
-      const column = Array.from({ length: slots }, () => 1)
-      const columns = Object.fromEntries(
-        Object.keys(values).map((name) => [name, column]),
-      )
-      return { ...range, last: slots - 1, values: columns }
-    }
-    const { seconds, minutes } = hello.history
-    restart({
-      ...hello,
-      history: { ...hello.history, seconds: of(9, seconds), minutes: of(2, minutes) },
-    })
-    const { page } = await openPage(url)
-    const line = page.locator('[data-tile="requests"] .spark .line')
-    const points = async () => (await line.getAttribute('d'))?.match(/[ML]/g)?.length
-    await expect.poll(points).toBe(9)
-    await page.getByRole('radio', { name: '15 min' }).focus()
-    await page.keyboard.press('ArrowRight')
-    expect(await page.getByRole('radio', { name: '24 h' }).isChecked()).toBe(true)
-    await expect.poll(points).toBe(2)
-    await page.keyboard.press('ArrowLeft')
-    await expect.poll(points).toBe(9)
-  })
-
   test('is one sentence for each thing that is wrong, in which many pairs and peers are not all named', async () => {
-    const { url, hello, restart } = await stageFrames()
-    const since = hello.health.now
+    const { url, status, say } = await stagePage()
+    const since = status.now
     const many = {
       names: Array.from({ length: 7 }, (_, index) => `${index}${'x'.repeat(200)}`),
       howMany: 7,
@@ -291,7 +302,7 @@ describeInBrowser('what the console says', () => {
     }
     const upstream = { ...refused, what: 'upstream', failing: ['orders'] }
     const store = { what: 'store', concerned: 'forwarded', requests: 2 }
-    const sentences: [Frame, RegExp][] = [
+    const sentences: [Said, RegExp][] = [
       [
         { ...pairs, isSevere: false, retryInMs: 0 },
         / since [\d:]{8}\. 0 requests refused meanwhile, the next request tries again\. What/,
@@ -320,7 +331,7 @@ describeInBrowser('what the console says', () => {
       [{ ...peer, names: [] }, /^a part: in trouble since/],
     ]
     const all = sentences.map(([rest], id) => outage({ since, id, ...rest }))
-    restart({ ...hello, outages: all })
+    say({ ...status, outages: all })
     const { page } = await openPage(url)
     const said = () => page.locator('.outage').allTextContents()
     await expect
@@ -332,17 +343,16 @@ describeInBrowser('what the console says', () => {
   })
 
   test('is why nothing is cached, if it is known', async () => {
-    const { url, hello, restart } = await stageFrames()
+    const { url, status, say } = await stagePage()
     const { page } = await openPage(url)
     const empty = page.locator('#quotes [data-role="empty"]')
     const nothing = 'Nothing is cached. '
     await empty.filter({ hasText: `${nothing}A quote appears here as soon as` }).waitFor()
-    const [swap, ...others] = hello.health.upstreams
+    const [swap, ...others] = status.upstreams
     const [quotes, ...rest] = swap.traffic
     const notKept = { answers: 57, reason: 'its Vary is *' }
     const upstreams = [{ ...swap, traffic: [{ ...quotes, notKept }, ...rest] }, ...others]
-    const health = { ...hello.health, upstreams }
-    restart({ ...hello, health })
+    say({ ...status, upstreams })
     const whyOfAll = `${nothing}The provider's last 57 answers could not be kept (its Vary is *).`
     await empty.filter({ hasText: whyOfAll }).waitFor()
     const failing = {
@@ -352,10 +362,10 @@ describeInBrowser('what the console says', () => {
       lastFailure: '429',
     }
     const text = 'swap quotes: 94 % of the calls of the last minute brought none (429)'
-    restart({
-      ...hello,
-      health,
-      outages: [outage({ ...failing, text, since: hello.health.now })],
+    say({
+      ...status,
+      upstreams,
+      outages: [outage({ ...failing, text, since: status.now })],
     })
     await empty.filter({ hasText: `${nothing}${text}.` }).waitFor()
     const chip = page.locator('[data-item="upstream-swap"]')
@@ -364,9 +374,8 @@ describeInBrowser('what the console says', () => {
   })
 
   test('is at the top what an upstream does not get, or that the store is away', async () => {
-    const { url, hello, tick, send } = await stageFrames()
-    const { health } = hello
-    const [swap] = health.upstreams
+    const { url, status, say } = await stagePage()
+    const [swap] = status.upstreams
     const { page } = await openPage(url)
     const open = { name: 'rest', state: 'open', retryAfterMs: 3_000 }
     const halfOpen = { name: 'orders', state: 'half-open', retryAfterMs: 0 }
@@ -376,15 +385,15 @@ describeInBrowser('what the console says', () => {
       text: 'swap quotes: 1 pair stopped',
       isSevere: false,
     }
-    const pair = outage({ ...stopped, since: health.now })
+    const pair = outage({ ...stopped, since: status.now })
     const valkey = { kind: 'valkey', up: false }
-    const withBreakers = (...breakers: Frame[]) => ({
+    const withBreakers = (...breakers: Said[]) => ({
       upstreams: [{ ...swap, breakers }],
     })
     const chips: {
       of: string
-      health?: Frame
-      outages?: Frame[]
+      said?: Said
+      outages?: Said[]
       tone: string
       text: string
     }[] = [
@@ -396,39 +405,39 @@ describeInBrowser('what the console says', () => {
       },
       {
         of: 'upstream-swap',
-        health: withBreakers(halfOpen),
+        said: withBreakers(halfOpen),
         tone: 'warn',
         text: 'orders: trying again',
       },
       {
         of: 'upstream-swap',
-        health: withBreakers(open),
+        said: withBreakers(open),
         outages: [pair],
         tone: 'bad',
         text: 'rest stopped, next try in 3.0 s; swap quotes: 1 pair stopped',
       },
       {
         of: 'upstream-swap',
-        health: { coolDowns: { clients: 2, longestLeftMs: 30_000 } },
+        said: { coolDowns: { clients: 2, longestLeftMs: 30_000 } },
         tone: 'warn',
         text: '429: quotes of 2 clients not requested for 30 s at most',
       },
       { of: 'upstream-swap', tone: 'good', text: 'breakers closed' },
       {
         of: 'store',
-        health: { store: valkey },
+        said: { store: valkey },
         tone: 'bad',
         text: 'store: valkey, down',
       },
       {
         of: 'store',
-        health: { store: { ...valkey, up: true } },
+        said: { store: { ...valkey, up: true } },
         tone: 'good',
         text: 'store: valkey',
       },
     ]
-    for (const { of, health: changes, outages = [], tone, text } of chips) {
-      send('tick', { ...tick, outages, health: { ...health, ...changes } })
+    for (const { of, said = {}, outages = [], tone, text } of chips) {
+      say({ ...status, ...said, outages })
       const chip = page.locator(`[data-item="${of}"]`)
       await chip
         .filter({ hasText: text })
@@ -439,8 +448,8 @@ describeInBrowser('what the console says', () => {
   })
 
   test('is the same number of pairs at the top, in the sentence and in the events, of which one is replaced', async () => {
-    const { url, hello, tick, restart, send } = await stageFrames()
-    const at = hello.health.now
+    const { url, status, say } = await stagePage()
+    const at = status.now
     const failing = (says: string) =>
       outage({
         what: 'pairs',
@@ -453,13 +462,13 @@ describeInBrowser('what the console says', () => {
       })
     const event = { at, tone: 'bad' }
     const events = [
-      { ...event, id: 1, text: 'began' },
       { ...event, id: 2, text: '2 of 3 fail' },
+      { ...event, id: 1, text: 'began' },
     ]
-    restart({
-      ...hello,
+    say({
+      ...status,
       outages: [failing('2 of 3 fail')],
-      history: { ...hello.history, events },
+      events,
     })
     const { page } = await openPage(url)
     const sentence = page.locator('[data-outage="pairs"]')
@@ -470,8 +479,8 @@ describeInBrowser('what the console says', () => {
     expect(await sentence.getByRole('link').getAttribute('href')).toBe(
       'https://example.org/runbook#pairs',
     )
-    const next = { ...event, id: 3, text: '4 of 4 fail', replaces: 2 }
-    send('tick', { ...tick, outages: [failing('4 of 4 fail')], events: [next] })
+    const next = { ...event, id: 3, text: '4 of 4 fail' }
+    say({ ...status, outages: [failing('4 of 4 fail')], events: [next, events[1]] })
     await sentence.filter({ hasText: ': 4 of 4 fail since' }).waitFor()
     expect(await chip.textContent()).toContain('quotes: 4 of 4 fail')
     const texts = await page.locator('#events li span:last-child').allTextContents()
@@ -479,15 +488,15 @@ describeInBrowser('what the console says', () => {
   })
 
   test('shows by its number each character that would turn round or hide what follows', async () => {
-    const { url, hello, restart } = await stageFrames()
+    const { url, status, say } = await stagePage()
     const pair = 'ETH\u202e_CDSU\u200b'
     const order = refusal({
-      at: hello.health.now,
+      at: status.now,
       pair,
       quoteIds: [`id-${pair}`],
       application: pair,
     })
-    restart({ ...hello, refusals: [order], refusedTotal: 1, refusedByApplication: [] })
+    say({ ...status, lastRefusals: [order], ordersRefused: 1, refusedByApplication: [] })
     const { page } = await openPage(url)
     await page.locator('#orders .open').click()
     await page
@@ -497,7 +506,7 @@ describeInBrowser('what the console says', () => {
   })
 
   test('does not say of an application among many others that none of its orders was refused', async () => {
-    const { url, hello, restart } = await stageFrames()
+    const { url, status, say } = await stagePage()
     const others = {
       application: null,
       orders: 9,
@@ -507,8 +516,8 @@ describeInBrowser('what the console says', () => {
       leastLateMs: null,
       mostLateMs: null,
     }
-    const refusals = [refusal({ at: hello.health.now })]
-    restart({ ...hello, refusals, refusedTotal: 9, refusedByApplication: [others] })
+    const lastRefusals = [refusal({ at: status.now })]
+    say({ ...status, lastRefusals, ordersRefused: 9, refusedByApplication: [others] })
     const { page } = await openPage(url)
     await expect
       .poll(() => page.locator('#orders .group').allTextContents())
