@@ -4,6 +4,7 @@ import type { ClientAddress } from './client/client-address.ts'
 import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
+import type { ShownHold } from './memory/holds.ts'
 import type { FloatOrder, FloatOrderDecision } from './orders/guard.ts'
 import type { Exchange } from './server/exchange.ts'
 import type { Breaker, Traffic } from './upstream/breakers.ts'
@@ -57,6 +58,8 @@ export const storeOperations = [
   'rate-limit',
   'key-claim',
   'key-settle',
+  'hold-read',
+  'hold-write',
   'journal-append',
   'journal-read',
 ] as const
@@ -136,6 +139,9 @@ export class Events {
   orderRepeated: (exchange: Exchange, order: FloatOrder) => void = unheard
   /** What became of an order with an Idempotency-Key, or of a key. */
   orderKeyed: (result: KeyResult) => void = unheard
+  /** Operators hold orders, and perhaps quotes, here or at another replica; at a start, those that are held still. */
+  holdBegan: (hold: ShownHold) => void = unheard
+  holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = unheard
   /** A request to an upstream was refused unsent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     unheard

@@ -8,7 +8,7 @@ import { ListenError, listenError, StateError } from './process/errors.ts'
 import { createLogger } from './process/logger.ts'
 import { setV8Flags } from './process/memory.ts'
 import { version } from './process/package-info.ts'
-import { ignoreClosedOutput, shutDownOnSignalOrError } from './process/signals.ts'
+import { ignoreClosedOutput, onSignalsAndErrors } from './process/signals.ts'
 import { isWithinEdits } from './process/text.ts'
 
 const flags = {
@@ -93,13 +93,18 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const building = buildGateway(loaded, { logger }, { operationsFirst: true })
   let isStopping = false
   // Before it is built: for process 1 of a container, the kernel drops a signal that has no listener yet.
-  shutDownOnSignalOrError(logger, async () => {
-    isStopping = true
-    const built = await Promise.race([
-      building,
-      setTimeout(config.drain.timeoutMs, undefined),
-    ])
-    await built?.close(config.drain)
+  onSignalsAndErrors(logger, {
+    async close() {
+      isStopping = true
+      const built = await Promise.race([
+        building,
+        setTimeout(config.drain.timeoutMs, undefined),
+      ])
+      await built?.close(config.drain)
+    },
+    // If it cannot be built, the program ends for that.
+    readAgain: () =>
+      void building.then((built) => built.readSecretsAgain()).catch(() => {}),
   })
   const gateway = await building
   if (isStopping) return
@@ -125,7 +130,7 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
-  shutDownOnSignalOrError(logger, sandbox.close)
+  onSignalsAndErrors(logger, { close: sandbox.close, readAgain() {} })
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }
 

@@ -79,8 +79,8 @@ async function withQuotes(count: number): Promise<Variant> {
     Number(new RegExp(`^${metric} (.+)$`, 'm').exec(page)?.[1])
   const mebibytes = Math.round(gauge('process_resident_memory_bytes') / 2 ** 20)
   const [cached, known] = [
-    gauge('quotegate_cache_entries'),
-    gauge('quotegate_ledger_entries'),
+    gauge('quotegate_entries{in="cache"}'),
+    gauge('quotegate_entries{in="ledger"}'),
   ]
   print(
     `${name}: ${cached} in the cache, ${known} in the ledger, ${mebibytes} MiB resident`,

@@ -387,6 +387,16 @@ const floatOrders: readonly Panel[] = [
     runbook: 'quotegateordersunknown',
   },
   {
+    title: 'Held by operators',
+    description:
+      'How many scopes are held: a pair, an application, both, or everything. Good: 0. From the line on orders get 503 ' +
+      'held; after an hour the alert asks whether that was forgotten.',
+    unit: 'none',
+    queries: [{ expr: of('quotegate_holds'), legend: '{{instance}}' }],
+    steps: worseFrom(troubles.held.limits.holds + 1),
+    runbook: 'quotegateheld',
+  },
+  {
     title: 'Age of the quote at the order',
     description:
       'How old the quote was that an order was matched with. Good: below the lifetime of quotes. A p95 just past it is an ' +
@@ -598,8 +608,8 @@ const process: readonly Panel[] = [
       'LEDGER_ENTRIES for the ledger. Memory that grows while both are flat is a leak.',
     unit: 'short',
     queries: [
-      { expr: of('quotegate_cache_entries'), legend: 'cache {{instance}}' },
-      { expr: of('quotegate_ledger_entries'), legend: 'ledger {{instance}}' },
+      { expr: of('quotegate_entries', 'in="cache"'), legend: 'cache {{instance}}' },
+      { expr: of('quotegate_entries', 'in="ledger"'), legend: 'ledger {{instance}}' },
     ],
     runbook: 'quotegatememoryfull',
   },

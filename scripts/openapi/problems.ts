@@ -34,6 +34,7 @@ const groups: Readonly<Record<string, Slugs>> = {
     'order-in-progress',
     'order-outcome-unknown',
     'order-answered',
+    'held',
     'order-too-large',
     'idempotency-key-reused',
     // Only a gateway that is mounted behind a body parser answers so.

@@ -26,6 +26,8 @@ import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
+  /** The settings as they were given: their files are read again while the gateway runs. */
+  given: Readonly<Record<string, SettingValue | undefined>>
   warnings: string[]
   /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
   sources: Readonly<
@@ -114,6 +116,7 @@ export function loadConfig(
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
   return {
     config: deepFreeze(toConfig(values, limits)),
+    given,
     warnings,
     sources: shown as LoadedConfig['sources'],
   }

@@ -61,6 +61,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
     config,
     events,
     exchanges,
+    holds,
     journals,
     keys,
     loaded,
@@ -71,8 +72,9 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   } = parts
   metrics.watch(parts)
   // The folder first: what the shared list has counts for more.
-  await journals.disk?.read(notes, keys)
+  await journals.disk?.read(notes, keys, holds)
   await journals.stream?.start(notes)
+  await holds.start()
   const { listener, messages } = createApp(exchanges, parts)
   const traffic = createTrafficServer({
     listener,
@@ -105,6 +107,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
     listen: () => lifecycle.listen(),
     close: (options) => lifecycle.close(options),
     metrics: metrics.render,
+    readSecretsAgain: () => void parts.secrets.readAgain(),
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }

@@ -14,6 +14,7 @@ import { createAreaReader } from '../http/area.ts'
 import { headerLines } from '../http/headers.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import type { DiskJournal } from '../memory/disk.ts'
+import { Holds } from '../memory/holds.ts'
 import { type KeyKeeper, keptForMs, OrderKeys } from '../memory/keys.ts'
 import { Ledger } from '../memory/ledger.ts'
 import { Notes } from '../memory/notes.ts'
@@ -44,6 +45,7 @@ import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
 import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import { Upstream } from '../upstream/upstream.ts'
+import { Secrets } from './secrets.ts'
 import type { GatewayOverrides } from './types.ts'
 
 /** What a gateway is made of. Each part is given this, and declares what it needs of it. */
@@ -76,6 +78,9 @@ export async function makeParts(
   const stream = await streamIfSet(basics, sharedStore)
   opened(() => stream?.close())
   const journals = { disk, stream }
+  const shared = await sharedHoldsIfSet(basics, sharedStore)
+  const holds = new Holds({ clock, events, disk, shared })
+  opened(() => holds.close())
   const keys = new OrderKeys({
     keepers: await keyKeepersIfSet(basics, disk, sharedStore),
     orderMs: config.upstream.totalTimeoutMs,
@@ -104,6 +109,9 @@ export async function makeParts(
   for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
   const upstream = upstreams.swap
   if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
+
+  // What waits for a connection is refused at once.
+  holds.whenBegun(() => upstream.connections.lookAgain())
 
   // What the ways of requests share.
   const exchanges = new Exchanges({ readTarget, tracing }, events)
@@ -151,6 +159,8 @@ export async function makeParts(
     events,
   })
 
+  const secrets = new Secrets({ loaded, log, supplied, upstreams })
+
   // The ways themselves.
   const before = {
     ...basics,
@@ -173,6 +183,8 @@ export async function makeParts(
     sharedQuotes,
     notes,
     keys,
+    holds,
+    secrets,
     clockDifference: new ClockDifference(log),
   }
   const passThrough = new PassThroughRoute(before)
@@ -181,6 +193,7 @@ export async function makeParts(
     known: ledger,
     uses: notes,
     keys,
+    holds,
     caughtUp: () => stream?.caughtUp() ?? true,
   }
   const keyed = new KeyedOrders({
@@ -332,20 +345,32 @@ async function streamIfSet(
 ) {
   if (sharedStore === undefined) return undefined
   const { StreamJournal } = await import('../memory/stream.ts')
-  const ofUpstream = hash(
-    'sha256',
-    config.upstreams.swap.baseUrl ?? '',
-    'base64url',
-  ).slice(0, 22)
   return new StreamJournal({
     store: sharedStore,
-    key: `${sharedStore.keyPrefix}journal:${ofUpstream}`,
+    key: journalKey(config, sharedStore),
     maxEntries: config.ledger.entries,
     timeoutMs: config.store?.timeoutMs ?? 0,
     clock,
     log,
     events,
   })
+}
+
+/** Replicas of one provider have one journal. */
+function journalKey({ upstreams }: Basics['config'], { keyPrefix }: SharedStore): string {
+  const ofUpstream = hash('sha256', upstreams.swap.baseUrl ?? '', 'base64url')
+  return `${keyPrefix}journal:${ofUpstream.slice(0, 22)}`
+}
+
+async function sharedHoldsIfSet(
+  { config, clock }: Basics,
+  sharedStore: SharedStore | undefined,
+) {
+  if (sharedStore === undefined) return undefined
+  const { SharedHolds } = await import('../memory/shared-holds.ts')
+  // In a Cluster the braces put it beside the journal.
+  const key = `${sharedStore.keyPrefix}holds:{${journalKey(config, sharedStore)}}`
+  return new SharedHolds(sharedStore, key, clock)
 }
 
 async function sandboxIfNeeded({ config, clock }: Basics) {

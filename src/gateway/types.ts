@@ -27,6 +27,8 @@ export interface Gateway {
   close(options?: { delayMs?: number }): Promise<void>
   /** The page that Prometheus reads. */
   metrics(): Promise<string>
+  /** What cannot be used is logged, and leaves in use what was read before. */
+  readSecretsAgain(): void
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -94,6 +94,11 @@ export const problemTypes = {
     closes: true,
     retryable: true,
   },
+  held: {
+    status: 503,
+    title: 'The operators of the gateway hold such requests',
+    retryable: true,
+  },
   saturated: {
     status: 503,
     title: 'Too many requests are waiting for the upstream',

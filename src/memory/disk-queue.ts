@@ -1,25 +1,25 @@
 import type { Now } from '../clock.ts'
 import type { JournalRecord } from './journal.ts'
-import { encodeKey, encodeRecord, type KeyRecord, maxRecordLength } from './records.ts'
+import { encodeRecord, maxRecordLength } from './records.ts'
 
 /** So few that encoding them holds up no request. */
 const maxBatch = 1_000
 const maxBatchLength = 262_144
 /** While the disk takes nothing, at most this much waits. Past it, everything is written from memory later. */
 const maxRecords = 100_000
-const maxKeysLength = 33_554_432
+const maxUrgentLength = 33_554_432
 
 /** What waits to be written to the disk. */
 export class DiskQueue {
   #records: JournalRecord[] = []
-  /** The lines of keys. Unlike a record's, they do not depend on when they are written. */
-  #keys: string[] = []
-  #keysLength = 0
+  /** Lines that go first. Unlike a record's, they do not depend on when they are written. */
+  #urgent: string[] = []
+  #urgentLength = 0
   /** How many records were left out: a reader skips lines that are longer than any provider's quote. */
   tooLong = 0
 
   get length(): number {
-    return this.#records.length + this.#keys.length
+    return this.#records.length + this.#urgent.length
   }
 
   /** Returns whether it has room. */
@@ -28,24 +28,23 @@ export class DiskQueue {
     return this.#records.length <= maxRecords
   }
 
-  addKey(key: KeyRecord): boolean {
-    const line = `${encodeKey(key)}\n`
-    this.#keys.push(line)
-    this.#keysLength += line.length
-    return this.#keysLength <= maxKeysLength
+  addUrgent(line: string): boolean {
+    this.#urgent.push(`${line}\n`)
+    this.#urgentLength += line.length + 1
+    return this.#urgentLength <= maxUrgentLength
   }
 
   clear(): void {
     this.#records = []
-    this.#keys = []
-    this.#keysLength = 0
+    this.#urgent = []
+    this.#urgentLength = 0
   }
 
-  /** The first of what waits, keys before all else, and how to drop it once it is written. */
+  /** The first of what waits, those that go first before all else, and how to drop it once it is written. */
   next(now: Now): { lines: Buffer; isAll: boolean; written(): void } {
-    const [records, keys] = [this.#records, this.#keys]
-    const keysTaken = keys.length
-    let lines = keys.join('')
+    const [records, urgent] = [this.#records, this.#urgent]
+    const urgentTaken = urgent.length
+    let lines = urgent.join('')
     let taken = 0
     for (const record of records) {
       if (taken >= maxBatch || lines.length >= maxBatchLength) break
@@ -60,9 +59,9 @@ export class DiskQueue {
       written: () => {
         // If all was cleared meanwhile, these lists are not what waits now.
         records.splice(0, taken)
-        const written = keys.splice(0, keysTaken)
-        if (keys === this.#keys)
-          for (const { length } of written) this.#keysLength -= length
+        const written = urgent.splice(0, urgentTaken)
+        if (urgent === this.#urgent)
+          for (const { length } of written) this.#urgentLength -= length
       },
     }
   }

@@ -4,13 +4,12 @@ import { DiskQueue } from './disk-queue.ts'
 import type { DiskSync } from './disk-sync.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 import type { JournalRecord } from './journal.ts'
-import type { KeyRecord } from './records.ts'
 
 const writeAfterMs = 50
 /** On a disk that has failed. */
 const retryAfterMs = 2_000
 /** An order with a key waits for its line for at most this long, and then goes out. */
-const keyPatienceMs = 1_000
+const urgentPatienceMs = 1_000
 /** A few records wait for more to come, because a write of one takes the time of many. */
 const minBatch = 1_000
 
@@ -36,7 +35,7 @@ export class DiskWriter {
   /** The step that writes what waits now, until it begins. */
   #nextWrite: Promise<boolean> | undefined
   #timer: Timer | undefined
-  /** A key has waited for its whole time: no other waits until the disk works again. */
+  /** A line has waited for its whole time: no other waits until the disk works again. */
   #isSlow = false
   #isClosed = false
 
@@ -59,12 +58,12 @@ export class DiskWriter {
   }
 
   /** Settles once it is written, or once waiting does not help. */
-  async addKey(key: KeyRecord): Promise<void> {
+  async addUrgent(line: string): Promise<void> {
     if (this.#isClosed) return
-    if (!this.#queue.addKey(key)) this.#overflow()
+    if (!this.#queue.addUrgent(line)) this.#overflow()
     const { clock, trouble } = this.#parts
     if (this.#isSlow || trouble.isFailing('write')) return this.#schedule(retryAfterMs)
-    const isDone = await inTime(this.write(), keyPatienceMs, clock.timers)
+    const isDone = await inTime(this.write(), urgentPatienceMs, clock.timers)
     if (isDone === undefined) this.#isSlow = true
   }
 
@@ -81,7 +80,7 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the keys that wait, and the first of the records. Returns whether that was done. Callers that come before it
+   * Writes the keys and holds that wait, and the first of the records. Returns whether that was done. Callers that come before it
    * begins share it.
    */
   write(): Promise<boolean> {

@@ -19,11 +19,12 @@ import { DiskSync } from './disk-sync.ts'
 import { DiskTrouble } from './disk-trouble.ts'
 import { DiskWriter } from './disk-writer.ts'
 import { type FolderLock, fileAt, lockFolder } from './folder-lock.ts'
+import type { Hold } from './holds.ts'
 import type { FileReader, JournalFacts, JournalRecord } from './journal.ts'
 import type { KeyKeeper } from './keys.ts'
 import { areNewer, keysName, readOlderKeys, removeOlder } from './layout-before.ts'
 import { type DiskRecord, readJournal } from './read-journal.ts'
-import { encodeEnd, encodeKey, type KeyRecord } from './records.ts'
+import { encodeEnd, encodeHold, encodeKey, type KeyRecord } from './records.ts'
 import { patienceMs } from './well.ts'
 
 export interface DiskOptions extends FolderOptions {
@@ -41,10 +42,17 @@ export interface KeysInMemory {
   readonly bytes: number
 }
 
+/** What operators said, as its owner has it (`memory/holds.ts`). */
+export interface HoldsInMemory {
+  restore(hold: Hold): void
+  live(): Iterable<Hold>
+}
+
 /** What the file is read into, and copied from. */
 interface Memory {
   readonly notes: FileReader
   readonly keys: KeysInMemory
+  readonly holds: HoldsInMemory
 }
 
 /** For metrics and the console. */
@@ -191,9 +199,9 @@ export class DiskJournal {
   // Reading
 
   /** Reads what earlier processes wrote, before anything is appended. */
-  async read(notes: FileReader, keys: KeysInMemory): Promise<void> {
+  async read(notes: FileReader, keys: KeysInMemory, holds: HoldsInMemory): Promise<void> {
     const { log } = this.#options
-    const memory = { notes, keys }
+    const memory = { notes, keys, holds }
     const isWhole = await this.#readAll(memory)
     if (this.#isOver) return
     const { skipped, restored } = this.#counts
@@ -256,7 +264,7 @@ export class DiskJournal {
   /** Begins a new file, and sets the one that is there aside for this reason. */
   async #begin(memory: Memory, whyNotThat: string): Promise<void> {
     try {
-      this.#writer.file = await this.#makeFile(memory.keys, whyNotThat)
+      this.#writer.file = await this.#makeFile(memory, whyNotThat)
     } catch {
       this.#mustCopy = true
     }
@@ -296,10 +304,11 @@ export class DiskJournal {
   }
 
   /** Undefined: it could not be read to its end. */
-  async #readLines(path: string, { notes, keys }: Memory) {
+  async #readLines(path: string, { notes, keys, holds }: Memory) {
     const { clock, log } = this.#options
     const take = (record: DiskRecord, now: Now): void => {
       if (record.kind === 'key') restoreKey(keys, record, now)
+      else if (record.kind === 'hold') holds.restore(record.hold)
       else if (notes.restore(record)) this.#counts.restored += 1
     }
     try {
@@ -353,22 +362,27 @@ export class DiskJournal {
   async #appendKey(id: string, text: string | undefined, ageMs: number): Promise<void> {
     this.#isEndSaid = false
     const claimedAtMs = this.#options.clock.nowMs() - ageMs
-    await this.#writer.addKey({ kind: 'key', id, text, claimedAtMs })
+    await this.#writer.addUrgent(encodeKey({ kind: 'key', id, text, claimedAtMs }))
   }
 
-  /** A new file has only the head and the keys. If there was one before, a copy with the quotes follows. */
+  async appendHold(hold: Hold): Promise<void> {
+    this.#isEndSaid = false
+    await this.#writer.addUrgent(encodeHold(hold, lookAt(this.#options.clock)))
+  }
+
+  /** A new file has the head, the keys and the holds. If there was one before, a copy with the quotes follows. */
   async #makeFile(
-    keys = this.#memory?.keys,
+    memory = this.#memory,
     whyNotThat = 'of another folder',
   ): Promise<AppendedFile> {
     const { openFile } = this.#options
     await this.#lockAgain()
     const isTaken = (await fileAt(this.#path)) !== undefined
-    if (isTaken && keys !== undefined) await this.#readKeys(keys)
+    if (isTaken && memory !== undefined) await this.#readKeys(memory.keys)
     const file = await AppendedFile.create(this.#pathOfFirst, openFile)
     try {
       await file.append(this.#folder.head)
-      for (const piece of inPieces(this.#keyLines(keys))) await file.append(piece)
+      for (const piece of inPieces(this.#urgentLines(memory))) await file.append(piece)
       if (isTaken) {
         // Until then the keys are in the other file alone.
         await file.sync()
@@ -435,13 +449,14 @@ export class DiskJournal {
     yield head
     for (const record of this.#memory?.notes.live() ?? [])
       yield lineOf(record, lookAt(this.#options.clock))
-    yield* this.#keyLines()
+    yield* this.#urgentLines()
   }
 
-  *#keyLines(keys = this.#memory?.keys): Iterable<string> {
-    const nowMs = this.#options.clock.nowMs()
-    for (const { id, text, ageMs } of keys?.live() ?? [])
-      yield `${encodeKey({ kind: 'key', id, text, claimedAtMs: nowMs - ageMs })}\n`
+  *#urgentLines(memory = this.#memory): Iterable<string> {
+    const now = lookAt(this.#options.clock)
+    for (const { id, text, ageMs } of memory?.keys.live() ?? [])
+      yield `${encodeKey({ kind: 'key', id, text, claimedAtMs: now.nowMs - ageMs })}\n`
+    for (const hold of memory?.holds.live() ?? []) yield `${encodeHold(hold, now)}\n`
   }
 
   #estimate(): number {

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { JournalRecord } from './journal.ts'
-import { decodeDiskLine, type KeyRecord } from './records.ts'
+import { decodeDiskLine, type HoldRecord, type KeyRecord } from './records.ts'
 
-export type DiskRecord = JournalRecord | KeyRecord
+export type DiskRecord = JournalRecord | KeyRecord | HoldRecord
 
 interface ReadingOptions {
   clock: Clock
@@ -21,7 +21,7 @@ export interface ReadFile {
   /** Lines that are damaged. */
   readonly skipped: number
   readonly records: number
-  /** How long the lines are that say something of a key. */
+  /** How long the lines are that say something of a key or a hold. */
   readonly keyBytes: number
   /** All that its process wrote is there, as far as the lines can tell. */
   readonly isWhole: boolean
@@ -47,8 +47,8 @@ export async function readJournal(
     else {
       lastWallMs = read.wallMs
       if (read.record === undefined) return
-      if (read.record.kind === 'key') keyBytes += line.length
-      else records += 1
+      if (read.record.kind === 'noted' || read.record.kind === 'used') records += 1
+      else keyBytes += line.length
       take(read.record, now)
     }
   }

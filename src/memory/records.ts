@@ -5,6 +5,7 @@ import { parseDecimal } from '../http/decimal.ts'
 import { type End, refusalIn, untilRefusal } from '../quotes/ends.ts'
 import type { Note, QuoteName } from '../quotes/note.ts'
 import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
+import type { Hold } from './holds.ts'
 import type { JournalRecord } from './journal.ts'
 
 /*
@@ -15,8 +16,10 @@ import type { JournalRecord } from './journal.ts'
  * expiresAtMs]
  *   [checksum, "u", wallMs, id, expiresAtMs]
  *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key; null: it is free again]
+ *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]
  * A process that ends as it should adds [checksum, "e", wallMs].
- * `requested` is 0 where it is the from amount, `partition` where there is none.
+ * `requested` is 0 where it is the from amount; `partition`, `pair` and `application` of a hold where there is none.
+ * "k" is on the disk alone, because the store has a value for each key. "h" is there too, and in the hash of the store.
  */
 
 /** A longer line is not read. */
@@ -57,6 +60,64 @@ export function encodeKey({ id, text = 'null', claimedAtMs }: KeyRecord): string
   return sealed(`"k",${Math.round(claimedAtMs)},${JSON.stringify(id)},${text}]`)
 }
 
+/** A line about a hold. Its ends are written as what is left of them now. */
+export function encodeHold(hold: Hold, now: Now): string {
+  const leftMs = Math.round(hold.endsSteadyMs - now.steadyMs)
+  const keptMs = Math.round(hold.keptSteadyMs - now.steadyMs)
+  const { saidAtMs, lastsMs, pair = 0, application = 0, quotes, reason } = hold
+  return sealLine([
+    'h',
+    Math.round(now.nowMs),
+    saidAtMs,
+    leftMs,
+    keptMs,
+    lastsMs,
+    pair,
+    application,
+    quotes ? 1 : 0,
+    reason,
+  ])
+}
+
+/** `writersNowMs`: the time now, by the clock of `wallMs`. */
+export function decodeHold(
+  line: string,
+  now: Now,
+  writersNowMs: number,
+): Hold | undefined {
+  const members = line.length > maxRecordLength ? undefined : unsealLine(line)
+  return members && holdIn(members, now, writersNowMs)
+}
+
+function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | undefined {
+  const [, kind, ...rest] = members
+  const numbers = rest.slice(0, 5)
+  const [pair, application, quotes, reason] = rest.slice(5)
+  if (kind !== 'h' || !numbers.every(Number.isFinite) || !isText(reason)) return undefined
+  const areNames = [pair, application].every((name) => name === 0 || isText(name))
+  if (!areNames) return undefined
+  const [wallMs, saidAtMs, leftMs, keptMs, lastsMs] = numbers as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  const ageMs = Math.max(0, writersNowMs - wallMs)
+  const endsInMs = Math.min(leftMs, lastsMs) - ageMs
+  return {
+    pair: isText(pair) ? pair : undefined,
+    application: isText(application) ? application : undefined,
+    quotes: quotes === 1,
+    reason,
+    saidAtMs,
+    lastsMs,
+    endsSteadyMs: now.steadyMs + endsInMs,
+    untilMs: Math.round(now.nowMs + endsInMs),
+    keptSteadyMs: now.steadyMs + keptMs - ageMs,
+  }
+}
+
 function noteMembers(note: Note, now: Now): unknown[] {
   const {
     id,
@@ -89,7 +150,13 @@ function noteMembers(note: Note, now: Now): unknown[] {
   ]
 }
 
-/** What is known of the order with a key (`memory/keys.ts`). On the disk alone: the store has a value for each key. */
+/** What an operator said last of a scope. */
+export interface HoldRecord {
+  readonly kind: 'hold'
+  readonly hold: Hold
+}
+
+/** What is known of the order with a key (`memory/keys.ts`). */
 export interface KeyRecord {
   readonly kind: 'key'
   readonly id: string
@@ -117,15 +184,18 @@ export function decodeLine(
   return members && recordOf(members, now, ageOf)
 }
 
-/** Reads a line of the file on the disk, which may be about a key. */
+/** Reads a line of the file on the disk, which may be about a key or a hold. */
 export function decodeDiskLine(
   line: string,
   now: Now,
-): ReadLine<JournalRecord | KeyRecord> | undefined {
+): ReadLine<JournalRecord | KeyRecord | HoldRecord> | undefined {
   const members = unsealLine(line)
   if (members === undefined) return undefined
   if (members[1] !== 'k') {
     if (line.length > maxRecordLength) return undefined
+    const hold = holdIn(members, now, now.nowMs)
+    if (hold !== undefined)
+      return { record: { kind: 'hold', hold }, wallMs: Number(members[2]) }
     return recordOf(members, now, (wallMs) => Math.max(0, now.nowMs - wallMs))
   }
   const [, , claimedAtMs, id, kept] = members

@@ -119,8 +119,9 @@ function countRequests(set: MetricSet) {
   const listener: Listener = {
     requestEnded(exchange, status, durationMs) {
       const { area, request } = exchange
-      if (status >= 500) {
-        const { problem } = exchange
+      const { problem } = exchange
+      // What operators hold does not count as a failure.
+      if (status >= 500 && problem !== 'held') {
         const isOwn = problem !== undefined && ownProblems.has(problem)
         count(serverErrors[isOwn ? 'gateway' : 'provider'])
       } else if (area === 'quote' && status === 200) countLatency(exchange, durationMs)

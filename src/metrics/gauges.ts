@@ -24,6 +24,8 @@ export interface GaugedParts {
   readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
+  readonly secrets: { readonly failures: number }
+  readonly holds: { readonly list: readonly unknown[] }
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined
@@ -39,7 +41,7 @@ export function watch(
   parts: GaugedParts,
   pairs: readonly string[],
 ): void {
-  const { exchanges, bodies, cache, ledger, clockDifference, sharedStore } = parts
+  const { exchanges, bodies, cache, ledger, holds, clockDifference, sharedStore } = parts
   const swap = { upstream: 'swap' }
   set.gauge(
     'http_requests_in_flight',
@@ -51,15 +53,18 @@ export function watch(
     'What is held of request bodies that are not whole yet',
     () => bodies.heldBytes,
   )
-  set.gauge(
-    'cache_entries',
-    'Quotes in memory, expired ones among them',
-    () => cache.entries,
+  set.gauges(
+    'entries',
+    'Quotes in memory, expired ones among them: in the cache, and in the ledger for the orders that may use them',
+    [
+      [{ in: 'cache' }, () => cache.entries],
+      [{ in: 'ledger' }, () => ledger.size],
+    ],
   )
   set.gauge(
-    'ledger_entries',
-    'Quotes remembered for the orders that may use them',
-    () => ledger.size,
+    'holds',
+    'What operators hold now: each pair or application, or everything',
+    () => holds.list.length,
   )
   set.gauge(
     'ledger_reach_seconds',
@@ -84,7 +89,7 @@ export function watch(
     () => Number(sharedStore?.up ?? true),
   )
   watchUpstreams(set, parts.upstreams, pairs)
-  watchJournals(set, parts.journals)
+  watchJournals(set, parts)
 }
 
 function watchUpstreams(
@@ -150,7 +155,10 @@ function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
     : ['connections']
 }
 
-function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']): void {
+function watchJournals(
+  set: MetricSet,
+  { journals: { disk, stream }, secrets }: Pick<GaugedParts, 'journals' | 'secrets'>,
+): void {
   const ofBoth = (read: (facts: JournalFacts) => number, without = 0) =>
     Object.entries({ disk, stream }).map(([part, journal]) => {
       return [
@@ -179,8 +187,8 @@ function watchJournals(set: MetricSet, { disk, stream }: GaugedParts['journals']
     return [{ operation }, () => disk?.facts.failures[operation] ?? 0] as const
   })
   set.countersRead(
-    'journal_failures_total',
-    'Failures of the files in STATE_DIRECTORY',
-    failures,
+    'file_failures_total',
+    'Failures of files: of steps at those in STATE_DIRECTORY, and of secrets that were to be read again',
+    [...failures, [{ operation: 'secrets' }, () => secrets.failures]],
   )
 }

@@ -28,12 +28,15 @@ const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
 export function createAccess(
-  config: Pick<OperationsParts['config'], 'admin' | 'production'>,
+  config: {
+    readonly production: boolean
+    readonly admin: Pick<OperationsParts['config']['admin'], 'allowedHosts'>
+  },
+  /** ADMIN_TOKEN, which may be read again. */
+  secrets: Pick<OperationsParts['secrets'], 'adminToken'>,
 ): Access {
   const { production } = config
-  const { token, allowedHosts } = config.admin
-  const names = new Set(['localhost', ...allowedHosts])
-  const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
+  const names = new Set(['localhost', ...config.admin.allowedHosts])
 
   const refuseHost: RequestHandler = ({ rawHeaders, url }, _response, next) => {
     const [host = '', ...others] = headerValues(rawHeaders, 'host')
@@ -65,8 +68,10 @@ export function createAccess(
   }
 
   function levelOf({ headers: { authorization } }: IncomingMessage): Level {
-    if (expected === undefined) return production ? 'reading' : 'full'
+    const { adminToken } = secrets
+    if (adminToken === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
+    const expected = digest(`Bearer ${adminToken}`)
     // RFC 9110 11.1: the name of an authentication scheme is case-insensitive.
     if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected))
       return 'full'
@@ -78,7 +83,7 @@ export function createAccess(
     if (request.headers[consoleHeader] === undefined)
       throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
     if (levelOf(request) === 'full') return next()
-    throw expected === undefined
+    throw secrets.adminToken === undefined
       ? new Refused(403, 'In production without ADMIN_TOKEN the console is read-only.')
       : new Refused(401, 'An action needs the ADMIN_TOKEN: Authorization: Bearer …')
   }

@@ -4,6 +4,7 @@ import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
 import { roundedMs } from '../process/text.ts'
 import { type LogOptions, lateMsOf, loggedText } from './access-log.ts'
+import { whatIsHeld } from './holds.ts'
 
 /** What the log says of what happens. */
 export function createEventLog(
@@ -81,6 +82,14 @@ export function createEventLog(
 
     journalBack(part, forMs) {
       if (part === 'disk') log.info({ forMs }, 'STATE_DIRECTORY is written to again')
+    },
+
+    holdBegan(hold) {
+      log.warn({ ...hold }, `held: ${whatIsHeld(hold)}: ${hold.reason}`)
+    },
+
+    holdEnded(hold, how) {
+      log.info({ ...hold, how }, `no longer held: ${whatIsHeld(hold)}`)
     },
 
     cacheControlIgnored(directive) {

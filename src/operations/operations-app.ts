@@ -28,7 +28,7 @@ const tickMs = 1_000
 /** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts) {
   const { config, outages, recent, version } = parts
-  const access = createAccess(config)
+  const access = createAccess(config, parts.secrets)
   outages.watch(troublesOf(parts))
   recent.addEvent('note', `start of version ${version}`)
   const ticking = setInterval(() => tick(parts), tickMs)

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Lookup } from '../events.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { DiskFacts } from '../memory/disk.ts'
+import type { Holds } from '../memory/holds.ts'
 import type { Ledger } from '../memory/ledger.ts'
 import type { Notes } from '../memory/notes.ts'
 import type { StreamFacts } from '../memory/stream.ts'
@@ -67,6 +68,7 @@ export interface OperationsParts {
   readonly providerLimit: ProviderLimit
   readonly ledger: Ledger
   readonly notes: Notes
+  readonly holds: Holds
   readonly orders: OrderRoutes
   readonly journals: {
     readonly disk: JournalPart<DiskFacts> | undefined
@@ -78,6 +80,13 @@ export interface OperationsParts {
         readonly outage: { sinceMs: number; reason: string } | undefined
       }
     | undefined
+  readonly secrets: {
+    readonly adminToken: string | undefined
+    /** Names of settings, by what became of their files. */
+    readAgain(): Readonly<
+      Record<'changed' | 'unchanged' | 'failed' | 'notReadAgain', readonly string[]>
+    >
+  }
   readonly sandbox: { faults(next?: object): object } | undefined
   /** The settings in effect, secrets masked. */
   readonly settings: Readonly<Settings>

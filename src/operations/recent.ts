@@ -4,7 +4,9 @@ import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
+import type { ShownHold } from '../memory/holds.ts'
 import { cutText, roundedMs } from '../process/text.ts'
+import { whatIsHeld } from './holds.ts'
 import { OrdersByApplication } from './orders-by-application.ts'
 import type {
   OrdersOfApplication,
@@ -99,6 +101,14 @@ export class Recent implements Listener {
     this.#repeated = { orders, event }
   }
 
+  holdBegan(hold: ShownHold): void {
+    this.addEvent('warn', `held: ${whatIsHeld(hold)}: ${hold.reason}`)
+  }
+
+  holdEnded(hold: ShownHold): void {
+    this.addEvent('good', `no longer held: ${whatIsHeld(hold)}`)
+  }
+
   /** `replaces`: the id of an event that this one stands for. The text has no request details. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
     const replaced = this.events.findIndex(({ id }) => id === replaces)
@@ -183,6 +193,7 @@ function seenRequest(
 /** Who caused an error: for a 5xx as in the metric of server errors. */
 function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['source'] {
   if (!isFailed(status)) return undefined
+  if (problem === 'held') return 'gateway'
   if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
   // An answer that the upstream broke off.
   if (status === 0) return problem === undefined ? 'client' : 'provider'

@@ -190,6 +190,15 @@ const journal = {
   ),
 }
 
+const hold = z.object({
+  pair: z.string().nullable().describe('null: of all pairs.'),
+  application: z.string().nullable().describe('null: of all applications.'),
+  quotes: boolean('Quotes are held too, and not orders alone.'),
+  reason: z.string(),
+  since: at,
+  until: at,
+})
+
 const coolDown = z.object({
   application: z.string(),
   address: string('Masked; `all addresses`: the application is limited as a whole.'),
@@ -354,6 +363,7 @@ export const status = object(
     cache: z.object(each(count, 'entries', 'bytes')),
     ledger: z.object({ entries: count }),
     journal: journals,
+    holds: list('What operators hold.', hold),
     coolDowns,
     inFlight: count,
     slowest,

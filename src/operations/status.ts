@@ -98,6 +98,7 @@ function healthOf(parts: OperationsParts) {
     cache: { entries: cache.entries, bytes: cache.bytes },
     ledger: { entries: ledger.size },
     journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
+    holds: [...parts.holds.list],
     inFlight: exchanges.inFlight,
   }
 }

@@ -72,7 +72,7 @@ export const troubles = {
     alert: 'QuotegateRouteFails',
     severity: 'critical',
     patience: '5m',
-    limits: { share: 0.5, failures },
+    limits: { share: 0.5, failures, held: 0 },
     concerned: 'none',
     says: (share: number, reason: string) =>
       `${percent(share)} of the calls of the last minute failed (${reason})`,
@@ -233,6 +233,12 @@ export const troubles = {
     severity: 'warning',
     patience: '5m',
     limits: { share: 0.2, orders: 5 },
+  },
+  held: {
+    alert: 'QuotegateHeld',
+    severity: 'warning',
+    patience: '1h',
+    limits: { holds: 0 },
   },
   'provider-limits': {
     alert: 'QuotegateProviderLimits',

@@ -7,6 +7,7 @@ export interface OrderMemory {
   readonly known: KnownQuotes
   readonly uses: QuoteUses
   readonly keys: UsedKeys
+  readonly holds: OrderHolds
   /** Whether all that any replica has noted is known here now. */
   caughtUp(): Promise<boolean> | boolean
 }
@@ -93,6 +94,27 @@ export interface UsedKeys {
   claim(id: string, digest: string): Promise<KnownKey | 'claimed' | 'no-room'>
   /** What became of the order. Undefined: the key is free again. */
   settle(id: string, outcome: KeyState | undefined): Promise<void>
+}
+
+/** What operators hold. */
+export interface OrderHolds {
+  /** Throws where the order is held. */
+  refuse(order: HeldOrder): void
+  /** The hold that holds the order longest. */
+  covering(order: HeldOrder): HoldOfOrder | undefined
+}
+
+export interface HeldOrder {
+  readonly what: 'order'
+  /** Undefined: it cannot be read, so that the hold of any pair may be meant for it. */
+  readonly pair: string | undefined
+  readonly application: string
+}
+
+interface HoldOfOrder {
+  readonly reason: string
+  /** By our wall clock. */
+  readonly untilMs: number
 }
 
 export interface KnownKey {

@@ -16,7 +16,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './guard.ts'
 import type { KeyedOrders } from './keyed-orders.ts'
 import { namedByHeader, type Orderer, type OrderTerms, readOrder } from './order-terms.ts'
-import type { OrderMemory } from './ports.ts'
+import type { HeldOrder, OrderMemory } from './ports.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -50,13 +50,15 @@ interface OrderParts {
   partitionOf: Partition
   /** The digest of a partition that orders are matched by. */
   markOf(partition: string | undefined): string | undefined
-  memory: Pick<OrderMemory, 'known' | 'uses' | 'caughtUp'>
+  memory: Omit<OrderMemory, 'keys'>
   keyed: KeyedOrders
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
-  passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
+  passThrough: {
+    answer(exchange: Exchange, begun: SentBody, decide: () => number): Promise<void>
+  }
 }
 
 /** What goes to the provider if the order is sent. Until then it is judged, and nothing has gone out. */
@@ -117,22 +119,26 @@ export class OrderRoutes {
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
-    const { clients, markOf, partitionOf, rateLimit } = this.#parts
+    const { clients, markOf, memory, partitionOf, rateLimit } = this.#parts
+    const held = { pair: terms.pair, application, what: 'order' } as const
+    memory.holds.refuse(held)
     const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
     const orderer = { application, isAddress: isAddress(place), partition: markOf(place) }
     const order = await this.#judge(terms, orderer)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#counted(() => this.#sendFloat(order, exchange, toSend))
+    return this.#counted(() => this.#sendFloat(order, exchange, toSend, held))
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
   async explain(body: Buffer, appName: string) {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
-    const { applicationOf, markOf, partitionOf } = this.#parts
+    const { applicationOf, markOf, memory, partitionOf } = this.#parts
     const application = applicationOf(appName === '' ? [] : ['App-Name', appName]) ?? ''
+    const held = memory.holds.covering({ pair: terms.pair, application, what: 'order' })
+    if (held !== undefined) return { held }
     const order = await this.#judge(terms, {
       isAddress: false,
       // Where clients have partitions, the person at the console has none.
@@ -192,10 +198,12 @@ export class OrderRoutes {
     order: FloatOrder,
     exchange: Exchange,
     toSend: OrderToSend,
+    held: HeldOrder,
   ): Promise<WholeAnswer> {
     const { events, memory } = this.#parts
     const { partition } = order.asked
     const sending = this.#send(exchange, toSend, 'float-order', () => {
+      memory.holds.refuse(held)
       const askAgainInMs = order.judgeAgain()
       this.#refuseByVerdict(order, exchange)
       return askAgainInMs
@@ -226,7 +234,7 @@ export class OrderRoutes {
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
     kind: 'order' | 'float-order',
-    decide?: () => number,
+    decide: () => number,
   ): Fetch {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
@@ -263,6 +271,7 @@ export class OrderRoutes {
       bodies,
       clock,
       config,
+      memory,
       keyed,
       passThrough,
       rateLimit,
@@ -273,7 +282,8 @@ export class OrderRoutes {
     const [coding, , quoteLines, keyLines] = linesOf(request.rawHeaders, orderHeaders)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
-    const headers = key === undefined ? [] : swapHeaders.of(exchange, { isOrder: true })
+    const headers = swapHeaders.of(exchange, { isOrder: true })
+    const application = headerLines(headers, 'app-name') ?? ''
     // A longer body streams, so that it cannot be compared with that of an order sent before.
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
     // With a key it may need no upstream.
@@ -289,19 +299,28 @@ export class OrderRoutes {
       if (bytes !== undefined && !hasCoding(coding))
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
+      const held = { pair: terms?.pair, application, what: 'order' } as const
+      const decide = () => {
+        memory.holds.refuse(held)
+        return Number.POSITIVE_INFINITY
+      }
       if (key === undefined || bytes === undefined) {
+        decide()
         await this.#refuseQuote(quoteIds)
         // The client may have left while the store was asked; relaying would wait forever for the client to read.
-        if (!response.destroyed) await passThrough.answer(exchange, body)
+        if (!response.destroyed) await passThrough.answer(exchange, body, decide)
         return
       }
       const answer = await keyed.once(
         exchange,
         { key, headers, bytes, terms },
         async () => {
+          decide()
           await this.#refuseQuote(quoteIds)
           await rateLimit?.count(exchange)
-          return this.#counted(() => this.#send(exchange, toSend, 'order').whole())
+          return this.#counted(() =>
+            this.#send(exchange, toSend, 'order', decide).whole(),
+          )
         },
       )
       relayAnswer(exchange, answer, terms)

@@ -5,18 +5,30 @@ const sameKeypressMs = 500
 /** A recurring error would only fill the log: after this many, further ones are not logged. */
 const maxLoggedErrors = 10
 
+interface Handlers {
+  close(): Promise<void>
+  /** Files are to be read again. */
+  readAgain(): void
+}
+
 /**
- * The first signal shuts down in good order, a second one exits at once. A closed terminal sends SIGHUP. After an
- * unhandled error the state of the process is unknown: the requests in flight are answered, then the process exits, so
- * that its supervisor starts a new one.
+ * The first signal shuts down in good order, a second one exits at once. SIGHUP does so in a terminal, which sends it when
+ * it is closed; elsewhere files are read again, unless the end has begun. After an unhandled error the state of the process
+ * is unknown: the requests in flight are answered, then the process exits, so that its supervisor starts a new one.
  */
-export function shutDownOnSignalOrError(
+export function onSignalsAndErrors(
   log: ProgramLogger,
-  close: () => Promise<void>,
+  { close, readAgain }: Handlers,
 ): void {
   let stoppingSinceMs: number | undefined
+  let errors = 0
+  const isTerminal = process.stdout.isTTY === true
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
+      if (signal === 'SIGHUP' && !isTerminal) {
+        if (stoppingSinceMs === undefined && errors === 0) readAgain()
+        return
+      }
       const nowMs = performance.now()
       if (stoppingSinceMs !== undefined) {
         if (nowMs - stoppingSinceMs < sameKeypressMs) return
@@ -34,7 +46,6 @@ export function shutDownOnSignalOrError(
       }, exitAfterFailedClose)
     })
   }
-  let errors = 0
   process.on('uncaughtException', (error: unknown, origin) => {
     errors += 1
     if (errors <= maxLoggedErrors) {

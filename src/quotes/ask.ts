@@ -55,8 +55,6 @@ export class Asks {
   readonly #salt: string
   readonly #keyHeaders: readonly string[]
   readonly #wireNames: readonly string[]
-  /** What is supplied goes out also where it is not part of the key. */
-  readonly #alwaysSupplied: readonly string[]
   /** Via, Connection, and the keyed ones. */
   readonly #read: readonly string[]
 
@@ -66,9 +64,6 @@ export class Asks {
     this.#salt = parts.sharedStore?.salt ?? randomBytes(32).toString('base64url')
     this.#keyHeaders = keyHeaders
     this.#wireNames = keyHeaders.map(wireName)
-    this.#alwaysSupplied = [...parts.supplied].flatMap(([name, value]) =>
-      keyHeaders.includes(name) ? [] : [wireName(name), value],
-    )
     this.#read = ['via', 'connection', ...keyHeaders]
   }
 
@@ -129,13 +124,10 @@ export class Asks {
       for (const line of value.split(lineBreak))
         headers.push(this.#wireNames[index] ?? name, line)
     }
-    headers.push(
-      ...this.#alwaysSupplied,
-      'Accept',
-      'application/json',
-      'Accept-Encoding',
-      'identity',
-    )
+    // What is supplied goes out also where it is not part of the key.
+    for (const [name, value] of this.#parts.supplied)
+      if (!this.#keyHeaders.includes(name)) headers.push(wireName(name), value)
+    headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
     headers.push(...traceHeaders(exchange), 'X-Request-Id', exchange.id)
     headers.push('Forwarded', formatForwarded(address), 'Via', '1.1 quotegate')
     return headers

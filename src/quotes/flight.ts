@@ -170,6 +170,11 @@ export class WaitingClient {
     this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)
   }
 
+  /** Its wait is over, for this reason. The last client to leave ends the call. */
+  leave(reason: Error): void {
+    this.#leave(reason)
+  }
+
   /** The client is answered, or has left. */
   end(): void {
     this.#response.off('close', this.#onClose)

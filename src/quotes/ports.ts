@@ -1,4 +1,5 @@
 import type { Now } from '../clock.ts'
+import type { Problem } from '../http/problem.ts'
 import type { Ask } from './ask.ts'
 import type { Lookalike, Quote } from './quote.ts'
 
@@ -15,6 +16,18 @@ export interface QuoteNotes {
   noteFound(quote: Quote, ask: Ask): void
   /** Whether an order used this quote, here or at another replica: no client may have it any more. */
   wasUsed(quote: Quote): boolean
+}
+
+/** What operators hold. */
+export interface QuoteHolds {
+  /** Throws where the request is held. */
+  refuse(request: HeldQuote): void
+  /** Calls back as soon as a hold begins that holds the request. Returns how to stop that. */
+  whenHeld(request: HeldQuote, refuse: (problem: Problem) => void): () => void
+}
+
+interface HeldQuote extends Pick<Ask, 'pair' | 'application'> {
+  readonly what: 'quote'
 }
 
 /** The shared cache of all replicas, and the lock that lets one of them call the provider. */

@@ -12,7 +12,7 @@ import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
-import type { Look, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
+import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
 import {
   AnswerReader,
@@ -38,6 +38,7 @@ interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
   upstream: Pick<Upstream, 'name' | 'call'>
   cache: QuoteCache
   notes: QuoteNotes
+  holds: QuoteHolds
   providerLimit: ProviderLimit
   rateLimit: RateLimit | undefined
   /** Undefined: this is the only replica. */
@@ -82,6 +83,7 @@ export class QuoteRoute {
   answer(exchange: Exchange): void | Promise<void> {
     const { cache, clock } = this.#parts
     const ask = this.#asks.read(exchange)
+    this.#parts.holds.refuse(heldQuote(ask))
     // The same moment decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
     const quote = cache.hit(ask.key, at)
@@ -101,10 +103,12 @@ export class QuoteRoute {
    * before its turn. Then it asks again, as long as its own time lasts.
    */
   async #answerAfterCall(exchange: Exchange, ask: Ask): Promise<void> {
-    const { cache, clock, config, events } = this.#parts
+    const { cache, clock, config, events, holds } = this.#parts
     const leftMs =
       config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
+    const held = heldQuote(ask)
+    const stopLooking = holds.whenHeld(held, (problem) => client.leave(problem))
     /** The request is counted as what it finds first. */
     let lookup: Missed | undefined = cache.missOf(ask.key)
     /** The call's place in the table of calls under way. Undefined: no other client joins it. */
@@ -120,6 +124,7 @@ export class QuoteRoute {
         const flight = underWay ?? this.#startFlight(entry, { exchange, ask, lookup })
         lookup = undefined
         const answer = await client.waitFor(flight).catch((failure: Error) => failure)
+        holds.refuse(held)
         const at = lookAt(clock)
         const hasJoined = underWay !== undefined
         const old = cache.live(ask.key, at)
@@ -158,6 +163,7 @@ export class QuoteRoute {
         if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
       }
     } finally {
+      stopLooking()
       client.end()
     }
   }
@@ -243,7 +249,8 @@ export class QuoteRoute {
     { exchange, ask, replaces }: CallCause,
     flight: Flight,
   ): Promise<WholeAnswer> {
-    const { clock, config, events, providerLimit, rateLimit, upstream } = this.#parts
+    const { clock, config, events, holds, providerLimit, rateLimit, upstream } =
+      this.#parts
     flight.throwIfLeft()
     // A refresh outlives the exchange that caused it.
     const times = replaces === undefined ? exchange.asksUpstream() : undefined
@@ -264,6 +271,8 @@ export class QuoteRoute {
         body: null,
         kind: { quoteOf: foldPair(ask.pair) },
         cause: exchange,
+        // Those who wait for another call leave it when they are held.
+        decide: replaces && (() => neverIfHeld(holds, ask)),
       },
     })
     flight.whenLeft(() => call.leave('no client waits any more'))
@@ -331,6 +340,15 @@ export class QuoteRoute {
     notes.noteFound(spare, ask)
     cache.keep(ask.key, spare, lookAt(clock))
   }
+}
+
+function heldQuote({ pair, application }: Ask) {
+  return { pair, application, what: 'quote' } as const
+}
+
+function neverIfHeld(holds: QuoteHolds, ask: Ask): number {
+  holds.refuse(heldQuote(ask))
+  return Number.POSITIVE_INFINITY
 }
 
 const refreshOutcomes = { quote: 'stored', found: 'found', 'not-kept': 'failed' } as const

@@ -30,8 +30,15 @@ export class PassThroughRoute {
     this.#parts = parts
   }
 
-  /** `begun`: what a route has read of the request already. Without it, the request's own body. */
-  async answer(exchange: Exchange, begun: SentBody | null = null): Promise<void> {
+  /**
+   * `begun`: what a route has read of the request already. Without it, the request's own body. `decide`: that of an
+   * UpstreamRequest.
+   */
+  async answer(
+    exchange: Exchange,
+    begun: SentBody | null = null,
+    decide?: () => number,
+  ): Promise<void> {
     const { bodies, swapHeaders } = this.#parts
     const { request, response, reading } = exchange
     if (!('target' in reading))
@@ -68,6 +75,7 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers,
         body,
+        decide,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times: exchange.asksUpstream(),
         cause: exchange,

@@ -134,11 +134,11 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     if (this.#progress !== isNew) return
     this.#progress = isQueued
     this.#trace?.waits()
-    this.#watch()
+    this.look()
   }
 
   /** Refuses the request as soon as it is too late, so that its client does not wait for a connection that comes too late. */
-  #watch(): void {
+  look(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
     try {
@@ -148,7 +148,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
       const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
       if (ms < Number.POSITIVE_INFINITY)
-        this.#timer = new PatientTimer(Math.ceil(ms), () => this.#watch(), timers)
+        this.#timer = new PatientTimer(Math.ceil(ms), () => this.look(), timers)
     } catch (error) {
       this.giveUp(error as Error)
     }
@@ -187,7 +187,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
 
   /** Called by the connection: it is being made, which may take long. */
   connects(): void {
-    if (this.#progress.step === 'connecting' && !this.#isTold) this.#watch()
+    if (this.#progress.step === 'connecting' && !this.#isTold) this.look()
   }
 
   /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */

@@ -5,14 +5,16 @@ import { buildConnector, Client, type Dispatcher } from 'undici'
 import type { Timers } from '../clock.ts'
 import { createTunnelConnector, type EgressProxy } from './tunnel.ts'
 
+/** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
+export type TlsFiles = Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>
+
 export interface ConnectionOptions {
   origin: string
   /** How old a connection may get before a new one replaces it. */
   maxAgeMs: number
   connectTimeoutMs: number
   lookup?: LookupFunction | undefined
-  /** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
-  tls?: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> | undefined
+  tls?: TlsFiles | undefined
   /** Through which an https origin is reached; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
   timers: Timers
@@ -31,7 +33,8 @@ interface ConnectionCaller {
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
   readonly #options: ConnectionOptions
-  readonly #connector: buildConnector.connector
+  /** Asked for each time: there is another one once other files are used. */
+  readonly #connectorNow: () => buildConnector.connector
   #client: Client
   #socket: Socket | undefined
   #retiresAtMs = Number.POSITIVE_INFINITY
@@ -44,9 +47,9 @@ export class Connection {
   /** Whose request has been sent, or is to be. */
   #caller: ConnectionCaller | undefined
 
-  constructor(options: ConnectionOptions, connector: buildConnector.connector) {
+  constructor(options: ConnectionOptions, connectorNow: () => buildConnector.connector) {
     this.#options = options
-    this.#connector = connector
+    this.#connectorNow = connectorNow
     this.#client = this.#newClient()
   }
 
@@ -96,9 +99,11 @@ export class Connection {
       pipelining: 1,
       connect: (target, callback) => {
         this.#caller?.connects()
-        this.#connector(target, (...[error, socket]) => {
+        const connector = this.#connectorNow()
+        connector(target, (...[error, socket]) => {
           if (error) return callback(withoutAltNameCode(error), null)
           this.#begin(socket)
+          if (connector !== this.#connectorNow()) this.retire()
           callback(null, socket)
         })
       },

@@ -1,7 +1,12 @@
 import { type buildConnector, errors } from 'undici'
 import type { Timer } from '../clock.ts'
 import type { Breaker, Permit } from './breakers.ts'
-import { Connection, type ConnectionOptions, createConnector } from './connection.ts'
+import {
+  Connection,
+  type ConnectionOptions,
+  createConnector,
+  type TlsFiles,
+} from './connection.ts'
 
 interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
@@ -18,6 +23,8 @@ export interface ConnectionHolder {
   send(connection: Connection, permit: Permit): void
   /** The request has left the queue and gets no connection. */
   failed(error: Error): void
+  /** Decides again whether it goes on waiting. */
+  look(): void
 }
 
 /**
@@ -27,7 +34,7 @@ export interface ConnectionHolder {
  */
 export class Connections {
   readonly #options: ConnectionsOptions
-  readonly #connector: buildConnector.connector
+  #connector: buildConnector.connector
   readonly #all: Connection[] = []
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
@@ -77,11 +84,23 @@ export class Connections {
       this.lanes.hold(next)
       let connection = this.#free.pop()
       if (connection === undefined) {
-        connection = new Connection(this.#options, this.#connector)
+        connection = new Connection(this.#options, () => this.#connector)
         this.#all.push(connection)
       } else connection.closeIfRetired()
       next.send(connection, permit)
     }
+  }
+
+  /** New connections use these files. Those of before take no further request, and end once they have no request. */
+  renew(tls: TlsFiles): void {
+    this.#connector = this.#options.connect ?? createConnector({ ...this.#options, tls })
+    for (const connection of this.#all) connection.retire()
+    for (const connection of this.#free) connection.closeIfRetired()
+  }
+
+  /** Something that requests are decided by has changed. */
+  lookAgain(): void {
+    for (const caller of this.lanes.queue) caller.look()
   }
 
   /** Ends the wait of all that wait for a connection. */
@@ -185,8 +204,12 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return this.#orders.delete(request) || this.#others.delete(request)
   }
 
+  get queue(): readonly Request[] {
+    return [...this.#orders, ...this.#others]
+  }
+
   leaveAll(): Request[] {
-    return [...this.#orders, ...this.#others].filter((request) => this.leave(request))
+    return this.queue.filter((request) => this.leave(request))
   }
 
   /** The next request, if there is a connection for it. */

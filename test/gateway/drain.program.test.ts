@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import { shutDownOnSignalOrError } from '../../src/process/signals.ts'
+import { onSignalsAndErrors } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import {
   get,
@@ -257,7 +257,7 @@ describe('SIGTERM', () => {
     async (signal) => {
       const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
       const { logger, lines } = await keptLog()
-      shutDownOnSignalOrError(logger, () => new Promise(() => {}))
+      onSignalsAndErrors(logger, { close: () => new Promise(() => {}), readAgain() {} })
       onTestFinished(() => {
         exit.mockRestore()
         for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException'])

@@ -60,6 +60,7 @@ const shown = {
   clock: "The provider's clock less ours",
   'clock-unknown': stopped,
   upstream: stopped,
+  held: 'Held by operators',
   slow: 'Upstream p95 against the last day',
   'provider-limits': 'Calls that brought no valid quote',
   pairs: stopped,

@@ -24,6 +24,7 @@ import {
   ids,
   idsOf,
   newFolder,
+  noHolds,
   noon,
   noteds,
   type Opened,
@@ -109,7 +110,7 @@ test('an end while they are read leaves them as they are', async () => {
     live: () => [],
     tidy: () => 0,
   }
-  await journal.read(notes, { restore, release() {}, live: () => [], bytes: 0 })
+  await journal.read(notes, { restore, release() {}, live: () => [], bytes: 0 }, noHolds)
   await closing
   expect(readdirSync(folder).sort()).toEqual(older.toSorted())
 })

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import {
   decodeCopy,
+  decodeHold,
   decodeLine,
   encodeCopy,
   encodeEnd,
+  encodeHold,
   encodeRecord,
 } from '../../src/memory/records.ts'
 import type { Note } from '../../src/quotes/note.ts'
@@ -73,6 +75,36 @@ test('the last line of a process is the same in both versions', () => {
   expect(encodeEnd(now.nowMs)).toBe(line)
   const read = { record: undefined, wallMs: now.nowMs }
   expect(decodeLine(line, now, () => 0)).toEqual(read)
+})
+
+test('the line of a hold is read, with what is left of it when it is read', () => {
+  const hold = {
+    pair: 'ETH_USDC',
+    application: undefined,
+    quotes: true,
+    reason: 'a "price"',
+    saidAtMs: 1_763_639_990_000,
+    lastsMs: 60_000,
+    endsSteadyMs: now.steadyMs + 50_000,
+    untilMs: now.nowMs + 50_000,
+    keptSteadyMs: now.steadyMs + 70_000,
+  }
+  const line = encodeHold(hold, now)
+  expect(line).toBe(
+    String.raw`[2409207628,"h",1763640000000,1763639990000,50000,70000,60000,"ETH_USDC",0,1,"a \"price\""]`,
+  )
+  expect(decodeHold(line, now, now.nowMs)).toEqual(hold)
+  const later = { nowMs: 5, steadyMs: 7 }
+  expect(decodeHold(line, later, now.nowMs + 10_000)).toEqual({
+    ...hold,
+    endsSteadyMs: 40_007,
+    untilMs: 40_005,
+    keptSteadyMs: 60_007,
+  })
+  // A reader whose clock is behind does not make it longer.
+  const behind = decodeHold(line, later, now.nowMs - 10_000)
+  expect(behind).toMatchObject({ endsSteadyMs: 50_007 })
+  expect(decodeLine(line, now, () => 0)).toBe(undefined)
 })
 
 test('the copy of a quote in the shared cache is the same in both versions', () => {

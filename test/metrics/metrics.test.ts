@@ -60,10 +60,12 @@ test('before anything has happened every series exists, at 0 except what says ho
     'rate-limit',
     'key-claim',
     'key-settle',
+    'hold-read',
+    'hold-write',
     'journal-append',
     'journal-read',
   ])
-  expect(operations).toHaveLength(9 * 4)
+  expect(operations).toHaveLength(11 * 4)
 })
 
 describe('a request', () => {

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../src/config/problems.ts'
 import type { ProblemSlug } from '../../src/http/problem.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { act } from '../operations/support.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, asking, createTestClock } from '../support/clients/quotes.ts'
 import {
@@ -215,6 +216,11 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
       () => upstream.received.length === ofEachUpstream.length,
       'each upstream has its one request',
     )
+    return sentTo(url)
+  },
+  async held() {
+    const { gateway, url } = await sandboxStage()
+    await act(gateway, 'hold', { quotes: true, reason: 'a wrong price', minutes: 5 })
     return sentTo(url)
   },
   'bad-idempotency-key': changed((call) =>

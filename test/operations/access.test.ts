@@ -9,10 +9,10 @@ const token = 'correct-horse-battery'
 describe('the name in Host', () => {
   /** By the rule alone; the paths that it holds for are asked through the listener below. */
   function isAllowed(rawHeaders: string[], url = '/'): boolean {
-    const access = createAccess({
-      admin: { token: undefined, allowedHosts: ['gate.internal'] },
-      production: false,
-    })
+    const access = createAccess(
+      { admin: { allowedHosts: ['gate.internal'] }, production: false },
+      { adminToken: undefined },
+    )
     try {
       access.refuseHost({ rawHeaders, url } as never, {} as never, () => {})
       return true

@@ -19,6 +19,7 @@ import { pause } from '../support/gateways/between.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { MemoryStore } from '../support/stores/memory-store.ts'
 
+const noHolds = { restore() {}, live: () => [] }
 const noQuotes = {
   restore: () => false,
   doubtRestored() {},
@@ -198,7 +199,7 @@ describe('with the folder keys outlive the process: a key in a folder', () => {
     const own = { directory, swapBaseUrl, salt: undefined, ...basics }
     const disk = await DiskJournal.open({ ...own, ...options })
     const keys = keysWith([disk.keeper])
-    await disk.read(noQuotes, keys)
+    await disk.read(noQuotes, keys, noHolds)
     onTestFinished(() => disk.close())
     return { disk, keys, lines }
   }

@@ -146,7 +146,7 @@ describe('an answer that is not a quote for what was asked, or lives for over a 
         expect(upstream.requests).toHaveLength(times)
         expect(await counted(gateway, notKept(reason))).toBe(times)
       }
-      expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
+      expect(await counted(gateway, 'quotegate_entries{in="cache"}')).toBe(0)
     },
   )
 

@@ -177,7 +177,7 @@ describe('Cache-Control and Cache-Status', () => {
       )
       expect(await counted(gateway, notKept('too-large'))).toBe(times)
     }
-    expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
+    expect(await counted(gateway, 'quotegate_entries{in="cache"}')).toBe(0)
   })
 })
 

@@ -1,5 +1,6 @@
 import { ask, keepToken, receive, storedToken, unansweredMs } from './connection.js'
 import { clockTime, span } from './format.js'
+import * as holds from './holds.js'
 import * as orders from './orders.js'
 import * as outages from './outages.js'
 import { brand, health, savings } from './overview.js'
@@ -85,6 +86,7 @@ function view() {
   const isKnown = page.latest !== undefined
   return html`<a class="skip" href=${page.isFull ? '#requests' : '#quotes'}>Skip to the tables</a>
     <header class="bar flow">
+      <section id="holds" class="holds" aria-label="What is held" role="alert">${isKnown && holds.banners()}</section>
       <div class="brand flow">
         <img src="icon.svg" alt="" width="22" height="22" /><h1>quotegate</h1>${isKnown && brand()}
       </div>
@@ -112,7 +114,7 @@ function content() {
     <section id="tiles" class="tiles" aria-label="What happened lately">${tiles.view()}</section>
     <div class="columns">
       <div class="column">${requests.view()}${quotes.view()}</div>
-      <div class="column">${panels.upstreams()}${panels.events()}${tryIt.view()}</div>
+      <div class="column">${panels.upstreams()}${panels.events()}${tryIt.view()}${holds.form()}</div>
     </div>
     ${orders.view()}${sandbox.view()}${panels.settings()}`
 }

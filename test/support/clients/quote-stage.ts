@@ -158,6 +158,7 @@ export class QuoteStage {
         },
       },
       cache: this.cache,
+      holds: { refuse() {}, whenHeld: () => () => {} },
       notes: {
         note() {},
         async noteUnreadable() {},

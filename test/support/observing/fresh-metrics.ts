@@ -22,6 +22,8 @@ const restingParts: GaugedParts = {
   sharedStore: undefined,
   cache: { entries: 0 },
   ledger: { size: 0, reachMs: 0 },
+  secrets: { failures: 0 },
+  holds: { list: [] },
   clockDifference: { newestMs: 0, saysNoTime: false },
 }
 

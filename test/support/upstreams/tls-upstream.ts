@@ -33,6 +33,8 @@ export interface TlsUpstream {
     client: unknown
   }[]
   connections: number
+  /** How many were open together. */
+  mostAtOnce: number
 }
 
 /** A real upstream that speaks TLS, and answers each request with the request's own body. */
@@ -56,9 +58,20 @@ export async function tlsUpstream(
     },
   )
   server.on('tlsClientError', () => {})
-  const upstream = { port: (await listening(server)).port, requests, connections: 0 }
-  server.on('secureConnection', () => {
+  const upstream = {
+    port: (await listening(server)).port,
+    requests,
+    connections: 0,
+    mostAtOnce: 0,
+  }
+  let open = 0
+  server.on('secureConnection', (socket) => {
     upstream.connections += 1
+    open += 1
+    upstream.mostAtOnce = Math.max(upstream.mostAtOnce, open)
+    socket.once('close', () => {
+      open -= 1
+    })
   })
   return upstream
 }
