@@ -11,6 +11,7 @@ import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
+import { statedInError } from './error-body.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { Look, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
@@ -304,7 +305,8 @@ export class QuoteRoute {
     await Promise.all(noted)
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
     if (why === undefined) return answer
-    events.quoteNotKept(why, whole.status)
+    const [code] = statedInError(whole.body, ['code'])
+    events.quoteNotKept(why, whole.status, code)
     return answer.kind === 'quote'
       ? notKept(answer.received, { why, end: answer.quote.end })
       : answer

@@ -59,7 +59,7 @@ describe('a limit that the provider sets is met by three addresses, and again af
     const relayed = await fresh()
     expect(relayed).toMatchObject({ status: 429, body: 'slow down' })
     expect(relayed.headers).toMatchObject({ 'retry-after': '3', 'x-limit': 'theirs' })
-    expect(await counted(gateway, notKept('status'))).toBe(1)
+    expect(await counted(gateway, notKept('limited'))).toBe(1)
     clock.advance(1_500)
     const refused = await fresh()
     expect(JSON.parse(refused.body)).toMatchObject({
@@ -227,7 +227,7 @@ describe('a limit that the provider sets is met by three addresses, and again af
 
   it('is counted, logged once, and shown in /status', async () => {
     const { clock, provider, gateway, log, fresh } = await stage()
-    const metric = 'quotegate_quote_cool_downs_total'
+    const metric = notKept('limited')
     const status = async () =>
       JSON.parse(await (await fetch(`${gateway.operationsUrl}/status`)).text())
     expect(await status()).toMatchObject({ coolDowns: { clients: 0, longestLeftMs: 0 } })
