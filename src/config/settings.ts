@@ -178,6 +178,10 @@ const groups = {
     QUOTE_REFRESH_AHEAD_MS: row(value.milliseconds(0).prefault('0'))`
       A cached quote that is requested this long before it is to be fetched again (QUOTE_MIN_VALIDITY_MS) is fetched in the
       background, so that clients of a busy pair see no miss. Off at 0.`,
+    SHARE_RATES: row(value.oneOf(['off', 'on'], onAndOff).prefault('off'))`
+      on: GET /v3/pairs/:pair/rates is shared and cached like a quote, until the first of its rates expires, with no header
+      of the client but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is relayed. off: rates pass like
+      the rest of /v3.`,
     METRICS_PAIRS: row(value.metricsPairs.default([]))`
       Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs count as other.`,
   },

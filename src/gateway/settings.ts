@@ -203,6 +203,13 @@ export type GatewaySettings = {
    */
   readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
   /**
+   * on: GET /v3/pairs/:pair/rates is shared and cached like a quote, until the first of
+   * its rates expires, with no header of the client but those in QUOTE_KEY_HEADERS. A
+   * list without an expiry in each rate is relayed. off: rates pass like the rest of /v3.
+   * @default off
+   */
+  readonly SHARE_RATES?: OneOf<'off' | 'on'>
+  /**
    * Pairs that get their own label in the metrics, at most 20, separated by commas; all
    * other pairs count as other.
    * @default none
