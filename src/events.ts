@@ -106,14 +106,15 @@ export class Events {
   rateLimited: (area: Area) => void = unheard
   /** A quote request that found no live quote in memory. */
   quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = unheard
-  /** A quote goes out, with this much of its time left. `found`: in memory, which was not said before. */
-  quoteServed: (pair: string, leftMs: number, found?: 'hit') => void = unheard
+  /** A quote goes out now, with this much of its time left. `found`: in memory, which was not said before. */
+  quoteServed: (pair: string, leftMs: number, nowMs: number, found?: 'hit') => void =
+    unheard
   /** The provider is asked for a quote. */
   quoteCalled: (pair: string) => void = unheard
   /** A quote is in memory, with this much of its time left. */
   quoteKept: (leftMs: number) => void = unheard
-  /** The answer to a quote call, with this status, is relayed alone. */
-  quoteNotKept: (reason: NotKeptReason, status: number) => void = unheard
+  /** The answer to a quote call, with this status, is relayed alone. `code`: what the provider calls its error. */
+  quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = unheard
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
     unheard

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { goneSettings, otherNames } from '../src/config/names.ts'
 import { isKnownName } from '../src/config/settings.ts'
 import { problemTypes } from '../src/http/problem.ts'
+import { providerCodes } from '../src/metrics/labels.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -36,9 +37,7 @@ const namesOfOpenTelemetry = [
   return sources.flatMap((file) => read(folder + file).match(/OTEL(?:_[A-Z]+)+/g) ?? [])
 })
 const namesOfOthers = [
-  'RESTRICTED_GEOLOCATION',
-  'BAD_REQUEST',
-  'NOT_FOUND',
+  ...providerCodes,
   'SANDBOX_NOT_IMPLEMENTED',
   'NODE_OPTIONS',
   'CHROMIUM_PATH',

@@ -51,19 +51,22 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
   ],
   [(events) => events.rateLimited('order'), 'rate_limited_total{route="order"}'],
   [(events) => events.quoteLookedUp('shared'), 'cache_lookups_total{result="shared"}'],
-  [(events) => events.quoteServed('A_B', 1), 'quotes_served_total{pair="other"}'],
+  [(events) => events.quoteServed('A_B', 1, 0), 'quotes_served_total{pair="other"}'],
   [(events) => events.quoteCalled('A_B'), 'quote_calls_total{pair="other"}'],
   [(events) => events.quoteKept(1), 'quote_lifetime_seconds_count'],
   [
     (events) => events.quoteNotKept('vary', 200),
-    'quotes_uncacheable_total{reason="vary"}',
+    'quotes_uncacheable_total{reason="vary",code="none"}',
   ],
   [
     (events) => events.quotesDropped('elsewhere', 1),
     'cache_evictions_total{reason="elsewhere"}',
   ],
   [(events) => events.quoteRefreshed('found'), 'quote_refreshes_total{outcome="found"}'],
-  [(events) => events.coolDownBegan('web', 'a', 1), 'quote_cool_downs_total'],
+  [
+    (events) => events.quoteNotKept('status', 429, 'RATE_LIMITED'),
+    'quotes_uncacheable_total{reason="limited",code="RATE_LIMITED"}',
+  ],
   [
     (events) => {
       const order = {

@@ -236,6 +236,7 @@ const lookups = 'quotegate_cache_lookups_total'
 const hitRatio = (over: string) =>
   shareOf(rate(lookups, 'result=~"hit|shared|collapsed"', over), rate(lookups, '', over))
 const calls = 'quotegate_quote_calls_total'
+const notKept = 'quotegate_quotes_uncacheable_total'
 
 const quotes: readonly Panel[] = [
   {
@@ -268,17 +269,11 @@ const quotes: readonly Panel[] = [
     unit: 'percentunit',
     queries: [
       {
-        expr: shareOf(
-          rate(
-            'quotegate_quotes_uncacheable_total',
-            `reason!~"${usableReasons.join('|')}"`,
-          ),
-          rate(calls),
-        ),
+        expr: shareOf(rate(notKept, `reason!~"${usableReasons.join('|')}"`), rate(calls)),
         legend: 'no valid quote',
       },
       {
-        expr: `sum by (instance) (${rate('quotegate_quote_cool_downs_total')}) / sum by (instance) (${rate(calls)})`,
+        expr: `sum by (instance) (${rate(notKept, 'reason="limited"')}) / sum by (instance) (${rate(calls)})`,
         legend: 'limited {{instance}}',
       },
       {
@@ -297,12 +292,42 @@ const quotes: readonly Panel[] = [
   {
     title: 'Answers not kept',
     description:
-      'Good: only status, the errors of the provider. Anything else on every answer means that nothing is cached: the ' +
+      'Good: only status and limited, the errors of the provider. Anything else on every answer means that nothing is cached: the ' +
       'provider changed what it says.',
     unit: 'ops',
-    queries: ratesBy('quotegate_quotes_uncacheable_total', 'reason'),
+    queries: ratesBy(notKept, 'reason'),
     stacked: true,
     runbook: 'quotegatehitratiocollapsed',
+  },
+  {
+    title: 'Codes of the provider',
+    description:
+      'The code in the error that the provider gave in place of a quote. other: one that has no series of its own; none: ' +
+      'an error without a code. Good: the usual day, the places and amounts that the provider refuses.',
+    unit: 'ops',
+    queries: [
+      {
+        expr: `sum by (code) (${rate(notKept, 'reason=~"status|limited|not-a-quote"')}) > 0`,
+        legend: '{{code}}',
+      },
+    ],
+    stacked: true,
+    runbook: 'quotegatenoquotes',
+  },
+  {
+    title: 'Since the last quote',
+    description:
+      'How long ago an instance gave a client a quote, cached or fresh. Good: seconds, wherever quotes are asked for. The ' +
+      'alert begins at the line, if no instance has given one since and quotes are asked for.',
+    unit: 's',
+    queries: [
+      {
+        expr: `time() - max by (instance) (${of('quotegate_last_quote_timestamp_seconds')})`,
+        legend: '{{instance}}',
+      },
+    ],
+    steps: worseFrom(troubles['no-quote-given'].limits.seconds),
+    runbook: 'quotegatenoquotegiven',
   },
   {
     title: 'Lifetime of quotes',

@@ -133,6 +133,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       /** Undefined: a share of each quote's life. */
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
+      shareRates: values.SHARE_RATES === 'on',
     },
     orders: {
       expiredQuote: values.ORDER_EXPIRED_QUOTE,

@@ -166,6 +166,10 @@ const groups = {
     QUOTE_REFRESH_AHEAD_MS: row(value.milliseconds(0).prefault('0'))`
       How early a cached quote that is requested is fetched again. It is fetched in the background, this long before
       QUOTE_MIN_VALIDITY_MS has it fetched again, so that clients of a busy pair see no miss. Off at 0.`,
+    SHARE_RATES: row(value.oneOf(['off', 'on'], onAndOff).prefault('off'))`
+      Whether lists of rates are shared and cached like quotes. on: GET /v3/pairs/:pair/rates is, until the first of its
+      rates expires, with no header of the client but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is
+      relayed. off: rates pass like the rest of /v3.`,
     METRICS_PAIRS: row(value.metricsPairs.default([]))`
       Pairs with a label of their own in the metrics. There are at most 20, separated by commas; all others count as
       other.`,

@@ -34,6 +34,12 @@ import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { SummedLog } from '../process/summed-log.ts'
+import {
+  rates as askedForRates,
+  unheld,
+  unlimited,
+  unnoted,
+} from '../quotes/asked-for.ts'
 import { QuoteCache } from '../quotes/cache.ts'
 import { ClockDifference } from '../quotes/ends.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
@@ -189,6 +195,16 @@ export async function makeParts(
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
+  // The events of quotes count, and show, quotes alone.
+  const insteadOfQuotes = {
+    events: new Events(),
+    notes: unnoted,
+    holds: unheld,
+    providerLimit: unlimited,
+  }
+  const rates = config.quotes.shareRates
+    ? new QuoteRoute({ ...before, ...insteadOfQuotes }, askedForRates)
+    : undefined
   const memory: OrderMemory = {
     known: ledger,
     uses: notes,
@@ -202,7 +218,7 @@ export async function makeParts(
     events: basics.events,
   })
   const orders = new OrderRoutes({ ...before, passThrough, keyed, memory })
-  return { ...before, passThrough, quotes, orders }
+  return { ...before, passThrough, quotes, rates, orders }
 }
 
 type Basics = ReturnType<typeof makeBasics>

@@ -203,6 +203,14 @@ export type GatewaySettings = {
    */
   readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
   /**
+   * Whether lists of rates are shared and cached like quotes. on: GET
+   * /v3/pairs/:pair/rates is, until the first of its rates expires, with no header of the
+   * client but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is
+   * relayed. off: rates pass like the rest of /v3.
+   * @default off
+   */
+  readonly SHARE_RATES?: OneOf<'off' | 'on'>
+  /**
    * Pairs with a label of their own in the metrics. There are at most 20, separated by
    * commas; all others count as other.
    * @default none

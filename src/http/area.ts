@@ -83,7 +83,8 @@ export function createAreaReader(
       typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
     const upstream = upstreamOf(area)
     const route = guardedRoutes[area] ?? (upstream && prefixRoute(upstream, path))
-    return { target, path, area, upstream, quote, route }
+    const rates = area === 'swap' ? readRates(path, query) : undefined
+    return { target, path, area, upstream, quote, rates, route }
   })
 }
 
@@ -158,6 +159,14 @@ function readQuotePath(path: string): QuotePath | undefined {
     return path === `/v3/pairs/${pair}/quotes` ? { pair } : { pair, spelledPath: path }
   }
   return undefined
+}
+
+const ratesPath = /^\/v3\/pairs\/([^/]+)\/rates$/
+
+/** Another spelling of the path passes like any other of the swap API. */
+function readRates(path: string, query: string): (QuotePath & AmountReading) | undefined {
+  const pair = ratesPath.exec(path)?.[1]
+  return pair === undefined ? undefined : { pair, canonical: '', otherParameters: query }
 }
 
 /** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */

@@ -4,7 +4,7 @@ import { headLines } from '../http/answer.ts'
 import { parseDecimal } from '../http/decimal.ts'
 import { type End, refusalIn, untilRefusal } from '../quotes/ends.ts'
 import type { Note, QuoteName } from '../quotes/note.ts'
-import { type Quote, quoteOf, readQuote } from '../quotes/quote.ts'
+import { type Quote, quoteOf, readEither } from '../quotes/quote.ts'
 import type { Hold } from './holds.ts'
 import type { JournalRecord } from './journal.ts'
 
@@ -311,7 +311,7 @@ export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
   if (!Number.isFinite(lifeMs) || headers.length % 2 !== 0) return undefined
   if (!headers.every(isText) || headLines(headers) === undefined) return undefined
   const body = bytes.subarray(headEnd + 1)
-  const stated = readQuote(body)
+  const stated = readEither(body)
   if (typeof stated === 'string') return undefined
   if (stated.id !== id || stated.expiresAtMs !== expiresAtMs) return undefined
   return quoteOf(stated, { body: body.toString('latin1'), headers, lifeMs, end })

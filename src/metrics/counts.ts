@@ -1,10 +1,4 @@
-import {
-  type Heard,
-  keyResults,
-  type Listener,
-  notKeptReasons,
-  storeOperations,
-} from '../events.ts'
+import { type Heard, keyResults, type Listener, storeOperations } from '../events.ts'
 import { ownProblems, problemSlugs } from '../http/problem.ts'
 import { type Area, areas } from '../http/target.ts'
 import { upstreamNames } from '../http/upstreams.ts'
@@ -16,8 +10,10 @@ import {
   lifeBounds,
   limitedAreas,
   methods,
+  notKept,
   otherPair,
   outcomes,
+  providerCodes,
   refusals,
   statesByRule,
   statusClasses,
@@ -150,10 +146,10 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     byPair: Readonly<Record<string, Series>>,
     pair: string,
   ): Series => byPair[named.has(pair) ? pair : otherPair] as Series
-  const notKept = set.counters(
+  const uncacheable: Readonly<Record<string, Tally>> = set.counters(
     'quotes_uncacheable_total',
-    'Answers to quote calls that were relayed and not kept, by reason',
-    by('reason', notKeptReasons),
+    'Answers to quote calls that were relayed and not kept, by reason, and by the code of the error',
+    notKept,
   )
   const lifetime = set.histogram(
     'quote_lifetime_seconds',
@@ -190,23 +186,29 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     'Quotes fetched ahead of their expiry, by outcome',
     by('outcome', ['stored', 'found', 'failed']),
   )
-  const coolDowns = set.counter(
-    'quote_cool_downs_total',
-    'Times that the provider answered a quote with 429, so that it was not asked for a while',
+  let lastQuoteMs = Date.now()
+  set.gauge(
+    'last_quote_timestamp_seconds',
+    'When a client was last given a quote, cached or fresh; before the first, when the gateway started',
+    () => lastQuoteMs / 1_000,
   )
   const listener: Listener = {
     quoteLookedUp: (result) => count(lookups[result]),
-    quoteNotKept: (reason) => count(notKept[reason]),
+    quoteNotKept(reason, status, code) {
+      const counted = status === 429 ? 'limited' : reason
+      const named = code === undefined || providerCodes.includes(code) ? code : 'other'
+      count(uncacheable[`${counted} ${named}`] ?? uncacheable[`${counted} none`])
+    },
     quoteRefreshed: (outcome) => count(refreshes[outcome]),
     quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
     quoteCalled: (pair) => count(ofPair(calls, pair)),
-    quoteServed(pair, leftMs, found) {
+    quoteServed(pair, leftMs, nowMs, found) {
+      lastQuoteMs = nowMs
       if (found !== undefined) count(lookups[found])
       count(ofPair(served, pair))
       remaining.observe(leftMs / 1_000)
     },
     quoteKept: (leftMs) => lifetime.observe(leftMs / 1_000),
-    coolDownBegan: () => count(coolDowns),
   }
   return { listener, lookups }
 }

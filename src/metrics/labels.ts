@@ -1,8 +1,8 @@
-import type { StoreOutcome } from '../events.ts'
+import { notKeptReasons, type StoreOutcome } from '../events.ts'
 import type { Area } from '../http/target.ts'
 import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
 import type { CallOutcome } from '../upstream/fault.ts'
-import type { Labels } from './series.ts'
+import { by, cross, type Labels } from './series.ts'
 
 // What the labels of series may be, and the bounds of histograms.
 
@@ -43,6 +43,40 @@ export const durationBounds = [
 
 /** The label of every pair that METRICS_PAIRS does not name. */
 export const otherPair = 'other'
+
+/** What the `code` of an error may be in a label: as the provider writes it, where its meaning is known or plain. */
+export const providerCodes = [
+  'RESTRICTED_GEOLOCATION',
+  'AMOUNT_TOO_LOW',
+  'AMOUNT_TOO_HIGH',
+  'AMOUNT_TOO_SMALL',
+  'INVALID_AMOUNT',
+  'PAIR_NOT_FOUND',
+  'PAIR_UNAVAILABLE',
+  'INSUFFICIENT_LIQUIDITY',
+  'NO_LIQUIDITY',
+  'BAD_REQUEST',
+  'NOT_FOUND',
+  'UNAUTHORIZED',
+  'FORBIDDEN',
+  'MISSING_APP_NAME',
+  'RATE_LIMITED',
+  'TOO_MANY_REQUESTS',
+  'MAINTENANCE',
+  'SERVICE_UNAVAILABLE',
+  'INTERNAL_ERROR',
+  'INTERNAL_SERVER_ERROR',
+]
+
+/** Answers that are not kept for these reasons are errors, which may have a code. A 429 is `limited`. */
+const errorReasons = ['status', 'limited', 'not-a-quote'] as const
+const errorCodes = [...providerCodes, 'other', 'none']
+
+/** Answers that are not kept, by their reason and by the code of those that are errors. */
+export const notKept: Readonly<Record<string, Labels>> = {
+  ...cross(by('reason', notKeptReasons), by('code', ['none'])),
+  ...cross(by('reason', errorReasons), by('code', errorCodes)),
+}
 
 /** Providers' quotes live for about half a minute; a day is the most that is believed. */
 export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]

@@ -228,6 +228,12 @@ export const troubles = {
     patience: '10m',
     limits: { shareOfUsual: 0.5, usual: 0.1, lookupsPerSecond: 1 },
   },
+  'no-quote-given': {
+    alert: 'QuotegateNoQuoteGiven',
+    severity: 'warning',
+    patience: '1m',
+    limits: { seconds: 600, lookups: 5 },
+  },
   'orders-refused': {
     alert: 'QuotegateOrdersRefused',
     severity: 'warning',

@@ -133,7 +133,7 @@ export class QuoteWriter {
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
   #serve(pair: string, end: End, at: Now, found?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
-    this.#events.quoteServed(pair, leftMs, found)
+    this.#events.quoteServed(pair, leftMs, at.nowMs, found)
     return Math.floor(leftMs / 1_000)
   }
 

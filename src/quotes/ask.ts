@@ -6,6 +6,7 @@ import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, secondAppName, traceHeaders } from '../server/swap-headers.ts'
+import type { AskedFor } from './asked-for.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {
@@ -51,6 +52,7 @@ export interface AsksParts {
 /** Makes an Ask out of an HTTP request, and the headers of a quote call out of an Ask. */
 export class Asks {
   readonly #parts: AsksParts
+  readonly #askedFor: AskedFor
   /** Replicas that share a store need the same one, or they miss each other's quotes. */
   readonly #salt: string
   readonly #keyHeaders: readonly string[]
@@ -58,9 +60,10 @@ export class Asks {
   /** Via, Connection, and the keyed ones. */
   readonly #read: readonly string[]
 
-  constructor(parts: AsksParts) {
+  constructor(parts: AsksParts, askedFor: AskedFor) {
     const { keyHeaders } = parts.config.quotes
     this.#parts = parts
+    this.#askedFor = askedFor
     this.#salt = parts.sharedStore?.salt ?? randomBytes(32).toString('base64url')
     this.#keyHeaders = keyHeaders
     this.#wireNames = keyHeaders.map(wireName)
@@ -80,16 +83,16 @@ export class Asks {
       const sent = nominated?.has(name) ? undefined : keyed[index]
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
-        if (value === undefined || value.trim() === '')
+        application = value ?? ''
+        if (application.trim() === '' && this.#askedFor.needsAppName)
           throw new Problem('app-name-missing', noAppName)
-        if (value.includes(lineBreak)) throw secondAppName()
-        application = value
+        if (application.includes(lineBreak)) throw secondAppName()
       }
       if (name === 'authorization') authorization = value ?? ''
       return [name, value] as const
     })
     const { reading, target } = exchange
-    const asked = 'quote' in reading ? reading.quote : undefined
+    const asked = this.#askedFor.in(reading)
     if (asked === undefined)
       throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
     if (asked.problem !== undefined) {

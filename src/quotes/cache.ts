@@ -118,7 +118,7 @@ export class QuoteCache {
     }
     this.#quotes.set(key, kept)
     if (this.#quotes.peek(key) !== kept) return false
-    this.#events.quoteKept(leftMs)
+    if (!isRates(quote)) this.#events.quoteKept(leftMs)
     return true
   }
 
@@ -152,9 +152,9 @@ export class QuoteCache {
     return had.length
   }
 
-  /** Most recently used first. Iterating does not change that order. */
+  /** Quotes alone, the most recently used first. Iterating does not change that order. */
   list(): Iterable<readonly [key: string, kept: Pick<CacheEntry, 'quote'>]> {
-    return this.#quotes.entries()
+    return [...this.#quotes.entries()].filter(([, { quote }]) => !isRates(quote))
   }
 
   /** The live quotes with the most hits, for the console. */
@@ -162,7 +162,7 @@ export class QuoteCache {
     const live: CacheEntry[] = []
     let examined = 0
     for (const kept of this.#quotes.values()) {
-      if (serveLeftMs(kept.quote.end, now) > 0) live.push(kept)
+      if (serveLeftMs(kept.quote.end, now) > 0 && !isRates(kept.quote)) live.push(kept)
       examined += 1
       if (examined === maxExamined) break
     }
@@ -187,6 +187,11 @@ export class QuoteCache {
   get bytes(): number {
     return this.#quotes.calculatedSize
   }
+}
+
+/** A list of rates, which has no id. */
+function isRates({ id }: Quote): boolean {
+  return id === ''
 }
 
 function isLiveRepeat({ quote }: CacheEntry, { id, expiresAtMs }: Quote, at: Now) {

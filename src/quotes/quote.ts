@@ -17,8 +17,8 @@ import {
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
-/** What the body of a quote says. */
-interface Stated {
+/** What the body of a quote says. Of a list of rates only its end is known: its texts are empty. */
+export interface Stated {
   readonly id: string
   readonly pairId: string
   /** Amounts as the provider wrote them, or the shortest decimals of its numbers. */
@@ -118,13 +118,18 @@ export interface AnswerReaderParts {
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
 export class AnswerReader {
   readonly #maxBytes: number
+  readonly #readBody: typeof readQuote
   readonly #events: Events
   readonly #ends: Ends
   readonly #oneList = createOneList()
   #cacheControlWasIgnored = false
 
-  constructor({ config, events, clockDifference }: AnswerReaderParts) {
+  constructor(
+    { config, events, clockDifference }: AnswerReaderParts,
+    readBody: typeof readQuote = readQuote,
+  ) {
     this.#maxBytes = config.quotes.maxBytes
+    this.#readBody = readBody
     this.#events = events
     this.#ends = new Ends(clockDifference)
   }
@@ -156,7 +161,7 @@ export class AnswerReader {
       const answer = notKept(received, { why: 'content-coding', isShared })
       return { answer, quote: undefined, lookalike: coded }
     }
-    const stated = readQuote(body, asked)
+    const stated = this.#readBody(body, asked)
     if (typeof stated === 'string') {
       const answer = notKept(received, { why: stated, isShared })
       return { answer, quote: undefined, lookalike: readLookalike(body) }
@@ -273,8 +278,7 @@ export const quoteWithoutExpiry = z.object({
  * quote was asked for; without it, the quote may be for any amount.
  */
 export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason {
-  // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
-  const json = isUtf8(body) ? parseJson(body.toString('utf8')) : undefined
+  const json = jsonIn(body)
   if (json === undefined) return 'not-json'
   const parsed = quoteWithoutExpiry.safeParse(json)
   if (!parsed.success) return 'not-a-quote'
@@ -285,17 +289,42 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
   // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
   if (asked !== undefined && differsByOverAHundredth(fromValue, asked))
     return 'other-amount'
+  const expiresAtMs = readExpiry(expiry)
+  if (typeof expiresAtMs === 'string') return expiresAtMs
+  return { id, pairId, fromValue, toValue, toAsset: toAmount.assetId, expiresAtMs }
+}
+
+const rateList = z.array(z.object({ expiry: z.unknown().optional() })).min(1)
+
+/** A list of rates is over with the first of them. One without an end is not kept. */
+export function readRates(body: Buffer): Stated | NotKeptReason {
+  const json = jsonIn(body)
+  if (json === undefined) return 'not-json'
+  const parsed = rateList.safeParse(json)
+  if (!parsed.success) return 'not-a-quote'
+  const ends = parsed.data.map(({ expiry }) => readExpiry(expiry))
+  const known = ends.filter((end) => typeof end === 'number')
+  const unknown = ends.find((end) => typeof end === 'string')
+  if (unknown !== undefined) return unknown
+  const nothing = { id: '', pairId: '', fromValue: '', toValue: '', toAsset: '' }
+  return { ...nothing, expiresAtMs: Math.min(...known) }
+}
+
+/** Of what replicas share: a quote, or a list of rates. */
+export function readEither(body: Buffer): Stated | NotKeptReason {
+  const quote = readQuote(body)
+  return quote === 'not-a-quote' ? readRates(body) : quote
+}
+
+function readExpiry(expiry: unknown): number | NotKeptReason {
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0)
     return 'no-expiry'
-  if (expiry < minExpiryMs) return 'expiry-in-seconds'
-  return {
-    id,
-    pairId,
-    fromValue,
-    toValue,
-    toAsset: toAmount.assetId,
-    expiresAtMs: expiry,
-  }
+  return expiry < minExpiryMs ? 'expiry-in-seconds' : expiry
+}
+
+/** RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one. */
+function jsonIn(body: Buffer): unknown {
+  return isUtf8(body) ? parseJson(body.toString('utf8')) : undefined
 }
 
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */

@@ -1,7 +1,6 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Lookup } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
-import { foldPair } from '../http/fold-path.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
@@ -9,8 +8,10 @@ import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
+import { type AskedFor, quotes } from './asked-for.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
+import { statedInError } from './error-body.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
@@ -39,7 +40,7 @@ interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
   cache: QuoteCache
   notes: QuoteNotes
   holds: QuoteHolds
-  providerLimit: ProviderLimit
+  providerLimit: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'answered'>
   rateLimit: RateLimit | undefined
   /** Undefined: this is the only replica. */
   sharedQuotes: SharedQuotes | undefined
@@ -63,16 +64,19 @@ const maxAsks = 3
 /** GET and HEAD /v3/pairs/:pairId/quotes: the path of a quote, from the request to the answer. */
 export class QuoteRoute {
   readonly #parts: QuoteRouteParts
+  readonly #askedFor: AskedFor
   readonly #asks: Asks
   readonly #reader: AnswerReader
   readonly #writer: QuoteWriter
 
-  constructor(parts: QuoteRouteParts) {
+  /** `askedFor`: quotes, or rates with SHARE_RATES. */
+  constructor(parts: QuoteRouteParts, askedFor: AskedFor = quotes) {
     const { keyHeaders, partition } = parts.config.quotes
     const placeHeaders = partition.mode === 'header' ? partition.placeHeaders : []
     this.#parts = parts
-    this.#asks = new Asks(parts)
-    this.#reader = new AnswerReader(parts)
+    this.#askedFor = askedFor
+    this.#asks = new Asks(parts, askedFor)
+    this.#reader = new AnswerReader(parts, askedFor.readBody)
     this.#writer = new QuoteWriter(
       [...keyHeaders, parts.config.client.ipHeader, ...placeHeaders],
       parts.events,
@@ -269,7 +273,7 @@ export class QuoteRoute {
         target: ask.target,
         headers: this.#asks.headersOf(ask, exchange),
         body: null,
-        kind: { quoteOf: foldPair(ask.pair) },
+        kind: this.#askedFor.kindOf(ask.pair),
         cause: exchange,
         // Those who wait for another call leave it when they are held.
         decide: replaces && (() => neverIfHeld(holds, ask)),
@@ -313,7 +317,8 @@ export class QuoteRoute {
     await Promise.all(noted)
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
     if (why === undefined) return answer
-    events.quoteNotKept(why, whole.status)
+    const [code] = statedInError(whole.body, ['code'])
+    events.quoteNotKept(why, whole.status, code)
     return answer.kind === 'quote'
       ? notKept(answer.received, { why, end: answer.quote.end })
       : answer

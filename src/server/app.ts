@@ -20,6 +20,8 @@ type AnswerExchange = (exchange: Exchange) => void | Promise<void>
 
 interface Routes {
   readonly quotes: { answer: AnswerExchange }
+  /** Undefined: rates pass like the rest of the swap API. */
+  readonly rates: { answer: AnswerExchange } | undefined
   readonly orders: { answerFloat: AnswerExchange; answerPlain: AnswerExchange }
   readonly passThrough: { answer: AnswerExchange }
 }
@@ -120,11 +122,14 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
 
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
-    const { area } = exchange
+    const { area, reading } = exchange
     const { method } = exchange.request
     if (area === 'quote' && (method === 'GET' || method === 'HEAD'))
       return routes.quotes.answer(exchange)
     if (answeredByPolicy(exchange)) return
+    const isForRates = 'rates' in reading && reading.rates !== undefined
+    if (method === 'GET' && isForRates && routes.rates !== undefined)
+      return routes.rates.answer(exchange)
     if (method === 'POST' && area === 'float-order')
       return routes.orders.answerFloat(exchange)
     if (method === 'POST' && area === 'order') return routes.orders.answerPlain(exchange)

@@ -63,6 +63,7 @@ const shown = {
   held: 'Held by operators',
   slow: 'Upstream p95 against the last day',
   'provider-limits': 'Calls that brought no valid quote',
+  'no-quote-given': 'Since the last quote',
   pairs: stopped,
   store: answering,
   disk: answering,

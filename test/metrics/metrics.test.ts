@@ -40,6 +40,7 @@ test('before anything has happened every series exists, at 0 except what says ho
   expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
     ['quotegate_build_info', undefined],
     ['quotegate_memory_limit_bytes', undefined],
+    ['quotegate_last_quote_timestamp_seconds', undefined],
     // Three of swap, one each of payments and webhooks.
     // Without a store and a folder.
     ['quotegate_store_up', undefined],
@@ -142,7 +143,7 @@ test('a pair has its own label if METRICS_PAIRS names it, or else the label othe
   const metrics = fresh(['ETH_USDC'])
   const before = seriesNames(await metrics.render())
   for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
-    metrics.events.quoteServed(pair, 1_000)
+    metrics.events.quoteServed(pair, 1_000, 0)
     metrics.events.quoteCalled(pair)
   }
   for (const [series, count] of [

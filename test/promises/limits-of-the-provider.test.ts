@@ -59,7 +59,7 @@ describe('a limit that the provider sets is met by three addresses, and again af
     const relayed = await fresh()
     expect(relayed).toMatchObject({ status: 429, body: 'slow down' })
     expect(relayed.headers).toMatchObject({ 'retry-after': '3', 'x-limit': 'theirs' })
-    expect(await counted(gateway, notKept('status'))).toBe(1)
+    expect(await counted(gateway, notKept('limited'))).toBe(1)
     clock.advance(1_500)
     const refused = await fresh()
     expect(JSON.parse(refused.body)).toMatchObject({
@@ -147,6 +147,17 @@ describe('a limit that the provider sets is met by three addresses, and again af
     expect((await fresh(from('192.0.2.4'))).status).toBe(200)
   })
 
+  it('at three addresses does not, if a quote of the application came between them', async () => {
+    const { provider, upstream, fresh } = await stage()
+    provider.limit = ['Retry-After', '9']
+    provider.limits = ({ forwarded }) => forwarded !== 'for=192.0.2.9'
+    const asked = [1, 2, 9, 3, 4].map((client) => `192.0.2.${client}`)
+    const statuses: number[] = []
+    for (const address of asked) statuses.push((await fresh(from(address))).status)
+    expect(statuses).toEqual([429, 429, 200, 429, 429])
+    expect(upstream.requests).toHaveLength(asked.length)
+  })
+
   it('does not affect live quotes, other applications, other credentials and other addresses', async () => {
     const { provider, upstream, fresh, gateway } = await stage()
     await asking(gateway.url, '0.5', from('192.0.2.1'))
@@ -227,7 +238,7 @@ describe('a limit that the provider sets is met by three addresses, and again af
 
   it('is counted, logged once, and shown in /status', async () => {
     const { clock, provider, gateway, log, fresh } = await stage()
-    const metric = 'quotegate_quote_cool_downs_total'
+    const metric = notKept('limited')
     const status = async () =>
       JSON.parse(await (await fetch(`${gateway.operationsUrl}/status`)).text())
     expect(await status()).toMatchObject({ coolDowns: { clients: 0, longestLeftMs: 0 } })

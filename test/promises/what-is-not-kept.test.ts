@@ -21,6 +21,8 @@ interface Given {
   status?: number
   body: string | Buffer
   headers?: readonly string[]
+  /** As which code it is counted. */
+  code?: string
 }
 
 /** A gateway to a provider that always answers this. */
@@ -47,7 +49,11 @@ describe('an answer that is not a quote for what was asked, or lives for over a 
     [
       'status',
       'a refusal',
-      () => ({ status: 403, body: '{"code":"RESTRICTED_GEOLOCATION"}' }),
+      () => ({
+        status: 403,
+        body: '{"code":"RESTRICTED_GEOLOCATION"}',
+        code: 'RESTRICTED_GEOLOCATION',
+      }),
     ],
     ['status', 'a quote with another status', () => ({ status: 203, ...of({}) })],
     ['status', 'an error without a body', () => ({ status: 500, body: '' })],
@@ -77,7 +83,30 @@ describe('an answer that is not a quote for what was asked, or lives for over a 
     [
       'not-a-quote',
       'an error that says 200',
-      () => ({ body: '{"code":"NO_LIQUIDITY"}' }),
+      () => ({ body: '{"code":"NO_LIQUIDITY"}', code: 'NO_LIQUIDITY' }),
+    ],
+    [
+      'status',
+      'a refusal with its code in error',
+      () => ({
+        status: 400,
+        body: '{"error":{"code":"AMOUNT_TOO_LOW"}}',
+        code: 'AMOUNT_TOO_LOW',
+      }),
+    ],
+    [
+      'status',
+      'a refusal with its code in details',
+      () => ({
+        status: 404,
+        body: '{"details":{"code":"NOT_FOUND"}}',
+        code: 'NOT_FOUND',
+      }),
+    ],
+    [
+      'status',
+      'a refusal with a code that has no series',
+      () => ({ status: 400, body: '{"code":"amount_too_low"}', code: 'other' }),
     ],
     ['not-a-quote', 'a quote without an id', () => of({ id: undefined })],
     [
@@ -118,7 +147,7 @@ describe('an answer that is not a quote for what was asked, or lives for over a 
   ])(
     '(%s) %s is relayed untouched, not kept, and counted',
     async (reason, _what, given) => {
-      const { status = 200, body, headers = [] } = given()
+      const { status = 200, body, headers = [], code } = given()
       const odd = [
         'Content-TYPE',
         'x/odd; \xe9',
@@ -144,18 +173,25 @@ describe('an answer that is not a quote for what was asked, or lives for over a 
         const length = ['Content-Length', String(Buffer.byteLength(body))]
         expect(withoutHopByHop(got.rawHeaders)).toEqual([...odd, ...length, ...own])
         expect(upstream.requests).toHaveLength(times)
-        expect(await counted(gateway, notKept(reason))).toBe(times)
+        expect(await counted(gateway, notKept(reason, code))).toBe(times)
       }
       expect(await counted(gateway, 'quotegate_entries{in="cache"}')).toBe(0)
     },
   )
 
-  it('does not affect the live quote that comes after it', async () => {
+  it('does not affect the live quote that comes after it, the last that was given', async () => {
     const { upstream, gateway } = await answering({ status: 500, body: 'no' })
+    const lastQuoteMs = async () =>
+      1_000 * (await counted(gateway, 'quotegate_last_quote_timestamp_seconds'))
+    const before = await lastQuoteMs()
     expect((await ask(gateway.url)).status).toBe(500)
+    expect(await lastQuoteMs()).toBe(before)
     upstream.answer((_request, response) => giveQuote(response))
-    expect((await ask(gateway.url)).headers['cache-status']).toContain('stored')
-    expect((await ask(gateway.url)).headers['cache-status']).toContain('hit')
+    for (const how of ['stored', 'hit']) {
+      const { headers, sentAtMs } = await ask(gateway.url)
+      expect(headers['cache-status']).toContain(how)
+      expect(await lastQuoteMs()).toBeGreaterThanOrEqual(sentAtMs - 1)
+    }
   })
 })
 

@@ -19,7 +19,7 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     ...options,
     listener: {
       quoteLookedUp: (result) => void looked.push(result),
-      quoteServed: (_pair, _leftMs, found) =>
+      quoteServed: (_pair, _leftMs, _nowMs, found) =>
         void (found !== undefined && looked.push(found)),
       quoteNotKept: (reason) => void notKept.push(reason),
       quoteRefreshed: (outcome) => void refreshes.push(outcome),

@@ -255,3 +255,18 @@ it("a client that leaves while it waits for another replica's call is not counte
   giveQuote(waiting[0] as ServerResponse)
   expect((await first).status).toBe(200)
 })
+
+it('a list of rates is one call of all replicas, if SHARE_RATES is on', {
+  tags: ['redis-server'],
+}, async () => {
+  const { upstream, here, there } = await replicaStage(2, { SHARE_RATES: 'on' })
+  const list = JSON.stringify([{ expiry: Date.now() + 120_000, note: 'Zoë' }])
+  upstream.answer((_request, response) => response.end(list))
+  const rates = { path: '/v3/pairs/ETH_USDC/rates' }
+  await ask(here.url, rates)
+  await untilCounted(here, stored('quote-set'), 1)
+  const { body, headers } = await ask(there.url, rates)
+  expect(Buffer.from(body, 'latin1').toString()).toBe(list)
+  expect(headers['cache-status']).toContain('hit')
+  expect(upstream.requests).toHaveLength(1)
+})

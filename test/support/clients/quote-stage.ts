@@ -197,6 +197,7 @@ export class QuoteStage {
           area: 'quote',
           upstream: 'swap',
           quote: { pair, ...readAmount(`amount=${amount}`) },
+          rates: undefined,
           route: undefined,
         }),
         tracing: undefined,

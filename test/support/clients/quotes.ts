@@ -129,8 +129,8 @@ export async function counted(
 
 export const lookups = (result: string) =>
   `quotegate_cache_lookups_total{result="${result}"}`
-export const notKept = (reason: string) =>
-  `quotegate_quotes_uncacheable_total{reason="${reason}"}`
+export const notKept = (reason: string, code = 'none') =>
+  `quotegate_quotes_uncacheable_total{reason="${reason}",code="${code}"}`
 
 /** Waits until the metrics say so. */
 export async function untilCounted(

@@ -1,0 +1,53 @@
+import { foldPair } from '../http/fold-path.ts'
+import type { AmountReading, QuotePath, TargetReading } from '../http/target.ts'
+import type { RequestKind } from '../upstream/breakers.ts'
+import type { QuoteHolds, QuoteNotes } from './ports.ts'
+import type { ProviderLimit } from './provider-limit.ts'
+import { readQuote, readRates } from './quote.ts'
+
+/** What a route asks the provider for. */
+export interface AskedFor {
+  /** Undefined: the target asks for something else. */
+  in(reading: TargetReading): (QuotePath & AmountReading) | undefined
+  readonly needsAppName: boolean
+  readonly readBody: typeof readQuote
+  /** As what its calls fail and stop. */
+  kindOf(pair: string): RequestKind
+}
+
+export const quotes: AskedFor = {
+  in: (reading) => ('quote' in reading ? reading.quote : undefined),
+  needsAppName: true,
+  readBody: readQuote,
+  kindOf: (pair) => ({ quoteOf: foldPair(pair) }),
+}
+
+/** Shared like quotes, and else what they are without SHARE_RATES: a part of the rest of the swap API. */
+export const rates: AskedFor = {
+  in: (reading) => ('rates' in reading ? reading.rates : undefined),
+  needsAppName: false,
+  readBody: readRates,
+  kindOf: () => 'other',
+}
+
+/** No order is judged by rates. */
+export const unnoted: QuoteNotes = {
+  note() {},
+  async noteUnreadable() {},
+  noteFound() {},
+  wasUsed: () => false,
+}
+
+/** Operators hold quotes and orders. Rates pass, as they do without SHARE_RATES. */
+export const unheld: QuoteHolds = {
+  refuse() {},
+  whenHeld: () => () => {},
+}
+
+/** A 429 to rates says nothing of quotes. */
+export const unlimited: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'answered'> = {
+  leftMs: () => 0,
+  check() {},
+  begin() {},
+  answered() {},
+}
