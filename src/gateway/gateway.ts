@@ -73,10 +73,9 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   // The folder first: what the shared list has counts for more.
   await journals.disk?.read(notes, keys)
   await journals.stream?.start(notes)
-  const { listener, messages } = createApp(exchanges, parts)
+  const listener = createApp(exchanges, parts)
   const traffic = createTrafficServer({
     listener,
-    messages,
     events,
     timers: clock.timers,
     headTimeoutMs: config.requests.headTimeoutMs,

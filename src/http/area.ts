@@ -92,7 +92,7 @@ export function createAreaReader(
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  // Express calls `url.parse`, which throws for some invalid URLs.
+  // `http://[/` is not a URL, whatever its path is.
   if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`
