@@ -124,11 +124,10 @@ export class Asks {
   /** All headers of a quote call. Its request id and trace context come from the exchange that caused it. */
   headersOf({ keyedHeaders, address }: Ask, exchange: Exchange): string[] {
     const headers: string[] = []
-    for (const [index, [name, value]] of keyedHeaders.entries()) {
-      if (value === undefined) continue
-      for (const line of value.split(lineBreak))
-        headers.push(this.#wireNames[index] ?? name, line)
-    }
+    keyedHeaders.forEach(([name, value], index) => {
+      const wireName = this.#wireNames[index] ?? name
+      for (const line of value?.split(lineBreak) ?? []) headers.push(wireName, line)
+    })
     headers.push(
       ...this.#alwaysSupplied,
       'Accept',

@@ -285,10 +285,8 @@ export class QuoteRoute {
     const { ask } = cause
     const at = lookAt(clock)
     const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
-    const noted = [
-      quote && notes.note(quote, ask, at),
-      lookalike && notes.noteUnreadable(lookalike, ask),
-    ]
+    const noted = quote && notes.note(quote, ask, at)
+    const notedLookalike = lookalike && notes.noteUnreadable(lookalike, ask)
     if (ask.key !== undefined && quote !== undefined) {
       cache.shorten(ask.key, quote, at)
       // The provider may have given it before, with a later end that the store still has.
@@ -297,7 +295,8 @@ export class QuoteRoute {
     // In one write with the note. Clients need not wait for the store to have it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // No client has it before every replica can judge an order for it.
-    await Promise.all(noted)
+    if (noted !== undefined || notedLookalike !== undefined)
+      await Promise.all([noted, notedLookalike])
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
     if (why === undefined) return answer
     events.quoteNotKept(why, whole.status)
