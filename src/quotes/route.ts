@@ -255,7 +255,6 @@ export class QuoteRoute {
     const call = fetchWhole({
       upstream,
       clock,
-      times,
       totalTimeoutMs: config.upstream.totalTimeoutMs,
       request: {
         method: 'GET',
@@ -264,6 +263,7 @@ export class QuoteRoute {
         body: null,
         kind: { quoteOf: foldPair(ask.pair) },
         cause: exchange,
+        times,
       },
     })
     flight.whenLeft(() => call.leave('no client waits any more'))
