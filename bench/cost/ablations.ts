@@ -44,17 +44,6 @@ export const ablations: readonly Ablation[] = [
     ],
   },
   {
-    name: 'Express',
-    edits: [
-      [
-        'src/server/app.ts',
-        '      app(request as Request, response as Response, (error?: unknown) =>',
-        '      if (response) exchanges.serve(request, response, dispatch)\n' +
-          '      else app(request as Request, response as Response, (error?: unknown) =>',
-      ],
-    ],
-  },
-  {
     name: 'the checks of heads',
     edits: [
       [
@@ -146,7 +135,11 @@ export const ablations: readonly Ablation[] = [
     name: "the ledger's note",
     ways: ['miss'],
     edits: [
-      ['src/quotes/route.ts', 'quote && notes.note(quote, ask, at),', 'undefined,'],
+      [
+        'src/quotes/route.ts',
+        'const noted = quote && notes.note(quote, ask, at)',
+        'const noted = undefined',
+      ],
     ],
   },
   {
@@ -177,8 +170,8 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/order-terms.ts',
-        'json = parse(text, null, { onDuplicateKey: ({ newValue }) => newValue })',
-        'const known = globalThis as { order?: unknown }\n    json = known.order ??= parse(text, null, { onDuplicateKey: ({ newValue }) => newValue })',
+        'json = parseJson(text)',
+        'json = (globalThis as { order?: unknown }).order ??= parseJson(text)',
       ],
     ],
   },
