@@ -101,7 +101,7 @@ export class Fetch implements Receiver {
   #next(): Promise<void> {
     if (this.#end instanceof Error) throw this.#end
     return new Promise((resolve) => {
-      // Once: Node is told of each promise that is resolved again.
+      // Once: Node is notified of each promise that is resolved again.
       this.#wake = () => {
         this.#wake = nothing
         resolve()
