@@ -71,9 +71,9 @@ export const ablations: readonly Ablation[] = [
         'src/http/area.ts',
         "    if (rawTarget === '*') return { asterisk: true }",
         "    const canonical = rawTarget.slice(rawTarget.indexOf('amount=') + 7)\n" +
-          "    const quote = { pair: 'ETH_USDC', canonical, otherParameters: '' }\n" +
+          "    const read = { pair: 'ETH_USDC', canonical, otherParameters: '' }\n" +
           "    if (rawTarget.startsWith('/v3/pairs/'))\n" +
-          "      return { target: rawTarget, path: rawTarget, area: 'quote', upstream: 'swap', quote, route: '' } as never\n" +
+          "      return { target: rawTarget, path: rawTarget, area: 'quote', upstream: 'swap', quote: read, route: '' } as never\n" +
           "    if (rawTarget === '*') return { asterisk: true }",
       ],
     ],
