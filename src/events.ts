@@ -185,9 +185,10 @@ export class Events {
   }
 }
 
+/** An event says at most three things. */
 function inTurn(heard: readonly Hear[]): Hear {
-  return (...happened) => {
-    for (const hear of heard) hear(...happened)
+  return (first, second, third) => {
+    for (const hear of heard) hear(first, second, third)
   }
 }
 

@@ -211,12 +211,12 @@ await report('connections', withConnections)
 await report('replicas', withReplicas, [
   {
     figure: 'storeCommands',
-    title: "commands of the replica's that the store ran",
+    title: "commands of the replica's that the store ran a request",
     digits: 2,
   },
   {
     figure: 'storeMicros',
-    title: 'processor time of the store, with the records of all, µs',
+    title: 'processor time of the store, with the records of all, µs a request',
     digits: 0,
   },
 ])

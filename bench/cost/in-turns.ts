@@ -37,7 +37,11 @@ export async function inTurns(
   return measured
 }
 
-export const cpuColumn = { figure: 'cpuMicros', title: 'processor time, µs', digits: 0 }
+export const cpuColumn = {
+  figure: 'cpuMicros',
+  title: 'processor time, µs a request',
+  digits: 0,
+}
 
 /** Medians with their spreads, and the ratios to the first variant, round by round. */
 export function compared(measured: Measured, { figure, title, digits }: Column): string {
@@ -54,5 +58,5 @@ export function compared(measured: Measured, { figure, title, digits }: Column):
     })
     return [kind, shown(spread(own), digits), ...cells]
   })
-  return table([`${title} a request`, ...head], rows)
+  return table([title, ...head], rows)
 }

@@ -92,6 +92,8 @@ export async function openStage(options: StageOptions) {
 
   return {
     upstreamPort,
+    /** Each contender has a folder in it, named by its port. */
+    directory,
     /** The bytes of the quote that all servers serve. */
     quoteBody,
     place,

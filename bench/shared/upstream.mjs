@@ -30,8 +30,19 @@ function quoteFor(target) {
     expiry: expiresAtMs,
   }
   quote.id = amount.padStart(quoteBytes - JSON.stringify(quote).length, 'f')
-  // Contenders that cache by headers use max-age; the gateway uses the quote's own expiry.
-  return json(JSON.stringify(quote), { more: 'Cache-Control: public, max-age=3600\r\n' })
+  // Contenders that cache by headers use max-age; the gateway uses the quote's own expiry, and compares the Date with it.
+  const more = `Cache-Control: public, max-age=3600\r\n${dateLine()}`
+  return json(JSON.stringify(quote), { more })
+}
+
+let secondOfDate = 0
+let dateOfSecond = ''
+
+function dateLine() {
+  const second = Math.floor(Date.now() / 1_000)
+  if (second !== secondOfDate) dateOfSecond = `Date: ${new Date().toUTCString()}\r\n`
+  secondOfDate = second
+  return dateOfSecond
 }
 
 const checkout = json('{"id":"co_1","state":"open","amount":"10.00","currency":"USD"}')

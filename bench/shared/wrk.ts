@@ -27,10 +27,12 @@ export interface LoadResult {
 const run = promisify(execFile)
 const scripts = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
 process.on('exit', () => rmSync(scripts, { recursive: true, force: true }))
+/** Each has a script of its own, because several may run at once. */
+let loads = 0
 
 /** One thread of wrk, which is faster than any server on one core. Any error makes the measurement void. */
 export async function wrk(load: Load): Promise<LoadResult> {
-  const script = join(scripts, 'load.lua')
+  const script = join(scripts, `${loads++}.lua`)
   writeFileSync(script, luaOf(load))
   const url = `http://127.0.0.1:${load.port}${load.target}`
   const flags = [

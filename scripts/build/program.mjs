@@ -40,9 +40,9 @@ export function filesOf({ outputFiles }, folder) {
 
 /**
  * The program in one file with its packages, and a few more for what not every start needs, because to find and read 469
- * small files was half of a start; and the console.
+ * small files was half of a start; and the console. `plugins`: what changes its sources first.
  */
-export async function program(folder) {
+export async function program(folder, plugins = []) {
   const built = await build({
     ...bundleOptions,
     entryPoints: ['src/main.ts'],
@@ -54,7 +54,7 @@ export async function program(folder) {
     banner: {
       js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url)",
     },
-    plugins: [packagesWithoutMaps],
+    plugins: [...plugins, packagesWithoutMaps],
   })
   const page = join(root, 'src/operations/console')
   return new Map([

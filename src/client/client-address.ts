@@ -137,7 +137,9 @@ function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
       }
       const { address, reason } =
         lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
-      if (reason === undefined) return { ...plain, address }
+      // A frozen object that is spread is copied field by field by V8's runtime.
+      if (reason === undefined)
+        return { address, peer: plain.peer, peerTrusted: plain.peerTrusted }
       const isIts = (part: string, at: number) =>
         at % 2 === 0 && part.toLowerCase() === ipHeader
       return {

@@ -55,23 +55,13 @@ export function createAreaReader(
     return `${pathsOf[upstream].find((prefix) => isUnder(path, prefix)) ?? ''}/*`
   }
 
-  return memoize((rawTarget): TargetReading => {
-    if (rawTarget === '*') return { asterisk: true }
-    const target = originForm(rawTarget)
-    if (target === undefined)
-      return { problem: 'The request target must begin with "/".' }
-    const queryAt = target.indexOf('?')
-    const path = queryAt === -1 ? target : target.slice(0, queryAt)
+  /** A pair has few paths, and a quote of each amount has a target of its own. Paths of pairs differ before their ends. */
+  const readPath = memoize((path): PathReading => {
     if (unsafePathByte.test(path) || path.includes('#')) {
       return {
         problem:
           'The path holds a backslash, a "#", a control character or a non-ASCII byte.',
       }
-    }
-    const query = queryAt === -1 ? '' : target.slice(queryAt + 1)
-    // A query goes on byte for byte; only what cannot stand in a request line is refused.
-    if (unsafeQueryByte.test(query)) {
-      return { problem: 'The query holds a control character or a "#".' }
     }
     if (brokenEscape.test(path))
       return { problem: 'The path holds a broken percent-escape.' }
@@ -79,21 +69,50 @@ export function createAreaReader(
       return { problem: 'The path holds a dot segment ("." or "..").' }
     const found = areaOf(path)
     const area = typeof found === 'string' ? found : 'quote'
-    const quote =
-      typeof found === 'string' ? undefined : { ...found, ...readAmount(query) }
+    const quotePath = typeof found === 'string' ? undefined : found
     const upstream = upstreamOf(area)
     const route = guardedRoutes[area] ?? (upstream && prefixRoute(upstream, path))
+    return { area, upstream, route, quotePath }
+  }, pathEnd)
+
+  return memoize((rawTarget): TargetReading => {
+    if (rawTarget === '*') return { asterisk: true }
+    const target = originForm(rawTarget)
+    if (target === undefined)
+      return { problem: 'The request target must begin with "/".' }
+    const queryAt = target.indexOf('?')
+    const path = queryAt === -1 ? target : target.slice(0, queryAt)
+    const reading = readPath(path)
+    if ('problem' in reading) return reading
+    const query = queryAt === -1 ? '' : target.slice(queryAt + 1)
+    // A query goes on byte for byte; only what cannot stand in a request line is refused.
+    if (unsafeQueryByte.test(query)) {
+      return { problem: 'The query holds a control character or a "#".' }
+    }
+    const { area, upstream, route, quotePath } = reading
+    const quote = quotePath && { ...quotePath, ...readAmount(query) }
     const rates = area === 'swap' ? readRates(path, query) : undefined
     return { target, path, area, upstream, quote, rates, route }
   })
 }
+
+const pathEnd = 32
+
+type PathReading =
+  | {
+      area: Area
+      upstream: UpstreamName | undefined
+      route: string | undefined
+      quotePath: QuotePath | undefined
+    }
+  | { problem: string }
 
 // RFC 9112 3.2.2: a server must accept the absolute form; only its path and query go on, so that the host
 // in it can choose nothing.
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  // Express calls `url.parse`, which throws for some invalid URLs.
+  // `http://[/` is not a URL, whatever its path is.
   if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`

@@ -1,3 +1,5 @@
+import { memoize } from './memoize.ts'
+
 // RFC 9110 5.6.7: three forms of a date, all of which recipients must read. Beyond them, capitals do not matter (RFC 9111
 // 4.2), and a numeric zone may stand where GMT belongs. Nothing else is read: `new Date(text)` takes nearly any text.
 
@@ -14,12 +16,20 @@ export const dateForms = [
 
 /** Milliseconds since the epoch; undefined: this is not a date, or not one of the calendar. `nowMs` tells the century. */
 export function readHttpDate(text: string, nowMs: number): number | undefined {
+  const usual = readUsualForm(text)
+  if (usual !== undefined) return usual
   for (const form of dateForms) {
     const fields = form.exec(text)?.groups
     if (fields !== undefined) return instantOf(fields, nowMs)
   }
   return undefined
 }
+
+/** All answers of one second have the same Date. Its year has four digits in this form, so that now does not matter. */
+const readUsualForm = memoize((text) => {
+  const fields = dateForms[0]?.exec(text)?.groups
+  return fields && instantOf(fields, Number.NaN)
+})
 
 function instantOf(fields: Record<string, string>, nowMs: number): number | undefined {
   const {

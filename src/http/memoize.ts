@@ -1,22 +1,23 @@
 const places = 4096
 const maxLength = 256
-/** Texts that are asked about differ at their ends: amounts, addresses. */
-const endLength = 8
+/** Most texts that are asked about differ so near to their ends: amounts, addresses. */
+const usualEnd = 8
 
 /**
  * Memoizes a pure function of a text in a fixed direct-mapped table. A text takes its one place, from whatever text was
  * there, only when it comes a second time: an input that comes once would be kept just long enough to be promoted to
- * V8's old space, where collecting it is dear.
+ * V8's old space, where collecting it is dear. `end`: in how many characters at its end a text differs from others.
  */
 export function memoize<Answer>(
   answer: (text: string) => Answer,
+  end = usualEnd,
 ): (text: string) => Answer {
   const lastHashes = new Int32Array(places)
   const texts: (string | undefined)[] = new Array(places).fill(undefined)
   const answers: Answer[] = new Array(places)
   return (text) => {
     if (text.length > maxLength) return answer(text)
-    const hash = hashOf(text)
+    const hash = hashOf(text, end)
     const place = hash & (places - 1)
     if (texts[place] === text) return answers[place] as Answer
     const fresh = answer(text)
@@ -29,9 +30,9 @@ export function memoize<Answer>(
   }
 }
 
-function hashOf(text: string): number {
+function hashOf(text: string, end: number): number {
   let hash = text.length
-  for (let index = Math.max(0, text.length - endLength); index < text.length; index += 1)
+  for (let index = Math.max(0, text.length - end); index < text.length; index += 1)
     hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0
   return hash
 }

@@ -81,13 +81,22 @@ export function fold(pair: string): string {
   return pair.toUpperCase()
 }
 
+const none: readonly Entry[] = []
+
 /** The entries of each key, oldest first. A single one, as nearly always, is kept without a list around it. */
 export class EntriesByKey {
   readonly #map = new Map<string, Entry | readonly Entry[]>()
 
   of(key: string): readonly Entry[] {
-    const found = this.#map.get(key) ?? []
+    const found = this.#map.get(key) ?? none
     return found instanceof Entry ? [found] : found
+  }
+
+  /** Of more than `max`, the oldest go. */
+  add(key: string, entry: Entry, max: number): void {
+    const before = this.of(key)
+    if (before.length === 0) this.#map.set(key, entry)
+    else this.set(key, [...before, entry].slice(-max))
   }
 
   set(key: string, entries: readonly Entry[]): void {

@@ -206,15 +206,15 @@ export class Ledger implements KnownQuotes {
   }
 
   #add(quote: Note, now: Now): Entry {
-    const [key = ''] = offersKeys(quote)
-    const entry = new Entry(quote, this.#offers.get(key)?.sample)
+    const keys = offersKeys(quote)
+    const entry = new Entry(quote, this.#offers.get(keys[0] ?? '')?.sample)
     const isOver = orderLeftMs(entry, now) <= 0
     if (isOver) {
       entry.cacheKey = ''
       this.#past.push(entry)
     } else this.#list.push(entry)
     if (entry.isUnreadable) this.#fileUnreadable(entry, now)
-    else this.#file(entry, now)
+    else this.#file(entry, keys, now)
     return entry
   }
 
@@ -227,9 +227,9 @@ export class Ledger implements KnownQuotes {
     this.#past = []
   }
 
-  #file(entry: Entry, now: Now): void {
-    this.#byId.set(entry.id, [...this.#byId.of(entry.id), entry].slice(-maxOfOneId))
-    for (const key of offersKeys(entry)) {
+  #file(entry: Entry, keys: readonly string[], now: Now): void {
+    this.#byId.add(entry.id, entry, maxOfOneId)
+    for (const key of keys) {
       const offers = this.#offers.get(key) ?? new Offers()
       this.#offers.set(key, offers)
       offers.add(entry, now)
@@ -273,7 +273,7 @@ export class Ledger implements KnownQuotes {
       offersKeys(other).some((key) => keys.has(key))
     for (const one of [...older.filter(isNowLater), entry]) {
       this.#unfile(one)
-      this.#file(one, now)
+      this.#file(one, offersKeys(one), now)
     }
   }
 
@@ -337,8 +337,12 @@ function offersKey(amount: string, foldedPair: string): string {
 }
 
 function offersKeys({ pairId, fromValue, requestedAmount }: Terms): string[] {
-  const amounts = new Set([fromValue, requestedAmount].flatMap(keysOfAmount))
-  return [...amounts].map((amount) => offersKey(amount, fold(pairId)))
+  const pair = fold(pairId)
+  const amounts = keysOfAmount(fromValue)
+  if (requestedAmount !== fromValue)
+    for (const amount of keysOfAmount(requestedAmount))
+      if (!amounts.includes(amount)) amounts.push(amount)
+  return amounts.map((amount) => offersKey(amount, pair))
 }
 
 function unreadableKey(

@@ -1,13 +1,43 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, type Histogram, Registry } from 'prom-client'
 
 /** One series of a counter, in a plain integer: a counter of prom-client hashes its labels at each increment. */
 export interface Tally {
   value: number
 }
 
-/** One series of a histogram. */
-interface Distribution {
-  observe(value: number): void
+/** One series of a histogram, in plain numbers for the same reason. */
+class Distribution {
+  readonly #bounds: readonly number[]
+  /** How many values each bound has that the bound before it has not; the last are past all bounds. */
+  readonly #counts: number[]
+  #sum = 0
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+    this.#counts = [...bounds, Number.POSITIVE_INFINITY].map(() => 0)
+  }
+
+  observe(value: number): void {
+    let at = 0
+    while (value > (this.#bounds[at] ?? Number.POSITIVE_INFINITY)) at += 1
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1
+    this.#sum += value
+  }
+
+  /** The lines that Prometheus reads: how many values are at most each bound, their sum, and how many there are. */
+  lines(name: string, labels: Labels) {
+    let count = 0
+    const buckets = this.#counts.map((own, at) => {
+      count += own
+      const le = String(this.#bounds[at] ?? '+Inf')
+      return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count }
+    })
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: this.#sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ]
+  }
 }
 
 export type Labels = Readonly<Record<string, string>>
@@ -80,15 +110,18 @@ export class MetricSet {
     bounds: readonly number[],
     series: Series<Key>,
   ): Readonly<Record<Key, Distribution>> {
-    const [first] = Object.values<Labels>(series)
-    const histogram = new Histogram({
-      ...this.#options(name, help, first),
-      buckets: [...bounds],
+    const distributions = mapped(series, () => new Distribution(bounds))
+    const keys = Object.keys(series) as Key[]
+    const { name: fullName } = this.#options(name, help)
+    const get = async () => ({
+      name: fullName,
+      help,
+      type: 'histogram',
+      values: keys.flatMap((key) => distributions[key].lines(fullName, series[key])),
     })
-    return mapped(series, (labels) => {
-      histogram.zero(labels)
-      return histogram.labels(labels)
-    })
+    // All that prom-client asks of a metric when it writes the page.
+    this.registry.registerMetric({ name: fullName, get } as unknown as Histogram)
+    return distributions
   }
 
   histogram(name: string, help: string, bounds: readonly number[]): Distribution {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { LosslessNumber, parse } from 'lossless-json'
+import { randomBytes } from 'node:crypto'
 import { isZero, parseDecimal, shortestDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
 import type { AmountClaim, WantedSwap } from './ports.ts'
@@ -36,8 +36,8 @@ const maxDepth = 32
 const quoteByte = 0x22
 const backslash = 0x5c
 const colon = 0x3a
-const opening = new Set(Buffer.from('{['))
-const closing = new Set(Buffer.from('}]'))
+const [openingBrace, closingBrace] = Buffer.from('{}')
+const [openingBracket, closingBracket] = Buffer.from('[]')
 
 /** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
@@ -57,8 +57,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
 
   let json: unknown
   try {
-    // The last value is kept, so that a later one is not compared with a large one again and again.
-    json = parse(text, null, { onDuplicateKey: ({ newValue }) => newValue })
+    json = parseJson(text)
   } catch {
     return { problem: 'The body is not valid JSON.' }
   }
@@ -75,7 +74,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
 function readTerms(json: object, { quoteIdFields, header }: OrderOptions): OrderTerms {
   const named = quoteIdFields.flatMap((path) => {
     const value = memberAt(json, path)
-    const id = textOf(value instanceof LosslessNumber ? value.value : value)
+    const id = textOf(digitsOf(value) ?? value)
     return id === undefined ? [] : { id: flatText(id), isBare: path === 'id' }
   })
   const quoteIds = [...namedByHeader(header), ...named]
@@ -96,6 +95,27 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
     fromAmount: fromAmount === 'unreadable' ? undefined : fromAmount,
     toAmount,
   }
+}
+
+/**
+ * A number is read as a list of this mark and of its digits, because a double would lose some of them. Such a list can
+ * stand where a number can and nowhere else, and no body has one, because no client knows the mark.
+ */
+const numberMark = randomBytes(9).toString('base64url')
+const stringOrNumber =
+  /"(?:[^"\\]|\\[\s\S])*"?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+
+function parseJson(text: string): unknown {
+  return JSON.parse(
+    text.replace(stringOrNumber, (token) =>
+      token.startsWith('"') ? token : `["${numberMark}","${token}"]`,
+    ),
+  )
+}
+
+/** The digits of a number; undefined: it is something else. */
+function digitsOf(value: unknown): string | undefined {
+  return Array.isArray(value) && value[0] === numberMark ? value[1] : undefined
 }
 
 /** What the header Quotegate-Quote names, which is never a number of the client's own. */
@@ -122,8 +142,9 @@ function readAmount(json: object, name: string): AmountClaim | 'unreadable' | un
   const member = memberAt(json, name)
   const value = isObject(member) ? memberAt(member, 'value') : member
   if (value === undefined || value === null) return undefined
-  const isNumber = value instanceof LosslessNumber
-  const text = isNumber ? value.value : value
+  const digits = digitsOf(value)
+  const isNumber = digits !== undefined
+  const text = digits ?? value
   if (typeof text !== 'string') return 'unreadable'
   const canonical = parseDecimal(text)
   if (canonical !== undefined)
@@ -155,10 +176,10 @@ function measure(body: Buffer): { depth: number; colons: number } {
     else if (inString) {
       if (byte === backslash) index += 1
     } else if (byte === colon) shape.colons += 1
-    else if (opening.has(byte)) {
+    else if (byte === openingBrace || byte === openingBracket) {
       level += 1
       shape.depth = Math.max(shape.depth, level)
-    } else if (closing.has(byte)) level -= 1
+    } else if (byte === closingBrace || byte === closingBracket) level -= 1
   }
   return shape
 }
@@ -172,9 +193,7 @@ function countKeys(value: unknown): number {
 }
 
 function isObject(value: unknown): value is object {
-  const isContainer =
-    typeof value === 'object' && value !== null && !(value instanceof LosslessNumber)
-  return isContainer && !Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 export interface Orderer {

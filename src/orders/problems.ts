@@ -1,4 +1,4 @@
-import { writeReceivedHead } from '../http/answer.ts'
+import { answerInOneWrite, writeReceivedHead } from '../http/answer.ts'
 import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
 import { addLength, answerHeaders, lineBreak, ownRequestId } from '../http/headers.ts'
@@ -170,8 +170,10 @@ export function relayAnswer(
   if (exchange.rateLimit !== undefined)
     headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
+  const head = { status, reason, headers }
+  if (answerInOneWrite(response, head, body)) return
   try {
-    writeReceivedHead(response, { status, reason, headers })
+    writeReceivedHead(response, head)
   } catch (error) {
     throw orderFailure(unwritable('swap', error), order, status)
   }

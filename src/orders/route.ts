@@ -244,10 +244,18 @@ export class OrderRoutes {
     const sending = fetchWhole({
       upstream,
       clock,
-      times,
       totalTimeoutMs: config.upstream.totalTimeoutMs,
       beganAtMs: readAtMs,
-      request: { kind, method: 'POST', target, headers, body, cause: exchange, decide },
+      request: {
+        kind,
+        method: 'POST',
+        target,
+        headers,
+        body,
+        cause: exchange,
+        decide,
+        times,
+      },
     })
     response.once('close', () => {
       if (!sending.wasWritten) sending.leave(hasLeft)

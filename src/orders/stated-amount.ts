@@ -24,7 +24,6 @@ export function statedAmountOf(
   const [integer = '', fraction = ''] = canonical.split('.')
   const decimals = fraction.length
   const units = integer + fraction
-  const unitsBelow = String(BigInt(units) - 1n).padStart(decimals + 1, '0')
   const stated = Number(canonical)
   const doubt = stated * doubtful
   const farOff = 2 * 10 ** -decimals + doubt
@@ -39,7 +38,9 @@ export function statedAmountOf(
       if (Math.abs(double - stated) > farOff) return false
       const [whole = '', rest = ''] = toValue.split('.')
       const cut = whole + rest.slice(0, decimals).padEnd(decimals, '0')
-      return cut === units || (cut === unitsBelow && rest.length > decimals)
+      if (cut === units) return true
+      const unitsBelow = () => String(BigInt(units) - 1n).padStart(decimals + 1, '0')
+      return rest.length > decimals && cut === unitsBelow()
     },
     isPaidBy(price) {
       if (Math.abs(price.double - stated) > doubt) return price.double > stated

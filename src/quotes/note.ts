@@ -44,15 +44,18 @@ export function noteOf(
   { partition, notedAtMs }: Pick<Note, 'partition' | 'notedAtMs'>,
 ): Note {
   const { refusedFromMs, wallAheadMs } = quote.end
+  const fromValue = parseDecimal(quote.fromValue) ?? quote.fromValue
+  const { canonicalAmount } = ask
   return {
     id: quote.id,
     pairId: briefText(quote.pairId),
     // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
-    requestedAmount: flatText(ask.canonicalAmount),
+    requestedAmount:
+      canonicalAmount === fromValue ? fromValue : flatText(canonicalAmount),
     cacheKey: ask.key ?? '',
     application: briefText(ask.application),
     partition,
-    fromValue: parseDecimal(quote.fromValue) ?? quote.fromValue,
+    fromValue,
     toValue: parseDecimal(quote.toValue) ?? quote.toValue,
     expiresAtMs: quote.expiresAtMs,
     refusedFromMs,

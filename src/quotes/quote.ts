@@ -123,6 +123,8 @@ export class AnswerReader {
   readonly #ends: Ends
   readonly #oneList = createOneList()
   #cacheControlWasIgnored = false
+  /** Nearly every answer has the same. */
+  #lastCacheControl: string | undefined
 
   constructor(
     { config, events, clockDifference }: AnswerReaderParts,
@@ -217,7 +219,8 @@ export class AnswerReader {
 
   /** A quote's own expiry decides. Many APIs say no-store on everything, which the log says once. */
   #sayOnce(cacheControl: string | undefined): void {
-    if (this.#cacheControlWasIgnored) return
+    if (this.#cacheControlWasIgnored || cacheControl === this.#lastCacheControl) return
+    this.#lastCacheControl = cacheControl
     const directive = membersOf(cacheControl).find((part) =>
       /^(?:no-store|private)(?:$|=)/.test(part),
     )

@@ -266,7 +266,6 @@ export class QuoteRoute {
     const call = fetchWhole({
       upstream,
       clock,
-      times,
       totalTimeoutMs: config.upstream.totalTimeoutMs,
       request: {
         method: 'GET',
@@ -277,6 +276,7 @@ export class QuoteRoute {
         cause: exchange,
         // Those who wait for another call leave it when they are held.
         decide: replaces && (() => neverIfHeld(holds, ask)),
+        times,
       },
     })
     flight.whenLeft(() => call.leave('no client waits any more'))
@@ -302,10 +302,8 @@ export class QuoteRoute {
     const at = lookAt(clock)
     const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
     if (quote !== undefined) providerLimit.answered(ask)
-    const noted = [
-      quote && notes.note(quote, ask, at),
-      lookalike && notes.noteUnreadable(lookalike, ask),
-    ]
+    const noted = quote && notes.note(quote, ask, at)
+    const notedLookalike = lookalike && notes.noteUnreadable(lookalike, ask)
     if (ask.key !== undefined && quote !== undefined) {
       cache.shorten(ask.key, quote, at)
       // The provider may have given it before, with a later end that the store still has.
@@ -314,7 +312,8 @@ export class QuoteRoute {
     // In one write with the note. Clients need not wait for the store to have it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // No client has it before every replica can judge an order for it.
-    await Promise.all(noted)
+    if (noted !== undefined || notedLookalike !== undefined)
+      await Promise.all([noted, notedLookalike])
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
     if (why === undefined) return answer
     const [code] = statedInError(whole.body, ['code'])

@@ -27,8 +27,6 @@ interface FetchOptions {
   totalTimeoutMs: number
   /** Since when that counts, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
-  /** When the first try was sent, its answer began, and all was over, by `performance.now()`. */
-  times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
 /** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */
@@ -71,10 +69,10 @@ export class Fetch implements Receiver {
   }
 
   start(): void {
-    const { clock, request, times, upstream } = this.#options
+    const { clock, request, upstream } = this.#options
     const { timers } = clock
     try {
-      this.#call = upstream.call({ ...request, times }, this)
+      this.#call = upstream.call(request, this)
       this.#call.start()
     } catch (error) {
       this.onEnd(error as Error)
@@ -103,7 +101,11 @@ export class Fetch implements Receiver {
   #next(): Promise<void> {
     if (this.#end instanceof Error) throw this.#end
     return new Promise((resolve) => {
-      this.#wake = resolve
+      // Once: Node is notified of each promise that is resolved again.
+      this.#wake = () => {
+        this.#wake = nothing
+        resolve()
+      }
     })
   }
 
@@ -150,7 +152,7 @@ export class Fetch implements Receiver {
   }
 
   onEnd(error?: Error): void {
-    const { times } = this.#options
+    const { times } = this.#options.request
     this.#deadline?.clear()
     if (times !== undefined) times.settledAtMs = performance.now()
     if (error !== undefined) this.#end = error

@@ -17,8 +17,8 @@ export interface UpstreamRequest {
   decide?: (() => number) | undefined
   /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
-  /** When its first try was sent, and when the head of its answer came, by `performance.now()`. */
-  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined } | undefined
+  /** When its first try was sent, its answer began and, where that is read whole, all was over, by `performance.now()`. */
+  times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
 /** Receives the answer to a call: header bytes as received, no copies, no promises. */
