@@ -75,9 +75,10 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   await journals.disk?.read(notes, keys, holds)
   await journals.stream?.start(notes)
   await holds.start()
-  const listener = createApp(exchanges, parts)
+  const { listener, messages } = createApp(exchanges, parts)
   const traffic = createTrafficServer({
     listener,
+    messages,
     events,
     timers: clock.timers,
     headTimeoutMs: config.requests.headTimeoutMs,

@@ -43,7 +43,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD')
       return false
-    // Only the traffic server sets these lines.
+    // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
     if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')

@@ -112,7 +112,7 @@ type PathReading =
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  // `http://[/` is not a URL, whatever its path is.
+  // Express calls `url.parse`, which throws for some invalid URLs.
   if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`

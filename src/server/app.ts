@@ -1,4 +1,5 @@
-import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import express, { type Express, type Request, type Response } from 'express'
 import type { Events } from '../events.ts'
 import {
   answerProblem,
@@ -12,6 +13,7 @@ import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
+import type { MessageClasses } from './traffic-server.ts'
 
 /** What tells the whole way of a request, from the exchange to its answer. */
 type AnswerExchange = (exchange: Exchange) => void | Promise<void>
@@ -110,9 +112,15 @@ function isSent(response: ServerResponse): boolean {
   )
 }
 
-/** The whole service: for the traffic server, or mounted in an Express app. */
-export function createApp(exchanges: Exchanges, routes: Routes): RequestListener {
-  // Areas choose the route, and no router: one would fold case, strip slashes and decode (area.ts).
+/** The whole service as one Express app: for the traffic server, or mounted in another app. */
+export function createApp(exchanges: Exchanges, routes: Routes) {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.set('query parser', false)
+  const messages = messageClassesOf(app)
+
+  // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
     const { area, reading } = exchange
     const { method } = exchange.request
@@ -128,10 +136,48 @@ export function createApp(exchanges: Exchanges, routes: Routes): RequestListener
     return routes.passThrough.answer(exchange)
   }
 
-  return (request, response) => {
-    if (!(response instanceof TrafficResponse)) keepRepeatedFields(response)
-    exchanges.serve(request, response, dispatch)
+  app.use((request: Request, response: Response) =>
+    exchanges.serve(request, response, dispatch),
+  )
+
+  return {
+    /** What a server makes requests and responses of, so that Express need not change their prototypes. */
+    messages,
+    listener(request: IncomingMessage, response: ServerResponse): void {
+      if (!(response instanceof messages.ServerResponse)) keepRepeatedFields(response)
+      app(request as Request, response as Response, (error?: unknown) =>
+        exchanges.serve(request, response, () => {
+          // Express gave up before it called the function above: its own answer would be a page of HTML.
+          throw (
+            error ??
+            new Problem('bad-target', { detail: 'The request target cannot be read.' })
+          )
+        }),
+      )
+    },
   }
+}
+
+// The methods that Express gives a response stay there, below those of TrafficResponse.
+Object.setPrototypeOf(TrafficResponse.prototype, express.response)
+
+/** Express makes such an object for each response that has none. Nothing here reads it. */
+const noLocals = Object.freeze(Object.create(null))
+
+/**
+ * Express sets the prototype of each request and response to the app's, which is nearly all of its cost: V8 then drops
+ * what it has learned about the object. Messages of these classes have those prototypes from the
+ * start, so that Express changes nothing.
+ */
+function messageClassesOf(app: Express): MessageClasses {
+  class AppRequest extends IncomingMessage {}
+  Object.setPrototypeOf(AppRequest.prototype, express.request)
+  class AppResponse extends TrafficResponse {}
+  const own = (value: unknown) => ({ value, writable: true, configurable: true })
+  Object.defineProperty(AppRequest.prototype, 'app', own(app))
+  Object.defineProperties(AppResponse.prototype, { app: own(app), locals: own(noLocals) })
+  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
 }
 
 /**

@@ -19,8 +19,16 @@ import { Pipeline } from './pipeline.ts'
 import { Refusals } from './refusals.ts'
 import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
+/** What a server makes its requests and responses of. */
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
 interface TrafficServerOptions {
   listener: RequestListener
+  /** The classes of its requests and responses. */
+  messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -160,6 +168,7 @@ function answerUnreadable(
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, events } = options
+  const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
   /** An idle connection, and the head that ends its idleness, may take this long together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
@@ -196,12 +205,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
 
   const server = createServer(
-    {
-      IncomingMessage,
-      ServerResponse: TrafficResponse,
-      ...limitsOf(headTimeoutMs),
-      keepAliveTimeout: keepAliveMs,
-    },
+    { ...messages, ...limitsOf(headTimeoutMs), keepAliveTimeout: keepAliveMs },
     (request, response) => {
       response.keepAliveLines = keepAliveLines
       pipeline.take(request, response, serve)

@@ -129,7 +129,7 @@ describe('refuses targets that another server could read differently', () => {
     ['/checkouts/%zz', 'bad-target'],
     ['*', 'bad-target'],
     ['http://evil.example/checkouts/../v3', 'bad-target'],
-    // Express asked `url.parse`, which throws at this one, and then answered with a page of HTML that was not counted.
+    // Express asks `url.parse`, which throws at these, and then answers with a page of HTML that is not counted.
     ['http://[::1/v3/pairs', 'bad-target'],
     ['checkouts/x', 'malformed-request'],
     ['', 'malformed-request'],

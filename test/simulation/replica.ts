@@ -97,9 +97,10 @@ export class Replica {
     this.parts = await this.#world.untilThen(making)
     const { events, exchanges, journals, notes } = this.parts
     await journals.stream?.start(notes)
-    const listener = createApp(exchanges, this.parts)
+    const { listener, messages } = createApp(exchanges, this.parts)
     this.#server = createTrafficServer({
       listener,
+      messages,
       events,
       timers,
       headTimeoutMs: 10_000,
