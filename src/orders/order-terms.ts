@@ -98,8 +98,8 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
 }
 
 /**
- * A number is read as a list of this mark and of its digits, because a double would lose some of them. Such a list can
- * stand where a number can and nowhere else, and no body has one, because no client knows the mark.
+ * A number of which a double would lose a digit is read as a list of this mark and of its digits. Such a list can stand
+ * where a number can and nowhere else, and no body has one, because no client knows the mark.
  */
 const numberMark = randomBytes(9).toString('base64url')
 const stringOrNumber =
@@ -107,14 +107,16 @@ const stringOrNumber =
 
 function parseJson(text: string): unknown {
   return JSON.parse(
-    text.replace(stringOrNumber, (token) =>
-      token.startsWith('"') ? token : `["${numberMark}","${token}"]`,
-    ),
+    text.replace(stringOrNumber, (token) => {
+      const isKept = token.startsWith('"') || String(Number(token)) === token
+      return isKept ? token : `["${numberMark}","${token}"]`
+    }),
   )
 }
 
 /** The digits of a number; undefined: it is something else. */
 function digitsOf(value: unknown): string | undefined {
+  if (typeof value === 'number') return String(value)
   return Array.isArray(value) && value[0] === numberMark ? value[1] : undefined
 }
 

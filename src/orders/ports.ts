@@ -111,7 +111,7 @@ export interface HeldOrder {
   readonly application: string
 }
 
-interface HoldOfOrder {
+export interface HoldOfOrder {
   readonly reason: string
   /** By our wall clock. */
   readonly untilMs: number
