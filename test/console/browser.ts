@@ -93,9 +93,11 @@ export async function expectAccessible(
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
       const found =
-        await page.evaluate(`axe.run(document, { resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } })
-        .then(({ violations }) => violations.flatMap(({ id, nodes }) =>
-          nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary)))`)
+        await page.evaluate(`axe.run(document, { rules: { 'target-size': { enabled: true } } })
+        .then(({ violations, incomplete }) =>
+          // It is not sure of targets that the Tab key does not reach: those of the rows but one.
+          [...violations, ...incomplete.filter(({ id }) => id === 'target-size')].flatMap(({ id, nodes }) =>
+            nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary)))`)
       expect(found, `${width} px, ${colorScheme}`).toEqual([])
     }
   }

@@ -308,15 +308,15 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
     expect(JSON.parse(problem.body.toString()).detail).toMatch(
       /^No network path leads to the swap API\. Nothing/,
     )
-    const pages = ['/status', '/metrics', '/'].map(async (path) => {
+    const pages = ['/settings', '/status', '/metrics', '/'].map(async (path) => {
       return (await fetch(gateway.operationsUrl + path)).text()
     })
-    const [status = '', ...others] = await Promise.all(pages)
-    expect(status).toContain('http://****@127.0.0.1')
+    const [settings = '', ...others] = await Promise.all(pages)
+    expect(settings).toContain('http://****@127.0.0.1')
     expect(log.text()).toContain('answered CONNECT with 407')
     const logs = one.log.text() + log.text()
     const all = [
-      status,
+      settings,
       ...others,
       logs,
       problem.body.toString(),
