@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import { upstreamTable } from '../http/upstreams.ts'
 import type { Breaker, BreakerName, Traffic } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { Failures, History } from './history.ts'
+import type { History } from './history.ts'
 import { failureText, type Logged } from './outages.ts'
+import type { Failures } from './recent-calls.ts'
 import { notableShare, percent, troubles } from './trouble-table.ts'
 
 /** A breaker opens within 2.5 s of failures, and then its sentence is the one that is right. */

@@ -1,4 +1,3 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Clock } from '../clock.ts'
 import type { Heard, Listener, NotKeptReason } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
@@ -6,6 +5,12 @@ import { roundedMs } from '../process/text.ts'
 import type { Traffic } from '../upstream/breakers.ts'
 import type { Counts } from './counts.ts'
 import { failureText } from './outages.ts'
+import {
+  type Failures,
+  RecentCalls,
+  SliceTally,
+  slicesOfTenMinutes,
+} from './recent-calls.ts'
 import type { Sparklines, Status } from './schemas.ts'
 import { troubles, usableReasons } from './trouble-table.ts'
 
@@ -32,20 +37,8 @@ const beforeTheStart: Row & Orders = {
 
 const sliceMs = 10_000
 const slicesOfMinute = 6
-const slicesOfTenMinutes = 60
 const slicesOfQuarter = 90
 const minutesOfDay = 1_440
-/** A streamed body may take longer. A histogram does not count what is above its highest value. */
-const longestUs = 200_000_000
-
-/** Calls that failed for one reason. `refusal`: what the provider says to one client, such as that its place is restricted. */
-export interface Failures {
-  count: number
-  /** Such as `503` or `its expiry is in seconds`. */
-  readonly reason: string
-  readonly kind: 'failure' | 'refusal' | 'usable'
-  readonly firstMs: number
-}
 
 /** What the answer to a quote call lacks. */
 const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> = {
@@ -60,10 +53,6 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
   vary: 'its Vary is *',
   'too-large': 'it is too large',
   used: 'an order has used it',
-}
-
-type SlowRequest = Omit<NonNullable<Status['slowest']>, 'agoMs'> & {
-  readonly endedAtMs: number
 }
 
 /**
@@ -337,85 +326,4 @@ const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])
 /** Whether an answer refuses one client, for its place or its amount. Others may well get another answer. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !refusesAll.has(status)
-}
-
-class SliceTally {
-  readonly slice: number
-  /** Those that no breaker refused. */
-  calls = 0
-  readonly failures = new Map<string, Failures>()
-  failed = 0
-  notSent = 0
-  slowest: SlowRequest | undefined
-  /** In microseconds, to a tenth of each: any traffic takes 3 KB. */
-  readonly #durations: RecordableHistogram = createHistogram({
-    figures: 1,
-    highest: longestUs,
-  })
-
-  constructor(slice: number) {
-    this.slice = slice
-  }
-
-  get count(): number {
-    return this.#durations.count
-  }
-
-  add(durationMs: number): void {
-    this.#durations.record(
-      Math.min(longestUs, Math.max(1, Math.round(durationMs * 1_000))),
-    )
-  }
-
-  merge(other: SliceTally): void {
-    if ((other.slowest?.durationMs ?? -1) > (this.slowest?.durationMs ?? -1))
-      this.slowest = other.slowest
-    this.failed += other.failed
-    this.notSent += other.notSent
-    this.#durations.add(other.#durations)
-  }
-
-  /** The duration that this share of the calls did not exceed, with three digits; null without calls. */
-  quantile(share: number): number | null {
-    if (this.count === 0) return null
-    return Number((this.#durations.percentile(share * 100) / 1_000).toPrecision(3))
-  }
-}
-
-/** Answers, or calls of one kind, in those slices of the last ten minutes that had any. */
-class RecentCalls {
-  lastError: Calls['lastError'] = null
-  /** The newest first. */
-  #tallies: SliceTally[] = []
-
-  /** Those of the slice that is running. */
-  during(last: number): SliceTally {
-    const slice = Math.max(0, last)
-    const [newest] = this.#tallies
-    if (newest?.slice === slice) return newest
-    const tally = new SliceTally(slice)
-    this.#tallies = [tally, ...this.#tallies.slice(0, slicesOfTenMinutes - 1)]
-    return tally
-  }
-
-  failuresAfter(slice: number) {
-    const all = new Map<string, Failures>()
-    let calls = 0
-    for (const tally of this.#tallies) {
-      if (tally.slice <= slice) continue
-      calls += tally.calls
-      // An older slice comes later, so its first failure is the first of all.
-      for (const [reason, one] of tally.failures)
-        all.set(reason, { ...one, count: one.count + (all.get(reason)?.count ?? 0) })
-    }
-    const failures = [...all.values()].sort((left, right) => right.count - left.count)
-    return { calls, failures }
-  }
-
-  /** Those of the last so many slices. */
-  lately(last: number, slices: number): SliceTally {
-    const all = new SliceTally(last)
-    for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)
-    return all
-  }
 }

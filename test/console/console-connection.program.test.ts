@@ -133,8 +133,13 @@ describeInBrowser('the console', () => {
   })
 
   test('locks itself if the ADMIN_TOKEN is another one all at once, and shows no request of before', async () => {
-    const settings = { ...production, ADMIN_TOKEN: 'correct-horse-battery' }
+    const settings = {
+      ...production,
+      ADMIN_TOKEN: 'correct-horse-battery',
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    }
     const first = await startGateway(settings)
+    await floatOrder(first, { application: 'secret-app' })
     const port = Number(new URL(first.operationsUrl).port)
     const { page } = await openPage(first.operationsUrl, { mayComplain: true })
     await page.locator('#unlock').click()
@@ -143,6 +148,8 @@ describeInBrowser('the console', () => {
     await fetch(`${first.url}/secret-path`)
     await page.locator('#requests .open', { hasText: 'secret-path' }).click()
     await page.locator('#requests .detail').waitFor()
+    await page.locator('#orders .open').click()
+    await page.locator('#orders .detail', { hasText: 'secret-app' }).waitFor()
     await first.close()
     await gatewayWith({
       ...settings,
@@ -151,6 +158,6 @@ describeInBrowser('the console', () => {
     })
     await page.locator('.notice', { hasText: 'That is not the ADMIN_TOKEN.' }).waitFor()
     await page.locator('.notice', { hasText: 'Unlock with the ADMIN_TOKEN' }).waitFor()
-    expect(await page.content()).not.toContain('secret-path')
+    expect(await page.content()).not.toContain('secret-')
   })
 })

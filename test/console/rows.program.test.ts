@@ -313,6 +313,11 @@ describeInBrowser('the console', () => {
       `request-${'0123456789abcdef'.repeat(6)}`,
       `/nothing/${'long'.repeat(40)}`,
     )
+    // Rows stand so close that a small button in one would be too near to that in the next.
+    for (const amount of ['2', '3', '4']) {
+      await quote(gateway, { amount, application: 'web' })
+      await floatOrder(gateway, { amount, application: 'web' })
+    }
     const { page } = await openPage(gateway.operationsUrl)
     for (const panel of ['#requests', '#orders']) {
       await rowsOf(page, panel).first().locator('button.open').focus()

@@ -24,8 +24,8 @@ export const page = {
   heardAt: 0,
 }
 
-/** How old what the gateway said last is. If nothing changes, the gateway does not say it again. */
-export const ageMs = () => performance.now() - page.latestAt
+/** How long what the gateway said last was true. If nothing changes, the gateway does not say it again. */
+export const ageMs = () => page.heardAt - page.latestAt
 
 /** What is left of a time that the gateway said. */
 export const leftOf = (ms) => Math.max(0, ms - ageMs())
