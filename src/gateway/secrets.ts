@@ -16,7 +16,7 @@ interface SecretsParts {
 }
 
 /** Files that are read together, what they hold, and who uses it from then on. */
-interface Row<Secret> {
+interface SecretFiles<Secret> {
   readonly files: readonly string[]
   of(config: Config): Secret | undefined
   use(secret: Secret): void
@@ -67,7 +67,7 @@ export class Secrets {
   }
 
   /** A row that knows what is in use. `read` returns whether that is another one now. */
-  #rowOf<Secret>(config: Config, { files, of, use }: Row<Secret>) {
+  #rowOf<Secret>(config: Config, { files, of, use }: SecretFiles<Secret>) {
     const set = files.filter((name) => String(this.#given[name] ?? '').trim() !== '')
     let used = JSON.stringify(of(config))
     const read = () => {

@@ -51,7 +51,7 @@ interface HoldsOnDisk {
 }
 
 /** Where other replicas find them. Never rejects. */
-interface SharedHolds {
+interface HoldsInStore {
   /** Takes what is later there, and puts there what is later here. Returns whether that was done. */
   exchange(holds: Holds, insists: boolean): Promise<boolean>
 }
@@ -60,7 +60,7 @@ interface HoldsParts {
   clock: Clock
   events: Events
   disk: HoldsOnDisk | undefined
-  shared: SharedHolds | undefined
+  shared: HoldsInStore | undefined
 }
 
 const lookEveryMs = 500

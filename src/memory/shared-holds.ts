@@ -4,10 +4,10 @@ import { decodeHold, encodeHold } from './records.ts'
 import { createScript } from './script.ts'
 import type { SharedStore } from './store.ts'
 
-type ReadReply = [storeNowMs: number, ...fieldsAndTexts: Buffer[]]
+type HoldsReply = [storeNowMs: number, ...fieldsAndTexts: Buffer[]]
 
 /** What the hash has, and the clock that its times are counted by. */
-const readScript = createScript<ReadReply>(
+const readScript = createScript<HoldsReply>(
   `
 local time = redis.call('TIME')
 local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
@@ -83,7 +83,7 @@ export class SharedHolds {
     return false
   }
 
-  #compare(holds: Holds, [storeNowMs, ...fieldsAndTexts]: ReadReply): Change[] {
+  #compare(holds: Holds, [storeNowMs, ...fieldsAndTexts]: HoldsReply): Change[] {
     const now = lookAt(this.#clock)
     const texts = new Map<string, string>()
     const known = new Map<string, Hold>()

@@ -1,9 +1,8 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { maxHolds } from '../memory/holds.ts'
 import type { FloatOrderDecision } from '../orders/guard.ts'
 import { isPlainObject } from '../process/arguments.ts'
 import { type Access, Refused } from './access.ts'
-import { readHold, readScope, whatIsHeld } from './holds.ts'
+import { hold, release } from './holds.ts'
 import type { OperationsParts } from './parts.ts'
 import { shownOrder } from './recent.ts'
 import { trafficOf, tryIt } from './try-it.ts'
@@ -36,23 +35,8 @@ export function createActions(parts: OperationsParts, access: Access): Router {
     const { order, decision } = explained
     return { decision, detail: details[decision], ...shownOrder(order) }
   })
-  on('hold', async (body) => {
-    const { scope, terms } = readHold(body)
-    const isShared = await holds.hold(scope, terms)
-    if (isShared === undefined)
-      throw new Refused(409, `There are ${maxHolds} holds and releases already.`)
-    return { holds: holds.list, reach: reachOf(isShared) }
-  })
-  on('release', async (body) => {
-    const scope = readScope(body)
-    const isShared = await holds.release(scope)
-    if (isShared === undefined) {
-      const { pair = null, application = null } = scope
-      const what = whatIsHeld({ pair, application, quotes: false })
-      throw new Refused(404, `No hold of ${what} is in force here.`)
-    }
-    return { holds: holds.list, reach: reachOf(isShared) }
-  })
+  on('hold', (body) => hold(holds, body))
+  on('release', (body) => release(holds, body))
   on('read-secrets', (body) => {
     const [name] = Object.keys(body)
     if (name !== undefined) throw new Refused(400, 'It has no members: {}.')
@@ -102,10 +86,6 @@ export function createActions(parts: OperationsParts, access: Access): Router {
       )
     return { dropped }
   }
-}
-
-function reachOf(isShared: boolean): string {
-  return isShared ? 'at every replica within two seconds' : 'at this replica only'
 }
 
 const details: Readonly<Record<FloatOrderDecision, string>> = {

@@ -4,7 +4,7 @@ import { UpstreamFailure } from '../http/failure.ts'
 import { shownTarget } from '../http/target.ts'
 import { roundedMs } from '../process/text.ts'
 import { type LogOptions, lateMsOf, loggedText } from './access-log.ts'
-import { whatIsHeld } from './holds.ts'
+import { logHolds } from './holds.ts'
 
 /** What the log says of what happens. */
 export function createEventLog(
@@ -14,6 +14,8 @@ export function createEventLog(
   /** What each open breaker was said to have failed with. */
   const opened = new Map<string, unknown>()
   return {
+    ...logHolds(log),
+
     requestEnded: (...ended) => debugRequest(log, ...ended),
 
     problemAnswered: (...answered) => sayProblem(summedLog, ...answered),
@@ -82,14 +84,6 @@ export function createEventLog(
 
     journalBack(part, forMs) {
       if (part === 'disk') log.info({ forMs }, 'STATE_DIRECTORY is written to again')
-    },
-
-    holdBegan(hold) {
-      log.warn({ ...hold }, `held: ${whatIsHeld(hold)}: ${hold.reason}`)
-    },
-
-    holdEnded(hold, how) {
-      log.info({ ...hold, how }, `no longer held: ${whatIsHeld(hold)}`)
     },
 
     cacheControlIgnored(directive) {

@@ -1,14 +1,47 @@
-import { foldedPair, type HoldScope, type ShownHold } from '../memory/holds.ts'
+import type { Listener } from '../events.ts'
+import {
+  foldedPair,
+  type HoldScope,
+  type Holds,
+  maxHolds,
+  type ShownHold,
+} from '../memory/holds.ts'
+import type { Logger } from '../process/logger.ts'
 import { Refused } from './access.ts'
 
 const maxMinutes = 1_440
 const maxReasonLength = 500
 const maxNameLength = 200
 
-type Body = Readonly<Record<string, unknown>>
+type ActionBody = Readonly<Record<string, unknown>>
+
+/** The action that begins a hold, or replaces it. */
+export async function hold(holds: Holds, body: ActionBody) {
+  const { scope, terms } = readHold(body)
+  const isShared = await holds.hold(scope, terms)
+  if (isShared === undefined)
+    throw new Refused(409, `There are ${maxHolds} holds and releases already.`)
+  return { holds: holds.list, reach: reachOf(isShared) }
+}
+
+/** The action that ends one. */
+export async function release(holds: Holds, body: ActionBody) {
+  const scope = readScope(body)
+  const isShared = await holds.release(scope)
+  if (isShared === undefined) {
+    const { pair = null, application = null } = scope
+    const what = whatIsHeld({ pair, application, quotes: false })
+    throw new Refused(404, `No hold of ${what} is in force here.`)
+  }
+  return { holds: holds.list, reach: reachOf(isShared) }
+}
+
+function reachOf(isShared: boolean): string {
+  return isShared ? 'at every replica within two seconds' : 'at this replica only'
+}
 
 /** What the body of an action is to hold. Throws what would be right. */
-export function readHold(body: Body) {
+function readHold(body: ActionBody) {
   refuseOthers(body, ['pair', 'application', 'quotes', 'reason', 'minutes'])
   const { quotes = false, reason, minutes } = body
   if (typeof reason !== 'string' || reason.trim() === '')
@@ -30,19 +63,19 @@ export function readHold(body: Body) {
 }
 
 /** Which hold the body of an action names. */
-export function readScope(body: Body): HoldScope {
+function readScope(body: ActionBody): HoldScope {
   refuseOthers(body, ['pair', 'application'])
   return scopeOf(body)
 }
 
 /** A name that is misspelt would hold everything. */
-function refuseOthers(body: Body, known: readonly string[]): void {
+function refuseOthers(body: ActionBody, known: readonly string[]): void {
   const other = Object.keys(body).find((name) => !known.includes(name))
   if (other !== undefined)
     throw new Refused(400, `It has ${other}. The members are ${known.join(', ')}.`)
 }
 
-function scopeOf({ pair, application }: Body): HoldScope {
+function scopeOf({ pair, application }: ActionBody): HoldScope {
   if (pair !== undefined && !(typeof pair === 'string' && /^[\w.~:-]{1,64}$/.test(pair)))
     throw bad('pair', 'a pair such as ETH_USDC; without it, all pairs are meant')
   const isName =
@@ -73,4 +106,15 @@ export function whatIsHeld({
   const what = quotes ? 'quotes and orders' : 'orders'
   const ofPair = pair === null ? 'of all pairs' : `of ${pair}`
   return `${what} ${ofPair}${application === null ? '' : ` by ${application}`}`
+}
+
+export function logHolds(log: Logger): Listener {
+  return {
+    holdBegan(hold) {
+      log.warn({ ...hold }, `held: ${whatIsHeld(hold)}: ${hold.reason}`)
+    },
+    holdEnded(hold, how) {
+      log.info({ ...hold, how }, `no longer held: ${whatIsHeld(hold)}`)
+    },
+  }
 }

@@ -1,4 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { onSignalsAndErrors } from '../../src/process/signals.ts'
@@ -6,6 +7,7 @@ import { act, statusOf } from '../operations/support.ts'
 import { ask, counted } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startListening } from '../support/gateways/program.ts'
+import { listening } from '../support/machine/listening.ts'
 import { newFolder } from '../support/machine/new-folder.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
@@ -91,7 +93,10 @@ describe('files of secrets are read again', () => {
 
 describe('a certificate of ours is read again', { tags: ['openssl'] }, () => {
   /** An upstream that asks for a certificate and notes whose it was, of a connection that is open. */
-  async function stage(settings: Record<string, string | number> = {}) {
+  async function stage(
+    settings: Record<string, string | number> = {},
+    lineTo: (port: number) => Promise<{ port: number }> | undefined = () => undefined,
+  ) {
     const [server, first, second] = [
       identityOf(),
       identityOf('first'),
@@ -103,7 +108,8 @@ describe('a certificate of ours is read again', { tags: ['openssl'] }, () => {
       ca: [first.cert, second.cert],
     })
     const [cert, key] = [secretFile(first.cert), secretFile(first.key)]
-    const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {
+    const { port } = (await lineTo(upstream.port)) ?? upstream
+    const gateway = await gatewayTo(`https://localhost:${port}`, {
       SWAP_CA_FILE: server.certFile,
       SWAP_CERT_FILE: cert,
       SWAP_KEY_FILE: key,
@@ -160,6 +166,32 @@ describe('a certificate of ours is read again', { tags: ['openssl'] }, () => {
     expect(upstream.requests.map(({ client }) => client)).toContain('first')
     // Swap and payments have as many each.
     expect(upstream.mostAtOnce).toBeLessThanOrEqual(2 * connections)
+  })
+
+  it('a connection that was being made with the old one takes no second request', async () => {
+    const held: (() => void)[] = []
+    let isHeld = true
+    const { cert, key, second, gateway, upstream } = await stage({}, (port) => {
+      const line = createServer((socket) => {
+        const onward = connect(port, '127.0.0.1')
+        for (const one of [socket, onward]) one.on('error', () => {})
+        socket.on('close', () => onward.destroy())
+        const begin = () => void socket.pipe(onward).pipe(socket)
+        if (isHeld) held.push(begin)
+        else begin()
+      })
+      return listening(line)
+    })
+    const first = ask(gateway.url, { path: '/v3/assets' })
+    await until(() => held.length === 1, 'a connection that is being made')
+    writeFileSync(cert, second.cert)
+    writeFileSync(key, second.key)
+    gateway.readSecretsAgain()
+    isHeld = false
+    for (const begin of held) begin()
+    expect((await first).status).toBe(200)
+    expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(200)
+    expect(upstream.requests.map(({ client }) => client)).toEqual(['first', 'second'])
   })
 
   it('an idle connection of the old one is closed at once', async () => {
@@ -221,5 +253,8 @@ describe('SIGHUP', () => {
     })
     process.emit('SIGHUP', 'SIGHUP')
     expect(seen).toEqual(happened)
+    process.emit('SIGTERM', 'SIGTERM')
+    process.emit('SIGHUP', 'SIGHUP')
+    expect(seen).toEqual([...new Set([...happened, 'close'])])
   })
 })

@@ -277,6 +277,7 @@ describe('while operators hold quotes', () => {
   it('no quote is fetched ahead of its end', async () => {
     const { clock, gateway, quote, upstream } = await orderStage({
       QUOTE_REFRESH_AHEAD_MS: 10_000,
+      UPSTREAM_HEADERS_TIMEOUT_MS: 600_000,
       UPSTREAM_TOTAL_TIMEOUT_MS: 600_000,
       UPSTREAM_CONNECTIONS: 1,
     })

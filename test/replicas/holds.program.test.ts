@@ -89,25 +89,27 @@ describe('with a store a hold', () => {
     await untilHeld(b, true)
   })
 
-  it('ends when it was to end, and is released by who says so later, however far the clocks of replicas are apart', async () => {
-    const aheadMs = 3_600_000
-    const clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
-    const { here: a, there: b } = await stage({}, (index) =>
-      index === 0 ? { clock } : {},
-    )
-    await reachOf(a, 'hold', hold)
-    await untilHeld(b, true)
-    const [ofA] = (await statusOf(a)).holds
-    const [ofB] = (await statusOf(b)).holds
-    expect(Math.abs(ofA.until - aheadMs - ofB.until)).toBeLessThan(1_000)
-    expect(Math.abs(ofB.since - Date.now())).toBeLessThan(60_000)
-    expect(await reachOf(b, 'release', {})).toBe(everywhere)
-    await untilHeld(a, false)
-    await reachOf(b, 'hold', { ...hold, minutes: 0.05 })
-    await untilHeld(a, true)
-    await untilHeld(a, false)
-    expect((await statusOf(b)).holds).toEqual([])
-  })
+  it.each([3_600_000, -3_600_000])(
+    'ends when it was to end, and is released by who says so later, where a clock is %s ms ahead',
+    async (aheadMs) => {
+      const clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
+      const { here: a, there: b } = await stage({}, (index) =>
+        index === 0 ? { clock } : {},
+      )
+      await reachOf(a, 'hold', hold)
+      await untilHeld(b, true)
+      const [ofA] = (await statusOf(a)).holds
+      const [ofB] = (await statusOf(b)).holds
+      expect(Math.abs(ofA.until - aheadMs - ofB.until)).toBeLessThan(1_000)
+      expect(Math.abs(ofB.since - Date.now())).toBeLessThan(60_000)
+      expect(await reachOf(b, 'release', {})).toBe(everywhere)
+      await untilHeld(a, false)
+      await reachOf(b, 'hold', { ...hold, minutes: 0.05 })
+      await untilHeld(a, true)
+      await untilHeld(a, false)
+      expect((await statusOf(b)).holds).toEqual([])
+    },
+  )
 
   it('and its release are the same everywhere in the end, when several come at the same time', async () => {
     const { here: a, there: b } = await stage()
