@@ -192,7 +192,7 @@ const groups = {
     })`
       Float orders whose quote has expired: refuse them with 409 quote-expired, or send them and report them. A reported
       order is counted, logged and shown in the console as one that would have been refused. report:shop,wallet reports
-      those of these applications (App-Name, in the same case) and refuses all others.`,
+      late orders with the App-Name shop or wallet, and refuses all others.`,
     ORDER_UNKNOWN_QUOTE: row(value.oneOf(['forward', 'refuse']).prefault('forward'))`
       Float orders that match no quote of this gateway: forward them, or refuse them with 409 quote-unknown. While the
       shared store is down they are forwarded, because another replica may have served the quote.`,

@@ -218,8 +218,8 @@ export type GatewaySettings = {
   /**
    * Float orders whose quote has expired: refuse them with 409 quote-expired, or send
    * them and report them. A reported order is counted, logged and shown in the console as
-   * one that would have been refused. report:shop,wallet reports those of these
-   * applications (App-Name, in the same case) and refuses all others.
+   * one that would have been refused. report:shop,wallet reports late orders with the
+   * App-Name shop or wallet, and refuses all others.
    * @default refuse
    */
   readonly ORDER_EXPIRED_QUOTE?: OneOf<'refuse' | 'report'>
