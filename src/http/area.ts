@@ -182,7 +182,7 @@ function readQuotePath(path: string): QuotePath | undefined {
 
 const ratesPath = /^\/v3\/pairs\/([^/]+)\/rates$/
 
-/** Another spelling of the path passes like any other of the swap API. */
+/** Only the plain spelling of the path: any other passes, as the rest of the swap API does. */
 function readRates(path: string, query: string): (QuotePath & AmountReading) | undefined {
   const pair = ratesPath.exec(path)?.[1]
   return pair === undefined ? undefined : { pair, canonical: '', otherParameters: query }

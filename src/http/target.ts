@@ -38,7 +38,7 @@ export type TargetReading =
       upstream: UpstreamName | undefined
       /** What a quote target asks for; undefined in other areas. */
       quote: (QuotePath & AmountReading) | undefined
-      /** The same of a plain path of rates, which are for any amount: their canonical one is empty. */
+      /** What the plain path of a list of rates asks for. Rates are for any amount, so `canonical` is empty. */
       rates: (QuotePath & AmountReading) | undefined
       /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
       route: string | undefined

@@ -140,6 +140,16 @@ function countRequests(set: MetricSet) {
   return { listener, counts }
 }
 
+function watchLastQuote(set: MetricSet): { ms: number } {
+  const lastQuote = { ms: Date.now() }
+  set.gauge(
+    'last_quote_timestamp_seconds',
+    'When a client was last given a quote, cached or fresh; before the first, when the gateway started',
+    () => lastQuote.ms / 1_000,
+  )
+  return lastQuote
+}
+
 function countQuotes(set: MetricSet, pairs: readonly string[]) {
   const named = new Set(pairs)
   const ofPair = <Series>(
@@ -186,12 +196,7 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     'Quotes fetched ahead of their expiry, by outcome',
     by('outcome', ['stored', 'found', 'failed']),
   )
-  let lastQuoteMs = Date.now()
-  set.gauge(
-    'last_quote_timestamp_seconds',
-    'When a client was last given a quote, cached or fresh; before the first, when the gateway started',
-    () => lastQuoteMs / 1_000,
-  )
+  const lastQuote = watchLastQuote(set)
   const listener: Listener = {
     quoteLookedUp: (result) => count(lookups[result]),
     quoteNotKept(reason, status, code) {
@@ -203,7 +208,7 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
     quoteCalled: (pair) => count(ofPair(calls, pair)),
     quoteServed(pair, leftMs, nowMs, found) {
-      lastQuoteMs = nowMs
+      lastQuote.ms = nowMs
       if (found !== undefined) count(lookups[found])
       count(ofPair(served, pair))
       remaining.observe(leftMs / 1_000)

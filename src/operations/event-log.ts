@@ -51,13 +51,11 @@ export function createEventLog(
 
     coolDownBegan(application, address, forMs) {
       const isWhole = address === undefined
-      const whose = isWhole
-        ? 'this application, which it limited at three clients in a row,'
-        : 'this application and this client'
+      const whose = `this application ${isWhole ? 'at any client' : 'and this client'}`
       const message = `the provider answered a quote with 429: quotes of ${whose} are not requested until its wait is over`
       const cause = { coolDown: isWhole ? 'application' : 'address' }
+      const client = isWhole ? 'all addresses' : loggedAddress(address)
       summedLog.say({ level: 'warn', cause, message }, () => {
-        const client = isWhole ? 'all addresses' : loggedAddress(address)
         return { application, client, forMs }
       })
     },

@@ -17,7 +17,7 @@ const maxCallers = 1_000
 const leastMs = 1_000
 const mostMs = 30_000
 
-/** So many addresses of one application in a row are not limited each by itself. */
+/** After limits at this many addresses in a row, an application is limited as a whole. */
 const addressesOfWhole = 3
 
 interface Limited {
@@ -26,8 +26,8 @@ interface Limited {
   readonly address: string | undefined
   readonly untilMs: number
   /**
-   * Of an application as a whole: the keys of its last addresses that were limited with no answered quote between them.
-   * Empty for one address.
+   * The keys of the last addresses that were limited with no answered quote between them. Only the entry of an
+   * application as a whole has some.
    */
   readonly inRow: readonly string[]
 }

@@ -17,7 +17,7 @@ import {
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
-/** What the body of a quote says. Of a list of rates only its end is known: its texts are empty. */
+/** What the body of a quote says. A list of rates has an end, and empty texts. */
 export interface Stated {
   readonly id: string
   readonly pairId: string
@@ -313,7 +313,7 @@ export function readRates(body: Buffer): Stated | NotKeptReason {
   return { ...nothing, expiresAtMs: Math.min(...known) }
 }
 
-/** Of what replicas share: a quote, or a list of rates. */
+/** Reads what replicas share: a quote, or a list of rates. */
 export function readEither(body: Buffer): Stated | NotKeptReason {
   const quote = readQuote(body)
   return quote === 'not-a-quote' ? readRates(body) : quote
