@@ -54,7 +54,7 @@ export function statusAnswer(status: Status): StatusAnswer {
 export function statusOf(parts: OperationsParts, level: Level): Status {
   return {
     ...healthOf(parts),
-    ...troublesOf(parts, level),
+    ...whatIsWrong(parts, level),
     ...ordersOf(parts, level),
     ...requestsOf(parts, level),
     ...trialsOf(parts, level),
@@ -138,7 +138,7 @@ function savingsOf(parts: OperationsParts): Status['savings'] {
 }
 
 /** The pairs that fail and the peers that are not trusted are details of requests. */
-function troublesOf({ outages, recent, addressNotes }: OperationsParts, level: Level) {
+function whatIsWrong({ outages, recent, addressNotes }: OperationsParts, level: Level) {
   const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
   // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
   const shownPeers = (peers: ReadonlyMap<string, string>) => ({
