@@ -22,7 +22,7 @@ test.each([
     expect(more).toEqual([])
     const pairs = [...command.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [
       name,
-      value,
+      value?.replace('$PWD', '/srv/quotegate'),
     ])
     const { config, warnings } = loadConfig({ ...beside, ...Object.fromEntries(pairs) })
     expect([config.client.ipHeader, warnings]).toEqual(['x-forwarded-for', []])

@@ -43,6 +43,7 @@ const usual = {
   cutRate: 0,
   hangRate: 0,
   quoteLifetimeMs: 30_000,
+  quoteAmounts: 'strings',
   clockOffsetMs: 0,
   restrictedPlace: '203.0.113.0/24',
   orderOutcome: 'complete',
@@ -65,6 +66,7 @@ export function view() {
       <label>Restricted place (CIDR)<input spellcheck=${false} autocomplete="off"
         ...${changing('restrictedPlace')} /></label>
       ${choice('Latency and errors apply to', 'scope', ['all', 'swap', 'payments'])}
+      ${choice('Amounts of quotes are JSON', 'quoteAmounts', ['strings', 'numbers'])}
       ${choice('New orders end as', 'orderOutcome', ['complete', 'failed', 'refunded', 'expired'])}
     </form>
   <//>`
