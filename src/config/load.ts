@@ -26,8 +26,8 @@ import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
-  /** The settings as they were given: their files are read again while the gateway runs. */
-  given: Readonly<Record<string, SettingValue | undefined>>
+  /** The settings that name files, which are read again while the gateway runs, and those that they are checked with. */
+  ofFiles: Readonly<Record<string, string>>
   warnings: string[]
   /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
   sources: Readonly<
@@ -116,7 +116,11 @@ export function loadConfig(
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
   return {
     config: deepFreeze(toConfig(values, limits)),
-    given,
+    ofFiles: Object.fromEntries(
+      [...texts].filter(
+        ([name]) => isKnownName(name) && /_(?:FILE|BASE_URL)$/.test(name),
+      ),
+    ),
     warnings,
     sources: shown as LoadedConfig['sources'],
   }

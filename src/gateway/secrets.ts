@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { SettingsError, type SettingValue } from '../config/problems.ts'
+import { SettingsError } from '../config/problems.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { Logger } from '../process/logger.ts'
 import type { TlsFiles } from '../upstream/connection.ts'
@@ -31,14 +31,14 @@ export class Secrets {
   adminToken: string | undefined
   /** How often a file could not be used, and what was read before stayed in use. */
   failures = 0
-  readonly #given: Readonly<Record<string, SettingValue | undefined>>
+  readonly #ofFiles: LoadedConfig['ofFiles']
   readonly #log: Logger
   readonly #rows: readonly { readonly files: readonly string[]; read(): boolean }[]
 
   constructor({ loaded, log, supplied, upstreams }: SecretsParts) {
-    const { config, given } = loaded
+    const { config, ofFiles } = loaded
     this.adminToken = config.admin.token
-    this.#given = given
+    this.#ofFiles = ofFiles
     this.#log = log
     const tlsRow = (of: 'swap' | 'payments', names: readonly UpstreamName[]) =>
       this.#rowOf<TlsFiles>(config, {
@@ -68,11 +68,11 @@ export class Secrets {
 
   /** A row that knows what is in use. `read` returns whether that is another one now. */
   #rowOf<Secret>(config: Config, { files, of, use }: SecretFiles<Secret>) {
-    const set = files.filter((name) => String(this.#given[name] ?? '').trim() !== '')
+    const set = files.filter((name) => name in this.#ofFiles)
     let used = JSON.stringify(of(config))
     const read = () => {
       const names = [...set, ...baseUrls]
-      const given = names.map((name) => [name, this.#given[name]])
+      const given = names.map((name) => [name, this.#ofFiles[name]])
       const secret = of(loadConfig(Object.fromEntries(given), { by: 'library' }).config)
       const now = JSON.stringify(secret)
       if (secret === undefined || now === used) return false
