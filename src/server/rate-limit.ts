@@ -34,19 +34,21 @@ class LimitReached extends Problem {
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
+  readonly #perMinute: number
 
   constructor(options: RateLimitOptions) {
     this.#options = options
+    this.#perMinute = options.limiter.perMinute
   }
 
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
-    const { by, limiter } = this.#options
+    const { by } = this.#options
     const bucket = this.#bucketOf(exchange)
     const { allowed, remaining, resetMs } = await this.#take(bucket)
     const name = isOrder(exchange) ? '"orders"' : '"default"'
-    const policy = `${name};q=${limiter.perMinute};w=${windowSeconds}`
+    const policy = `${name};q=${this.#perMinute};w=${windowSeconds}`
     const limit = `${name};r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
     exchange.rateLimit = {
       allowed,
@@ -57,7 +59,7 @@ export class RateLimit {
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
     throw new LimitReached(bucket, {
       detail:
-        `${whose[by]} has reached its limit of ${limiter.perMinute} a minute for ` +
+        `${whose[by]} has reached its limit of ${this.#perMinute} a minute for ` +
         `${isOrder(exchange) ? 'orders' : 'requests'}. Nothing was sent to the provider. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
     })
