@@ -116,14 +116,16 @@ export function loadConfig(
   const shown = Object.fromEntries(settingNames.map((name) => [name, effective(name)]))
   return {
     config: deepFreeze(toConfig(values, limits)),
-    ofFiles: Object.fromEntries(
-      [...texts].filter(
-        ([name]) => isKnownName(name) && /_(?:FILE|BASE_URL)$/.test(name),
-      ),
-    ),
+    ofFiles: ofFilesIn(texts),
     warnings,
     sources: shown as LoadedConfig['sources'],
   }
+}
+
+/** Those of files, to be read again, and the URLs that the files are for. */
+function ofFilesIn(texts: ReadonlyMap<string, string>): Record<string, string> {
+  const isOfFile = (name: string) => isKnownName(name) && /_(?:FILE|BASE_URL)$/.test(name)
+  return Object.fromEntries([...texts].filter(([name]) => isOfFile(name)))
 }
 
 /** The settings by name, trimmed; blank ones are left out. */

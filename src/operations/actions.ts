@@ -11,7 +11,7 @@ const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
 export function createActions(parts: OperationsParts, access: Access): Router {
-  const { cache, holds, notes, orders, recent, sandbox, secrets } = parts
+  const { holds, orders, sandbox, secrets } = parts
   const router = Router()
   router.use(access.refuseForeignPage, access.refuseAction)
   router.use(express.json({ limit: maxBody }))
@@ -23,9 +23,9 @@ export function createActions(parts: OperationsParts, access: Access): Router {
   on('drop', ({ id }) => {
     if (typeof id !== 'string' || id === '')
       throw new Refused(400, 'Which quote? Its id is missing.')
-    return drop(id)
+    return drop(parts, id)
   })
-  on('drop-all', () => drop())
+  on('drop-all', () => drop(parts))
   on('explain', async ({ body = '', application = '' }) => {
     const explained = await orders.explain(Buffer.from(String(body)), String(application))
     if (explained.problem !== undefined)
@@ -49,7 +49,7 @@ export function createActions(parts: OperationsParts, access: Access): Router {
     const before = { ...sandbox.faults() }
     try {
       const after = sandbox.faults(changes)
-      noteFaults(before, after)
+      noteFaults(parts.recent, before, after)
       return after
     } catch (error) {
       throw new Refused(400, (error as Error).message)
@@ -62,30 +62,37 @@ export function createActions(parts: OperationsParts, access: Access): Router {
       response.json(await act(request.body))
     })
   }
+}
 
-  function noteFaults(before: object, after: object): void {
-    const old = new Map(Object.entries(before))
-    const changed = Object.entries(after).filter(
-      ([name, value]) => String(value) !== String(old.get(name)),
-    )
-    const texts = changed.map(([name, value]) => `${name} ${old.get(name)} to ${value}`)
-    if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
-  }
+function noteFaults(
+  recent: OperationsParts['recent'],
+  before: object,
+  after: object,
+): void {
+  const old = new Map(Object.entries(before))
+  const changed = Object.entries(after).filter(
+    ([name, value]) => String(value) !== String(old.get(name)),
+  )
+  const texts = changed.map(([name, value]) => `${name} ${old.get(name)} to ${value}`)
+  if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
+}
 
-  /** Without an id: all quotes. */
-  function drop(id?: string): { dropped: number } {
-    const found = [...cache.list()].filter(
-      ([, { quote }]) => id === undefined || quote.id === id,
+/** Without an id: all quotes. */
+function drop(
+  { cache, notes, recent }: Pick<OperationsParts, 'cache' | 'notes' | 'recent'>,
+  id?: string,
+): { dropped: number } {
+  const found = [...cache.list()].filter(
+    ([, { quote }]) => id === undefined || quote.id === id,
+  )
+  for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
+  const dropped = found.length
+  if (dropped > 0)
+    recent.addEvent(
+      'note',
+      `${dropped === 1 ? 'a quote was' : `${dropped} quotes were`} dropped`,
     )
-    for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
-    const dropped = found.length
-    if (dropped > 0)
-      recent.addEvent(
-        'note',
-        `${dropped === 1 ? 'a quote was' : `${dropped} quotes were`} dropped`,
-      )
-    return { dropped }
-  }
+  return { dropped }
 }
 
 const details: Readonly<Record<FloatOrderDecision, string>> = {

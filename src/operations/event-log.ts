@@ -11,15 +11,38 @@ export function createEventLog(
   options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>,
 ): Listener {
   const { log, summedLog, loggedAddress } = options
-  /** What each open breaker was said to have failed with. */
-  const opened = new Map<string, unknown>()
   return {
     ...logHolds(log),
+    ...logOrders(summedLog),
+    ...logBreakers(log),
+    ...logDisk(log),
 
     requestEnded: (...ended) => debugRequest(log, ...ended),
 
     problemAnswered: (...answered) => sayProblem(summedLog, ...answered),
 
+    coolDownBegan(application, address, forMs) {
+      const isWhole = address === undefined
+      const whose = `this application ${isWhole ? 'at any client' : 'and this client'}`
+      const message = `the provider answered a quote with 429: quotes of ${whose} are not requested until its wait is over`
+      const cause = { coolDown: isWhole ? 'application' : 'address' }
+      const client = isWhole ? 'all addresses' : loggedAddress(address)
+      summedLog.say({ level: 'warn', cause, message }, () => {
+        return { application, client, forMs }
+      })
+    },
+
+    cacheControlIgnored(directive) {
+      log.info(
+        { directive },
+        'the provider marks its quotes with Cache-Control; their own expiry decides',
+      )
+    },
+  }
+}
+
+function logOrders(summedLog: LogOptions['summedLog']): Listener {
+  return {
     orderDecided({ id: requestId }, decision, { terms, verdict, quote, why }) {
       if (decision !== 'refused-expired' && decision !== 'refused-unknown') return
       const { rule } = verdict
@@ -33,6 +56,19 @@ export function createEventLog(
       }))
     },
 
+    orderRepeated({ id: requestId }, { quote, verdict }) {
+      const message =
+        'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
+      const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
+      summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
+    },
+  }
+}
+
+function logBreakers(log: LogOptions['log']): Listener {
+  /** What each open breaker was said to have failed with. */
+  const opened = new Map<string, unknown>()
+  return {
     breakerChanged(upstream, { name: breaker, state }, failure) {
       const members = { upstream, breaker, state }
       const which = `the breaker of the ${upstream} upstream (${breaker})`
@@ -48,26 +84,12 @@ export function createEventLog(
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
       log[level]({ ...members, failure }, `${which} is open, ${why}`)
     },
+  }
+}
 
-    coolDownBegan(application, address, forMs) {
-      const isWhole = address === undefined
-      const whose = `this application ${isWhole ? 'at any client' : 'and this client'}`
-      const message = `the provider answered a quote with 429: quotes of ${whose} are not requested until its wait is over`
-      const cause = { coolDown: isWhole ? 'application' : 'address' }
-      const client = isWhole ? 'all addresses' : loggedAddress(address)
-      summedLog.say({ level: 'warn', cause, message }, () => {
-        return { application, client, forMs }
-      })
-    },
-
-    orderRepeated({ id: requestId }, { quote, verdict }) {
-      const message =
-        'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
-      const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
-      summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
-    },
-
-    /** Of the stream, the store's own lines say why. */
+/** Of the stream, the store's own lines say why. */
+function logDisk(log: LogOptions['log']): Listener {
+  return {
     journalAway(part, operation, cause) {
       if (part === 'stream') return
       log.error(
@@ -82,13 +104,6 @@ export function createEventLog(
 
     journalBack(part, forMs) {
       if (part === 'disk') log.info({ forMs }, 'STATE_DIRECTORY is written to again')
-    },
-
-    cacheControlIgnored(directive) {
-      log.info(
-        { directive },
-        'the provider marks its quotes with Cache-Control; their own expiry decides',
-      )
     },
   }
 }
