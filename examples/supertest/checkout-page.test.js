@@ -18,9 +18,9 @@ after(() => gateway.close())
 after(() => sandbox.close())
 
 const askForQuote = (amount) =>
-  request(gateway.listener).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
+  request(gateway.app).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
 const order = (quote) =>
-  request(gateway.listener)
+  request(gateway.app)
     .post('/v3/orders/float')
     .set('Quotegate-Quote', quote.id)
     .send({
@@ -41,7 +41,7 @@ test('an order whose quote has expired is refused, and says where a new price is
 
   const { body: problem } = await order(quote).expect(409)
   assert.equal(problem.type, 'urn:quotegate:problem:quote-expired')
-  await request(gateway.listener).get(problem.requote).expect(200)
+  await request(gateway.app).get(problem.requote).expect(200)
   // Nothing was sent to the provider.
   assert.equal(sandbox.requests.filter(({ method }) => method === 'POST').length, 0)
 })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import {
   type GivenQuote,
@@ -254,6 +255,25 @@ describe.each(Object.entries(rules))(
     it.each(histories)('%s: %s: %j', (...history) => expectJudged(history))
   },
 )
+
+describe('the rows with numbers in docs/orders.md', () => {
+  const page = readFileSync(new URL('../../docs/orders.md', import.meta.url), 'utf8')
+  const rows = [
+    ...page.matchAll(/^\| (\d) \| (\w[^|]+) \| `([^`]+)` \| ([^|]+) \|/gm),
+  ].map(
+    ([, rule = '', given = '', stated = '', verdict = '']): History => [
+      rule,
+      given,
+      { [stated]: verdict },
+    ],
+  )
+
+  it.each(rows)('rule %s: %s: %j', (...history) => expectJudged(history))
+
+  it('are eight, of rules 2 to 5', () => {
+    expect(rows.map(([rule]) => rule).join('')).toBe('22334455')
+  })
+})
 
 describe('a quote whose amounts are JSON numbers', () => {
   const numbers = {
