@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { act, floatOrder, statusOf } from '../operations/support.ts'
 import { gatewayWith } from '../support/gateways/between.ts'
-import { describeInBrowser, openPage, useBrowser } from './browser.ts'
+import { describeInBrowser, expectAccessible, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
 
@@ -23,6 +23,7 @@ describeInBrowser('the console', () => {
     const [hold] = (await statusOf(gateway)).holds
     expect([hold.quotes, hold.until - hold.since]).toEqual([true, 2_700_000])
     expect(await floatOrder(gateway)).toBe(503)
+    await expectAccessible(page, [360, 1440])
     await page.evaluate('scrollTo(0, document.body.scrollHeight)')
     const box = await banner.boundingBox()
     expect(box?.y).toBeGreaterThanOrEqual(0)
