@@ -20,15 +20,12 @@ after(() => sandbox.close())
 const askForQuote = (amount) =>
   request(gateway.app).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
 const order = (quote) =>
-  request(gateway.app)
-    .post('/v3/orders/float')
-    .set('Quotegate-Quote', quote.id)
-    .send({
-      pairId: quote.pairId,
-      fromAmount: quote.fromAmount.value,
-      toAmount: quote.toAmount.value,
-      toAddress: '0xto',
-    })
+  request(gateway.app).post('/v3/orders/float').set('Quotegate-Quote', quote.id).send({
+    pairId: quote.pairId,
+    fromAmount: quote.fromAmount.value,
+    toAmount: quote.toAmount.value,
+    toAddress: '0xto',
+  })
 
 test('a quote has the price of the pair', async () => {
   const { body: quote } = await askForQuote('0.1')

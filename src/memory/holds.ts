@@ -264,9 +264,14 @@ export class Holds {
   }
 }
 
-/** All spellings of a pair that routers, or readers of orders, may take for the same have one name. */
+/**
+ * All spellings of a pair that routers, or readers of orders, may take for the same have one name: only what the pair of a
+ * hold may have counts. What follows a NUL or a question mark is no part of it to some of them.
+ */
 export function foldedPair(pair: string): string {
-  return foldPair(pair).trim()
+  return foldPair(pair)
+    .replace(/[\0?].*$/s, '')
+    .replace(/[^\w~:-]/g, '')
 }
 
 /** A scope has one name in the store, at every replica. */

@@ -83,9 +83,17 @@ test('has no more than 64 KiB with 200 live quotes, 100 requests, 50 events and 
   for (let number = 1; number <= 50; number += 1)
     await act(gateway, 'faults', { latencyMs: number / 50, errorRate: number / 1e6 })
   for (const amount of amounts) await quote(gateway, { amount, application })
-  await statusOf(gateway)
-  // Those that were listed a second at most are fewer than a hundred on a fast machine.
-  for (const amount of amounts.slice(0, 60)) await quote(gateway, { amount, application })
+  // At most 60 of a second are listed.
+  await expect
+    .poll(
+      async () => {
+        for (const amount of amounts.slice(0, 60))
+          await quote(gateway, { amount, application })
+        return ((await statusOf(gateway)) as Status).lastRequests.length
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(100)
   const { body } = await ask(`${gateway.operationsUrl}/status`)
   const status = JSON.parse(body) as Status
   expect([

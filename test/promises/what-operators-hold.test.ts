@@ -91,12 +91,29 @@ describe('while operators hold orders', () => {
     expect((await act(gateway, 'release')).status).toBe(404)
   })
 
-  it.each([
+  /** What some readers take for no part of a pair. */
+  const behind = [
+    '\u0000',
+    '\u0001',
+    '\u007f',
+    '\u0085',
+    '\u200b',
+    '%00',
+    '%C2%A0',
+    '?x=1',
+    '.',
+    '/',
+  ]
+
+  it.each<[string, boolean]>([
     ['ETH_USDC', true],
     ['eth_usdc', true],
     ['eTH%5fusdc', true],
     [' ETH_USDC ', true],
     ['ETH_USDC;v=1', true],
+    ...behind.map((text): [string, boolean] => [`ETH_USDC${text}`, true]),
+    ['ETH _USDC', true],
+    ['ETH.USDC', false],
     ['BTC_USDC', false],
   ])('a hold of the pair eth_usdc and an order for %s: %s', async (pairId, isHeld) => {
     const { arrived, gateway, order } = await orderStage()
