@@ -266,7 +266,7 @@ export class Holds {
 
 /**
  * All spellings of a pair that routers, or readers of orders, may take for the same have one name: only what the pair of a
- * hold may have counts. What follows a NUL or a question mark is no part of it to some of them.
+ * hold may have counts. Some of them take a NUL or a question mark for its end.
  */
 export function foldedPair(pair: string): string {
   return foldPair(pair)
