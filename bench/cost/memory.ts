@@ -146,6 +146,7 @@ function fill(filling: Filling): Ledger {
       fromValue: amount,
       requestedAmount: flatText(amount),
       toValue: flatText(price().toFixed(12)),
+      hasNumbers: false,
       application: 'wallet',
       partition: clientNamed(index, filling),
       expiresAtMs: nowMs + leftMs,

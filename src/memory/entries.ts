@@ -11,6 +11,7 @@ export class Entry implements KnownQuote {
   readonly fromValue: string
   readonly requestedAmount: string
   readonly toValue: string
+  readonly hasNumbers: boolean
   readonly double: number
   readonly expiresAtMs: number
   readonly wallAheadMs: number
@@ -30,6 +31,7 @@ export class Entry implements KnownQuote {
     this.fromValue = shared(note.fromValue, alike.fromValue)
     this.requestedAmount = shared(note.requestedAmount, this.fromValue)
     this.toValue = note.toValue
+    this.hasNumbers = note.hasNumbers
     this.double = Number(note.toValue)
     this.expiresAtMs = note.expiresAtMs
     this.wallAheadMs = note.wallAheadMs
@@ -63,6 +65,7 @@ export class Entry implements KnownQuote {
       this.expiresAtMs === note.expiresAtMs &&
       this.partition === note.partition &&
       this.toValue === note.toValue &&
+      this.hasNumbers === note.hasNumbers &&
       (this.cacheKey === note.cacheKey || this.cacheKey === '' || note.cacheKey === '') &&
       this.requestedAmount === note.requestedAmount &&
       this.fromValue === note.fromValue &&

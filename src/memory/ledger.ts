@@ -9,7 +9,7 @@ import {
 import type { Logger } from '../process/logger.ts'
 import { lastToEnd, later, orderLeftMs, refusalIn } from '../quotes/ends.ts'
 import { isUnreadable, type Note, type Whose } from '../quotes/note.ts'
-import { keysOfAmount, keysOfClaim } from './amounts.ts'
+import { keysOfAmount, keysOfClaim, keysOfNumber } from './amounts.ts'
 import { EntriesByKey, Entry, fold } from './entries.ts'
 import { Offers } from './offers.ts'
 
@@ -149,6 +149,7 @@ export class Ledger implements KnownQuotes {
       fromValue: terms.requestedAmount,
       id: '',
       toValue: '',
+      hasNumbers: false,
       cacheKey: '',
       notedAtMs: now.nowMs,
       expiresAtMs: refusedFromMs,
@@ -329,16 +330,16 @@ export class Ledger implements KnownQuotes {
   }
 }
 
-type Terms = Pick<Note, 'pairId' | 'fromValue' | 'requestedAmount'>
+type Terms = Pick<Note, 'pairId' | 'fromValue' | 'requestedAmount' | 'hasNumbers'>
 
 /** An amount has no blank, and a digest of a client has none. */
 function offersKey(amount: string, foldedPair: string): string {
   return `${amount} ${foldedPair}`
 }
 
-function offersKeys({ pairId, fromValue, requestedAmount }: Terms): string[] {
+function offersKeys({ pairId, fromValue, requestedAmount, hasNumbers }: Terms): string[] {
   const pair = fold(pairId)
-  const amounts = keysOfAmount(fromValue)
+  const amounts = hasNumbers ? keysOfNumber(fromValue) : keysOfAmount(fromValue)
   if (requestedAmount !== fromValue)
     for (const amount of keysOfAmount(requestedAmount))
       if (!amounts.includes(amount)) amounts.push(amount)

@@ -13,7 +13,7 @@ import type { JournalRecord } from './journal.ts'
  * A line is a list in JSON whose first member is a checksum of the rest. Its end is written as what is left of it, because
  * its reader has other clocks, beside the wall clock of its writer:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
- * expiresAtMs]
+ * expiresAtMs]; where the quote has numbers, its amounts are "from to ~"
  *   [checksum, "u", wallMs, id, expiresAtMs]
  *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key; null: it is free again]
  *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]
@@ -118,6 +118,9 @@ function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | unde
   }
 }
 
+/** Behind the amounts of a quote that has JSON numbers. Earlier versions do not know it, and leave such a record. */
+const numbersMark = ' ~'
+
 function noteMembers(note: Note, now: Now): unknown[] {
   const {
     id,
@@ -126,6 +129,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
     fromValue,
     requestedAmount,
     toValue,
+    hasNumbers,
     partition = 0,
     cacheKey,
   } = note
@@ -133,7 +137,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
   const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
   // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.
-  const amounts = `${fromValue} ${toValue}`
+  const amounts = `${fromValue} ${toValue}${hasNumbers ? numbersMark : ''}`
   return [
     'n',
     now.nowMs,
@@ -254,7 +258,8 @@ function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
     return undefined
   const space = amounts.indexOf(' ')
   const fromValue = amounts.slice(0, space)
-  const toValue = amounts.slice(space + 1)
+  const hasNumbers = amounts.endsWith(numbersMark)
+  const toValue = amounts.slice(space + 1, hasNumbers ? -numbersMark.length : undefined)
   const requestedAmount = requested === 0 ? fromValue : requested
   if (!isText(requestedAmount) || !(partition === 0 || isText(partition)))
     return undefined
@@ -269,6 +274,7 @@ function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
     fromValue,
     requestedAmount,
     toValue,
+    hasNumbers,
     expiresAtMs,
     cacheKey,
     refusedFromMs,

@@ -48,6 +48,7 @@ export interface AmountClaim {
 /** What a quote gives: its canonical decimal, and the nearest double, which decides most comparisons at a glance. */
 export interface Price {
   readonly toValue: string
+  readonly hasNumbers: boolean
   readonly double: number
 }
 

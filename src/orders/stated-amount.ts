@@ -7,7 +7,7 @@ export interface StatedAmount {
   readonly digits: number
   /** Equal amounts have equal keys, however an order spells them. */
   readonly key: string
-  /** Whether the price is the stated decimal, or the order has a number that is the price's nearest double. */
+  /** Whether the price is the stated decimal; where one of the two is a JSON number, whether its nearest double is. */
   isExactly(price: Price): boolean
   /** Whether the price, rounded down or up to the decimals stated, is the stated amount. */
   isRounded(price: Price): boolean
@@ -27,8 +27,8 @@ export function statedAmountOf(
   const stated = Number(canonical)
   const doubt = stated * doubtful
   const farOff = 2 * 10 ** -decimals + doubt
-  const isExactly = ({ toValue, double }: Price) =>
-    double === stated && (isNumber || toValue === canonical)
+  const isExactly = ({ toValue, double, hasNumbers }: Price) =>
+    double === stated && (isNumber || hasNumbers || toValue === canonical)
 
   return {
     digits: units.replace(/^0+/, '').replace(finalZeros, '').length,

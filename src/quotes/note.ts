@@ -20,6 +20,8 @@ export interface Note extends Ending {
   /** The amount in the quote request. An upstream may round it, and an order may state either amount. */
   readonly requestedAmount: string
   readonly toValue: string
+  /** As in the quote. */
+  readonly hasNumbers: boolean
   readonly expiresAtMs: number
   /** The quote's cache key, for dropping it from the cache; empty once it is over, and where no store is shared. */
   readonly cacheKey: string
@@ -57,6 +59,7 @@ export function noteOf(
     partition,
     fromValue,
     toValue: parseDecimal(quote.toValue) ?? quote.toValue,
+    hasNumbers: quote.hasNumbers,
     expiresAtMs: quote.expiresAtMs,
     refusedFromMs,
     wallAheadMs,
@@ -74,6 +77,7 @@ export function withoutCacheKey(note: Note): Note {
     fromValue: note.fromValue,
     requestedAmount: note.requestedAmount,
     toValue: note.toValue,
+    hasNumbers: note.hasNumbers,
     expiresAtMs: note.expiresAtMs,
     refusedFromMs: note.refusedFromMs,
     wallAheadMs: note.wallAheadMs,

@@ -24,6 +24,8 @@ export interface Stated {
   /** Amounts as the provider wrote them, or the shortest decimals of its numbers. */
   readonly fromValue: string
   readonly toValue: string
+  /** Whether one of them is a JSON number: an order means it by every decimal of which that is the nearest double. */
+  readonly hasNumbers: boolean
   readonly toAsset: string
   /** The quote's own `expiry`, an instant of the provider's clock, not of ours: `end` says when the quote is over. */
   readonly expiresAtMs: number
@@ -50,6 +52,7 @@ export function quoteOf(
     pairId: stated.pairId,
     fromValue: stated.fromValue,
     toValue: stated.toValue,
+    hasNumbers: stated.hasNumbers,
     toAsset: stated.toAsset,
     expiresAtMs: stated.expiresAtMs,
     body,
@@ -287,14 +290,16 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
   if (!parsed.success) return 'not-a-quote'
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
-  // A JSON number counts as the shortest decimal of its double: an order with that number means the same.
-  const [fromValue, toValue] = [String(fromAmount.value), String(toAmount.value)]
+  const values = [fromAmount.value, toAmount.value]
+  const hasNumbers = values.some((value) => typeof value === 'number')
+  const [fromValue = '', toValue = ''] = values.map(String)
   // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
   if (asked !== undefined && differsByOverAHundredth(fromValue, asked))
     return 'other-amount'
   const expiresAtMs = readExpiry(expiry)
   if (typeof expiresAtMs === 'string') return expiresAtMs
-  return { id, pairId, fromValue, toValue, toAsset: toAmount.assetId, expiresAtMs }
+  const toAsset = toAmount.assetId
+  return { id, pairId, fromValue, toValue, hasNumbers, toAsset, expiresAtMs }
 }
 
 const rateList = z.array(z.object({ expiry: z.unknown().optional() })).min(1)
@@ -310,7 +315,7 @@ export function readRates(body: Buffer): Stated | NotKeptReason {
   const unknown = ends.find((end) => typeof end === 'string')
   if (unknown !== undefined) return unknown
   const nothing = { id: '', pairId: '', fromValue: '', toValue: '', toAsset: '' }
-  return { ...nothing, expiresAtMs: Math.min(...known) }
+  return { ...nothing, hasNumbers: false, expiresAtMs: Math.min(...known) }
 }
 
 /** Reads what replicas share: a quote, or a list of rates. */

@@ -57,6 +57,7 @@ export function noted(number: number, more: Partial<Note> = {}): JournalRecord {
     fromValue: '0.1',
     requestedAmount: '0.1',
     toValue: `${300 + number}.5`,
+    hasNumbers: false,
     notedAtMs: noon + number,
     expiresAtMs,
     refusedFromMs: expiresAtMs,

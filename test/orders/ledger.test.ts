@@ -17,6 +17,7 @@ const quote = {
   pairId: 'ETH_USDC',
   fromValue: '0.1',
   toValue: '289.645',
+  hasNumbers: false,
   requestedAmount: '0.1',
   application: 'wallet',
   partition: 'own',

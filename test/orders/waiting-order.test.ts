@@ -10,6 +10,7 @@ const terms = {
   fromValue: '1',
   requestedAmount: '1',
   toValue: '2',
+  hasNumbers: false,
 }
 const asked = {
   application: '',

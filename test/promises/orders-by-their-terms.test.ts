@@ -289,6 +289,8 @@ describe('a quote whose amounts are JSON numbers', () => {
     ...stated.map((amounts) => ({ pairId: 'ETH_USDC', ...amounts })),
     // More digits of the same double.
     '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.6450000000000001}',
+    '{"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.6450000000000001"}',
+    '{"pairId":"ETH_USDC","fromAmount":"0.10000000000000001","toAmount":"289.645"}',
   ]
 
   it('is kept, and served in its own bytes', async () => {

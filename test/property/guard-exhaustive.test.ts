@@ -23,6 +23,7 @@ const given = (terms: Terms): Step => ({
   application: 'wallet',
   lifeMs: 30 * seconds,
   isAhead: false,
+  hasNumbers: false,
   ...terms,
 })
 const again = (as: 'later' | 'elsewhere' | 'sooner', lifeMs: number): Step => ({

@@ -106,6 +106,7 @@ const quoted = fc.record({
     fc.constantFrom('0.1', '0.1004', '123456789.123456789', '123456789.12345679'),
   ),
   to: price,
+  hasNumbers: fc.constantFrom<boolean>(false, false, false, true),
   ...whose,
   lifeMs,
   isAhead: fc.boolean(),
@@ -265,7 +266,8 @@ export function play(
   const ledger = new Ledger({ entries, clock })
   const past = new Past()
 
-  function give(quote: Given): void {
+  function give(given: Given): void {
+    const quote = given.hasNumbers ? withNumbers(given) : given
     past.note(quote)
     const {
       id,
@@ -275,6 +277,7 @@ export function play(
       from,
       requested,
       to,
+      hasNumbers,
       endsAtMs,
       expiresAtMs,
       givenAtMs,
@@ -289,6 +292,7 @@ export function play(
       fromValue: plain(from),
       requestedAmount: plain(requested),
       toValue: plain(to),
+      hasNumbers,
       expiresAtMs,
       refusedFromMs: endsAtMs,
       wallAheadMs: 0,
@@ -345,7 +349,8 @@ export function play(
     if (one.doing === 'wait') clock.advance(one.ms)
     else if (one.doing === 'crowd') {
       const { but, lifeMs, numbers = { from: 10, count: 70 }, ...others } = one
-      const alike = { ...others, from: '0.1', requested: '0.1', to: '289.35' }
+      const amounts = { from: '0.1', requested: '0.1', to: '289.35', hasNumbers: false }
+      const alike = { ...others, ...amounts }
       for (let at = numbers.from; at < numbers.from + numbers.count; at += 1)
         give(withTimes({ ...alike, id: `${but}${at}`, ...crowds[but](at) }, lifeMs))
     } else if (one.doing === 'odd') relay({ ...one, givenAtMs: clock.nowMs() })
@@ -360,6 +365,12 @@ export function play(
       judged(judge(one, { nowMs: clock.nowMs(), marginMs, othersKnown }))
     }
   }
+}
+
+/** What is left of its amounts in JSON. */
+function withNumbers(quote: Given): Given {
+  const { from, to } = quote
+  return { ...quote, from: String(Number(from)), to: String(Number(to)) }
 }
 
 /** A quote for quite another amount than was asked for would count as unreadable. */

@@ -121,7 +121,7 @@ the own before another client's eight digits  | b 289.64512 -900, a 1 -999    | 
 `
 
 const nowMs = 1_000 * 86_400_000
-const all = { pair: 'A_B', from: '0.1', requested: '0.1' }
+const all = { pair: 'A_B', from: '0.1', requested: '0.1', hasNumbers: false }
 const partitionOf = (client: string | undefined) => (client === '?' ? undefined : client)
 
 /** `a 289.645 -1 by=shop`: three words, and what is named. */

@@ -9,6 +9,8 @@ export interface Given {
   from: string
   requested: string
   to: string
+  /** Whether `from` and `to` are JSON numbers. */
+  hasNumbers: boolean
   application: string
   partition: string | undefined
   givenAtMs: number
@@ -178,16 +180,18 @@ export function readingOf(order: Ordered, past: Past, { nowMs, marginMs }: At) {
   const { stated } = statedBy(order)
   const isOfPair = (given: { pair: string }) =>
     given.pair.toLowerCase() === pair.toLowerCase()
-  const isFrom = (amount: string | undefined) =>
-    amount !== undefined && isSame(order.from, amount)
+  const isFrom = (amount: string | undefined, isNumber = false) =>
+    amount !== undefined && isSame(order.from, amount, isNumber)
   const quotes = past.quotes
     .filter(({ endsAtMs }) => nowMs - endsAtMs < retentionMs)
     .map((quote): Read => {
-      const isExact = stated !== undefined && isSame(stated, quote.to)
+      const isExact = stated !== undefined && isSame(stated, quote.to, quote.hasNumbers)
       const isLive = quote.endsAtMs - nowMs > marginMs
       return {
         ...quote,
-        isCandidate: isOfPair(quote) && [quote.from, quote.requested].some(isFrom),
+        isCandidate:
+          isOfPair(quote) &&
+          (isFrom(quote.from, quote.hasNumbers) || isFrom(quote.requested)),
         isSameApplication: quote.application === application,
         isOwn: partition !== undefined && quote.partition === partition,
         isLive,
@@ -205,7 +209,7 @@ export function readingOf(order: Ordered, past: Past, { nowMs, marginMs }: At) {
       isOfTerms:
         isOfPair(given) &&
         given.application === application &&
-        [given.requested, given.stated].some(isFrom),
+        [given.requested, given.stated].some((amount) => isFrom(amount)),
     }))
   return { quotes, unreadable }
 }
@@ -281,8 +285,13 @@ const scaled = ({ units, decimals }: Decimal, to: number) =>
   units * 10n ** BigInt(to - decimals)
 
 /** A JSON number is every decimal of which it is the nearest double, however many digits spell it. A string is one decimal. */
-export function isSame({ text, isNumber }: Spelled, amount: string): boolean {
-  return compare(text, amount) === 0 || (isNumber && Number(text) === Number(amount))
+export function isSame(
+  { text, isNumber }: Spelled,
+  amount: string,
+  isAmountNumber = false,
+): boolean {
+  const isOneNumber = isNumber || isAmountNumber
+  return compare(text, amount) === 0 || (isOneNumber && Number(text) === Number(amount))
 }
 
 /** The decimal whose digits count: the shortest one of a JSON number, so that 0.10000000000000001 is 0.1. */
@@ -313,6 +322,7 @@ function isSameQuote(left: Given, right: Given): boolean {
     'from',
     'requested',
     'to',
+    'hasNumbers',
   ] as const
   return names.every((name) => left[name] === right[name])
 }

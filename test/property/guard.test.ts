@@ -93,6 +93,7 @@ it.each([
         to: '289.6451',
         lifeMs: 10,
         isAhead: false,
+        hasNumbers: false,
       },
       { doing: 'wait', ms: 10 },
       {

@@ -18,6 +18,7 @@ export function aQuote(changes: Partial<Quote> = {}): Quote {
     pairId: 'ETH_USDC',
     fromValue: '0.1',
     toValue: '289.645',
+    hasNumbers: false,
     toAsset: 'USDC',
   }
   return {

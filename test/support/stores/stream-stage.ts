@@ -139,6 +139,7 @@ export function quoteOf(id: string, clock: Clock, lifeMs: number): Note {
     fromValue: '0.1',
     requestedAmount: '0.1',
     toValue: '289.604811',
+    hasNumbers: false,
     cacheKey: 'key',
     expiresAtMs: nowMs + lifeMs,
     notedAtMs: nowMs,
