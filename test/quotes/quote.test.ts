@@ -22,6 +22,7 @@ it('a quote has what is known of it, as the provider wrote it', () => {
     pairId: 'ETH_USDC',
     fromValue: '0.1',
     toValue: '289.6450',
+    hasNumbers: false,
     toAsset: 'USDC',
     expiresAtMs: document.expiry,
   })
