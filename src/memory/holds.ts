@@ -268,10 +268,11 @@ export class Holds {
 
 /**
  * All spellings of a pair that routers, or readers of orders, may take for the same have one name: only what the pair of a
- * hold may have counts. Some of them take a NUL or a question mark for its end.
+ * hold may have counts. Some of them take a NUL or a question mark for its end. A letter such as the sign of a kelvin has
+ * its ASCII letter only as a small one.
  */
 export function foldedPair(pair: string): string {
-  return foldPair(pair)
+  return foldPair(pair.toLowerCase())
     .replace(/[\0?].*$/s, '')
     .replace(/[^\w~:-]/g, '')
 }

@@ -125,6 +125,13 @@ describe('while operators hold orders', () => {
     expect(arrived()).toHaveLength(isHeld ? 0 : 2)
   })
 
+  it('a hold covers the sign of a kelvin, which is a K to readers that ignore case', async () => {
+    const { arrived, gateway, order } = await orderStage()
+    await act(gateway, 'hold', { ...hold, pair: 'LINK_USDC' })
+    expectProblem(await order('{"pairId":"LIN\u212a_USDC"}'), 503, 'held')
+    expect(arrived()).toEqual([])
+  })
+
   it('a hold of one application leaves the others alone, whatever their case', async () => {
     const { gateway, order } = await orderStage({ SWAP_APP_NAME: 'supplied' })
     // Of its bytes a header has twice as many as this name has letters.
@@ -347,6 +354,7 @@ describe('operators', () => {
       /^pair has to be a pair such as ETH_USDC/,
     ],
     ['an empty pair', { ...hold, pair: '' }, /^pair has to be/],
+    ['a pair of dots, which holds nothing', { ...hold, pair: '..' }, /^pair has to be/],
     ['a pair that is null', { ...hold, pair: null }, /^pair has to be/],
     [
       'an empty application',
