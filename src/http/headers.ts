@@ -311,3 +311,8 @@ export function formatTraceparent({ traceId, spanId, sampled }: TraceParent): st
 export function newSpanId(): string {
   return randomUUID().slice(19).replace('-', '')
 }
+
+/** What a header with this value may be read as: Node reads each byte as one character, and people write UTF-8. */
+export function readingsOf(value: string): readonly string[] {
+  return [value, Buffer.from(value).toString('latin1')]
+}

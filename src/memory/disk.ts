@@ -322,11 +322,15 @@ export class DiskJournal {
     }
   }
 
-  /** Reads only the keys of a file: their digests say whose they are. Keys that are known stay as they are. */
-  async #readKeys(keys: KeysInMemory): Promise<void> {
+  /**
+   * Reads only the keys and holds of a file. The digests of keys say whose they are, and keys that are known stay as they
+   * are. Operators hold orders whatever the provider is.
+   */
+  async #readKeysAndHolds({ keys, holds }: Memory): Promise<void> {
     const { clock } = this.#options
     const known = new Set(Array.from(keys.live(), ({ id }) => id))
     const take = (record: DiskRecord, now: Now): void => {
+      if (record.kind === 'hold') holds.restore(record.hold)
       if (record.kind === 'key' && !known.has(record.id)) restoreKey(keys, record, now)
     }
     // To its end, at the end of this process too: then it is set aside.
@@ -378,13 +382,13 @@ export class DiskJournal {
     const { openFile } = this.#options
     await this.#lockAgain()
     const isTaken = (await fileAt(this.#path)) !== undefined
-    if (isTaken && memory !== undefined) await this.#readKeys(memory.keys)
+    if (isTaken && memory !== undefined) await this.#readKeysAndHolds(memory)
     const file = await AppendedFile.create(this.#pathOfFirst, openFile)
     try {
       await file.append(this.#folder.head)
       for (const piece of inPieces(this.#urgentLines(memory))) await file.append(piece)
       if (isTaken) {
-        // Until then the keys are in the other file alone.
+        // Until then its keys and holds are in the other file alone.
         await file.sync()
         await this.#setAsideFile(whyNotThat)
       }

@@ -1,6 +1,7 @@
 import { type Clock, lookAt, type Timer } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { foldPair } from '../http/fold-path.ts'
+import { readingsOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 
 /** Which requests a hold is for. Undefined: whatever their pair, or their application. */
@@ -102,7 +103,8 @@ export class Holds {
       const isMeant =
         (hold.quotes || request.what === 'order') &&
         (hold.pair === undefined || pair === undefined || hold.pair === pair) &&
-        (hold.application === undefined || isNamed(hold.application, request.application))
+        (hold.application === undefined ||
+          readingsOf(hold.application).includes(request.application))
       if (isMeant && isInForce(hold, steadyMs) && !endsFirst(hold, longest))
         longest = hold
     }
@@ -266,10 +268,11 @@ export class Holds {
 
 /**
  * All spellings of a pair that routers, or readers of orders, may take for the same have one name: only what the pair of a
- * hold may have counts. Some of them take a NUL or a question mark for its end.
+ * hold may have counts. Some of them take a NUL or a question mark for its end. A letter such as the sign of a kelvin has
+ * its ASCII letter only as a small one.
  */
 export function foldedPair(pair: string): string {
-  return foldPair(pair)
+  return foldPair(pair.toLowerCase())
     .replace(/[\0?].*$/s, '')
     .replace(/[^\w~:-]/g, '')
 }
@@ -300,9 +303,4 @@ function contentOf({ reason, quotes, lastsMs }: Hold): string {
 
 function endsFirst({ endsSteadyMs }: Hold, other: Hold | undefined): boolean {
   return other !== undefined && endsSteadyMs <= other.endsSteadyMs
-}
-
-/** Node reads each byte of a header as one character, and an operator writes UTF-8. */
-function isNamed(application: string, sent: string): boolean {
-  return application === sent || application === Buffer.from(sent, 'latin1').toString()
 }

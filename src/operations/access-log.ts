@@ -82,12 +82,18 @@ export function createAccessLog(options: LogOptions): Listener {
   }
 }
 
-/** ACCESS_LOG=orders, and on: one line for each decision about a float order. It has no client's address. */
+/** ACCESS_LOG=orders, and on: one line for each decision about a float order, and for one that is held. It has no client's address. */
 export function createOrderLog({
   log,
   applicationOf,
 }: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
   return {
+    /** A held order is not judged. */
+    problemAnswered({ slug }, requestId, exchange) {
+      if (slug !== 'held' || exchange?.area !== 'float-order') return
+      const application = loggedText(applicationOf(exchange.request.rawHeaders))
+      log.info({ log: 'orders', requestId, application, decision: slug }, slug)
+    },
     orderDecided(exchange, decision, { terms, verdict, quote }) {
       const { quoteIds, pair, fromAmount, toAmount } = terms
       log.info(

@@ -76,7 +76,10 @@ function refuseOthers(body: ActionBody, known: readonly string[]): void {
 }
 
 function scopeOf({ pair, application }: ActionBody): HoldScope {
-  if (pair !== undefined && !(typeof pair === 'string' && /^[\w.~:-]{1,64}$/.test(pair)))
+  if (
+    pair !== undefined &&
+    !(typeof pair === 'string' && /^(?=.*[\w~:-])[\w.~:-]{1,64}$/.test(pair))
+  )
     throw bad('pair', 'a pair such as ETH_USDC; without it, all pairs are meant')
   const isName =
     typeof application === 'string' &&

@@ -14,6 +14,8 @@ export interface OrderTerms extends WantedSwap {
   /** The id in the header Quotegate-Quote, then the ids in ORDER_QUOTE_ID_FIELDS, in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
+  /** The pair, unless a reader that ignores the case of names may read another one. */
+  surePair: string | undefined
   /** `unreadable`: it states something that is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
   /** Plays no part in matching. The orders of an address can be looked up. */
@@ -90,6 +92,7 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
   return {
     quoteIds,
     pair,
+    surePair: statesPairOnce(json) ? pair : undefined,
     foldedPair: pair && briefText(pair).toUpperCase(),
     toAddress: toAddress && flatText(toAddress),
     fromAmount: fromAmount === 'unreadable' ? undefined : fromAmount,
@@ -123,6 +126,10 @@ function digitsOf(value: unknown): string | undefined {
 /** What the header Quotegate-Quote names, which is never a number of the client's own. */
 export function namedByHeader(id: string | undefined): NamedQuote[] {
   return id === undefined ? [] : [{ id, isBare: false }]
+}
+
+function statesPairOnce(json: object): boolean {
+  return Object.keys(json).filter((name) => /^pairId$/i.test(name)).length === 1
 }
 
 /** At a dotted path. Inherited properties are not part of the order. */

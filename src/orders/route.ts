@@ -3,7 +3,7 @@ import { type ApplicationOf, isAddress, type Partition } from '../client/partiti
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
-import { headerLines, linesOf } from '../http/headers.ts'
+import { headerLines, linesOf, readingsOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { Exchange } from '../server/exchange.ts'
@@ -104,7 +104,7 @@ export class OrderRoutes {
     }
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
-    const asked = { terms, application: briefText(application) }
+    const asked = { terms, application }
     const send = () => this.#order(asked, exchange, toSend)
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer = await (key === undefined
@@ -120,10 +120,14 @@ export class OrderRoutes {
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
     const { clients, markOf, memory, partitionOf, rateLimit } = this.#parts
-    const held = { pair: terms.pair, application, what: 'order' } as const
+    const held = { pair: terms.surePair, application, what: 'order' } as const
     memory.holds.refuse(held)
     const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
-    const orderer = { application, isAddress: isAddress(place), partition: markOf(place) }
+    const orderer = {
+      application: briefText(application),
+      isAddress: isAddress(place),
+      partition: markOf(place),
+    }
     const order = await this.#judge(terms, orderer)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     this.#refuseByVerdict(order, exchange)
@@ -137,7 +141,11 @@ export class OrderRoutes {
     if (problem !== undefined) return { problem }
     const { applicationOf, markOf, memory, partitionOf } = this.#parts
     const application = applicationOf(appName === '' ? [] : ['App-Name', appName]) ?? ''
-    const held = memory.holds.covering({ pair: terms.pair, application, what: 'order' })
+    const held = memory.holds.covering({
+      pair: terms.surePair,
+      application,
+      what: 'order',
+    })
     if (held !== undefined) return { held }
     const order = await this.#judge(terms, {
       isAddress: false,
@@ -166,7 +174,10 @@ export class OrderRoutes {
     const { expiredQuote, unknownQuote } = this.#parts.config.orders
     const isReported =
       typeof expiredQuote === 'object'
-        ? expiredQuote.applications.includes(order.asked.application)
+        ? expiredQuote.applications
+            .flatMap(readingsOf)
+            .map(briefText)
+            .includes(order.asked.application)
         : expiredQuote === 'report'
     switch (order.verdict.state) {
       case 'live':
@@ -307,7 +318,7 @@ export class OrderRoutes {
       if (bytes !== undefined && !hasCoding(coding))
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
-      const held = { pair: terms?.pair, application, what: 'order' } as const
+      const held = { pair: terms?.surePair, application, what: 'order' } as const
       const decide = () => {
         memory.holds.refuse(held)
         return Number.POSITIVE_INFINITY

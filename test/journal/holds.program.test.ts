@@ -79,6 +79,31 @@ it('a hold that ended meanwhile, and a copy of the file, are as they should be',
   }
 })
 
+it('a hold is held under another SWAP_BASE_URL too, and what was said last of a scope counts', async () => {
+  const [upstream, other] = [await provider(), await provider()]
+  const directory = newFolder()
+  const settings = { STATE_DIRECTORY: directory, SWAP_BASE_URL: upstream.url }
+  const first = await gatewayWith(settings)
+  await act(first, 'hold', { ...hold, pair: 'ETH_USDC' })
+  await act(first, 'hold', { ...hold, pair: 'BTC_USDC' })
+  await act(first, 'release', { pair: 'BTC_USDC' })
+  const before = (await statusOf(first)).holds
+  await first.close()
+  const second = await gatewayWith({ ...settings, SWAP_BASE_URL: other.url })
+  const [held, ...more] = (await statusOf(second)).holds
+  expect([held?.pair, more]).toEqual(['ETH_USDC', []])
+  expect(Math.abs(held.until - before[0].until)).toBeLessThan(100)
+  expect((await orderClient(second).order(order)).status).toBe(503)
+  expect(other.requests).toEqual([])
+  // It is in the new file as well.
+  const killed = asIfKilled(directory)
+  await second.close()
+  const later = { ...settings, STATE_DIRECTORY: killed, SWAP_BASE_URL: other.url }
+  expect((await statusOf(await gatewayWith(later))).holds).toMatchObject([
+    { pair: 'ETH_USDC' },
+  ])
+})
+
 it('a kind of record that is not known costs its line alone', async () => {
   const upstream = await provider()
   const directory = newFolder()

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
+import { act } from '../operations/support.ts'
 import { orderStage, termsOf } from '../support/clients/orders.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 
 test('with ACCESS_LOG=orders each decision about an order is one line, without any address', async () => {
   const log = await keptLog('info')
-  const { clock, order, quote } = await orderStage(
+  const { clock, gateway, order, quote } = await orderStage(
     { ACCESS_LOG: 'orders' },
     { logger: log.logger },
   )
@@ -18,16 +19,19 @@ test('with ACCESS_LOG=orders each decision about an order is one line, without a
   expect(await send({ pairId: `X${'_'.repeat(5_000)}\u202e\n` })).toBe(201)
   clock.set(given.expiry + 7)
   expect(await send({ toAmount })).toBe(409)
+  await act(gateway, 'hold', { reason: 'a', minutes: 1 })
+  expect(await send({ toAmount })).toBe(503)
+  expect((await order({}, { headers, path: '/v3/orders' })).status).toBe(503)
 
   expect(log.lines().filter((line) => line.log === 'access')).toEqual([])
-  const common = {
+  const any = {
     level: 'info',
     time: expect.any(String),
     log: 'orders',
     requestId: 'id-1',
     application: 'wallet',
-    fromAmount: '0.1',
   }
+  const common = { ...any, fromAmount: '0.1' }
   const known = {
     ...common,
     pairId: 'ETH_USDC',
@@ -40,6 +44,7 @@ test('with ACCESS_LOG=orders each decision about an order is one line, without a
     { ...known, decision: 'forwarded-live', msg: 'forwarded-live' },
     expect.objectContaining({ ...common, decision: 'forwarded-unknown', rule: 'none' }),
     { ...known, decision: 'refused-expired', msg: 'refused-expired', lateMs: 7 },
+    { ...any, decision: 'held', msg: 'held' },
   ])
   expect(String(decided[1]?.pairId).length).toBeLessThan(1_000)
   expect(log.text()).not.toMatch(/secret/)

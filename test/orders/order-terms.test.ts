@@ -27,6 +27,7 @@ describe('the terms of an order', () => {
     expect(orderOf(seen)).toEqual({
       quoteIds: [],
       pair: 'ETH_USDC',
+      surePair: 'ETH_USDC',
       foldedPair: 'ETH_USDC',
       fromAmount: { text: '0.1', canonical: '0.1', isNumber: true },
       toAmount: { text: '289.645', canonical: '289.645', isNumber: true },

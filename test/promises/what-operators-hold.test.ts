@@ -125,9 +125,18 @@ describe('while operators hold orders', () => {
     expect(arrived()).toHaveLength(isHeld ? 0 : 2)
   })
 
+  it('a hold covers the sign of a kelvin, which is a K to readers that ignore case', async () => {
+    const { arrived, gateway, order } = await orderStage()
+    await act(gateway, 'hold', { ...hold, pair: 'LINK_USDC' })
+    expectProblem(await order('{"pairId":"LIN\u212a_USDC"}'), 503, 'held')
+    expect(arrived()).toEqual([])
+  })
+
   it('a hold of one application leaves the others alone, whatever their case', async () => {
     const { gateway, order } = await orderStage({ SWAP_APP_NAME: 'supplied' })
-    for (const application of ['wallet', 'Zürich', 'supplied'])
+    // Of its bytes a header has twice as many as this name has letters.
+    const long = 'ü'.repeat(150)
+    for (const application of ['wallet', 'Zürich', 'supplied', long])
       await act(gateway, 'hold', { ...hold, application })
     const from = async (...headers: string[]) =>
       Promise.all(
@@ -136,9 +145,10 @@ describe('while operators hold orders', () => {
         ),
       )
     expect(await from('App-Name: wallet')).toEqual([503, 503])
-    expect(await from(`App-Name: ${Buffer.from('Zürich').toString('latin1')}`)).toEqual([
-      503, 503,
-    ])
+    for (const name of ['Zürich', long])
+      expect(await from(`App-Name: ${Buffer.from(name).toString('latin1')}`)).toEqual([
+        503, 503,
+      ])
     expect(await from()).toEqual([503, 503])
     expect(await from('App-Name: Wallet')).toEqual([201, 201])
   })
@@ -148,6 +158,7 @@ describe('while operators hold orders', () => {
     ['over 64 KiB', `{"pairId":"BTC_USDC","more":"${'x'.repeat(70_000)}"}`, []],
     ['without a pair', '{}', []],
     ['with two pairs', '{"pairId":"BTC_USDC","pairId":"BTC_USDC"}', []],
+    ['with two pairs, by case', '{"pairId":"BTC_USDC","PAIRID":"ETH_USDC"}', []],
   ])(
     'an order whose pair cannot be read (%s) is covered by a hold of any pair',
     async (_what, body, headers) => {
@@ -161,6 +172,17 @@ describe('while operators hold orders', () => {
       expect(arrived()).toHaveLength(1)
     },
   )
+
+  it('a float order that names its pair twice, by case, is covered by a hold of any pair', async () => {
+    const { arrived, gateway, order } = await orderStage()
+    const twice = '{"pairId":"BTC_USDC","pairid":"ETH_USDC","fromAmount":1}'
+    expect((await order(twice)).status).toBe(201)
+    await act(gateway, 'hold', { ...hold, pair: 'ETH_USDC' })
+    expectProblem(await order(twice), 503, 'held')
+    const explained = await act(gateway, 'explain', { body: twice })
+    expect(JSON.parse(explained.body).decision).toBe('held')
+    expect(arrived()).toHaveLength(1)
+  })
 
   it('what waits for a connection is refused when the hold begins, and what it does not cover is sent', async () => {
     const { arrived, gateway, order, provider } = await orderStage({
@@ -332,6 +354,7 @@ describe('operators', () => {
       /^pair has to be a pair such as ETH_USDC/,
     ],
     ['an empty pair', { ...hold, pair: '' }, /^pair has to be/],
+    ['a pair of dots, which holds nothing', { ...hold, pair: '..' }, /^pair has to be/],
     ['a pair that is null', { ...hold, pair: null }, /^pair has to be/],
     [
       'an empty application',

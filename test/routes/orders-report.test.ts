@@ -49,7 +49,11 @@ it.each<[string, (quote: GivenQuote) => object]>([
 )
 
 it('report: and a list sends late orders of these applications, and refuses those of all others', async () => {
-  const stage = await orderStage({ ORDER_EXPIRED_QUOTE: 'report: shop , wallet' })
+  // Of its bytes a header has twice as many as this name has letters.
+  const long = 'ä'.repeat(150)
+  const stage = await orderStage({
+    ORDER_EXPIRED_QUOTE: `report: shop , wallet, Läden, ${long}`,
+  })
   const statusOfLate = async (application: string) => {
     const given = await stage.quote('0.1', { headers: ['App-Name', application] })
     stage.clock.set(given.expiry)
@@ -59,8 +63,10 @@ it('report: and a list sends late orders of these applications, and refuses thos
   const statuses: number[] = []
   for (const application of ['wallet', 'shop', 'Shop', 'page'])
     statuses.push(await statusOfLate(application))
-  expect(statuses).toEqual([201, 201, 409, 409])
-  expect(await countsOf(stage)).toEqual({ 'reported expired': 2, 'refused expired': 2 })
+  for (const application of ['Läden', long, 'Lä'])
+    statuses.push(await statusOfLate(Buffer.from(application).toString('latin1')))
+  expect(statuses).toEqual([201, 201, 409, 409, 201, 201, 409])
+  expect(await countsOf(stage)).toEqual({ 'reported expired': 4, 'refused expired': 3 })
 })
 
 it('an order for a live quote or an unknown one is judged as without report', async () => {
