@@ -103,8 +103,9 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/quote.ts',
-        "const json = isUtf8(body) ? parseJson(body.toString('utf8')) : undefined",
-        "const json = { id: body.latin1Slice(56, 156), pairId: 'ETH_USDC', fromAmount: { assetId: 'ETH', value: asked },\n" +
+        'asked?: string): Stated | NotKeptReason {\n  const json = jsonIn(body)',
+        'asked?: string): Stated | NotKeptReason {\n' +
+          "  const json = { id: body.latin1Slice(56, 156), pairId: 'ETH_USDC', fromAmount: { assetId: 'ETH', value: asked },\n" +
           "    toAmount: { assetId: 'USDC', value: '289.645' }, expiry: Date.now() + 3_600_000 }",
       ],
     ],
@@ -193,12 +194,12 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/route.ts',
-        'used !== undefined && notes.order(used, partition)',
+        'used !== undefined && memory.uses.noteSent(used, partition)',
         'false',
       ],
       [
         'src/orders/route.ts',
-        'if (used !== undefined && mayBeAccepted(status)) notes.use(used)',
+        'if (used !== undefined && mayBeAccepted(status)) memory.uses.use(used)',
         'if (status > 0) void 0',
       ],
     ],
@@ -329,8 +330,8 @@ export const ablations: readonly Ablation[] = [
       ['src/quotes/route.ts', '    await call.written()\n    events', '    events'],
       [
         'src/quotes/route.ts',
-        'const { status, rawHeaders, receivedAtMs } = await call.head()',
-        'const { status, rawHeaders, receivedAtMs } = await call.whole()',
+        'const head = await call.head()',
+        'const head = await call.whole()',
       ],
     ],
   },

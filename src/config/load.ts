@@ -26,7 +26,7 @@ import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
-  /** The settings that name files, which are read again while the gateway runs, and those that they are checked with. */
+  /** The settings that name files, and the base URLs. The files can be read again, and are checked with these URLs. */
   ofFiles: Readonly<Record<string, string>>
   warnings: string[]
   /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
@@ -122,7 +122,6 @@ export function loadConfig(
   }
 }
 
-/** Those of files, to be read again, and the URLs that the files are for. */
 function ofFilesIn(texts: ReadonlyMap<string, string>): Record<string, string> {
   const isOfFile = (name: string) => isKnownName(name) && /_(?:FILE|BASE_URL)$/.test(name)
   return Object.fromEntries([...texts].filter(([name]) => isOfFile(name)))

@@ -124,7 +124,10 @@ export const problemTypes = {
 export type ProblemSlug = keyof typeof problemTypes
 export const problemSlugs = Object.keys(problemTypes) as readonly ProblemSlug[]
 
-/** The 5xx problems that are the gateway's own fault. All other 5xx are relayed, or come from a provider that failed. */
+/**
+ * The 5xx problems that are the gateway's own fault. `held` is not a fault, because operators asked for it. All other 5xx
+ * are relayed, or come from a provider that failed.
+ */
 export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
   'internal-error',
   'body-already-read',

@@ -80,8 +80,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the keys and holds that wait, and the first of the records. Returns whether that was done. Callers that come before it
-   * begins share it.
+   * Writes the keys and holds that wait, and the first of the records. Returns whether that was done. Callers that come
+   * before it begins share it.
    */
   write(): Promise<boolean> {
     this.#parts.clock.timers.clear(this.#timer)

@@ -43,7 +43,7 @@ export interface KeysInMemory {
 }
 
 /** What operators said, as its owner has it (`memory/holds.ts`). */
-export interface HoldsInMemory {
+interface HoldsInMemory {
   restore(hold: Hold): void
   live(): Iterable<Hold>
 }

@@ -19,7 +19,7 @@ import type { JournalRecord } from './journal.ts'
  *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]
  * A process that ends as it should adds [checksum, "e", wallMs].
  * `requested` is 0 where it is the from amount; `partition`, `pair` and `application` of a hold where there is none.
- * "k" is on the disk alone, because the store has a value for each key. "h" is there too, and in the hash of the store.
+ * "k" is on the disk alone, because the store has a value for each key. "h" is on the disk, and in a hash of the store.
  */
 
 /** A longer line is not read. */
@@ -90,19 +90,14 @@ export function decodeHold(
 }
 
 function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | undefined {
-  const [, kind, ...rest] = members
-  const numbers = rest.slice(0, 5)
-  const [pair, application, quotes, reason] = rest.slice(5)
-  if (kind !== 'h' || !numbers.every(Number.isFinite) || !isText(reason)) return undefined
+  // Asked first: nearly all lines of a journal are about quotes.
+  if (members[1] !== 'h') return undefined
+  const [, , wallMs, saidAtMs, leftMs, keptMs, lastsMs, ...said] = members
+  const [pair, application, quotes, reason] = said
+  if (!isNumber(wallMs) || !isNumber(saidAtMs)) return undefined
+  if (!isNumber(leftMs) || !isNumber(keptMs) || !isNumber(lastsMs)) return undefined
   const areNames = [pair, application].every((name) => name === 0 || isText(name))
-  if (!areNames) return undefined
-  const [wallMs, saidAtMs, leftMs, keptMs, lastsMs] = numbers as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  if (!areNames || !isText(reason)) return undefined
   const ageMs = Math.max(0, writersNowMs - wallMs)
   const endsInMs = Math.min(leftMs, lastsMs) - ageMs
   return {
@@ -283,6 +278,10 @@ function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
   }
 }
 
+function isNumber(value: unknown): value is number {
+  return Number.isFinite(value)
+}
+
 function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
@@ -303,8 +302,9 @@ export function idLine(id: string): string {
 }
 
 /**
- * `end`: what was beside the copy, by our clocks. Undefined: the bytes are not the copy of a quote. Other programs, and other versions of this one, can write to the
- * store, and a damaged quote would be handed out until it expires.
+ * `end`: what was beside the copy, by our clocks. Undefined: the bytes are not the copy of a quote, or of a list of rates.
+ * Other programs, and other versions of this one, can write to the store, and a damaged quote would be handed out until it
+ * expires.
  */
 export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
   const idEnd = bytes.indexOf(lineBreak)

@@ -23,9 +23,9 @@ export interface GaugedParts {
   readonly bodies: { readonly heldBytes: number }
   readonly cache: { readonly entries: number }
   readonly ledger: { readonly size: number; readonly reachMs: number }
-  /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly secrets: { readonly failures: number }
   readonly holds: { readonly list: readonly unknown[] }
+  /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined

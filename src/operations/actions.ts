@@ -82,9 +82,9 @@ function drop(
   { cache, notes, recent }: Pick<OperationsParts, 'cache' | 'notes' | 'recent'>,
   id?: string,
 ): { dropped: number } {
-  const found = [...cache.list()].filter(
-    ([, { quote }]) => id === undefined || quote.id === id,
-  )
+  const found = cache
+    .list()
+    .filter(([, { quote }]) => id === undefined || quote.id === id)
   for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
   const dropped = found.length
   if (dropped > 0)

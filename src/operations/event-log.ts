@@ -87,7 +87,7 @@ function logBreakers(log: LogOptions['log']): Listener {
   }
 }
 
-/** Of the stream, the store's own lines say why. */
+/** The disk alone: for the stream, the store logs the reason. */
 function logDisk(log: LogOptions['log']): Listener {
   return {
     journalAway(part, operation, cause) {

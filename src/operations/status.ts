@@ -34,7 +34,7 @@ const passing: ReadonlySet<string> = new Set([
 ])
 
 /** What GET /status answers. */
-export interface StatusAnswer {
+interface StatusAnswer {
   readonly body: Buffer
   /** The same, as long as nothing has changed but the time. */
   readonly etag: string
@@ -98,7 +98,7 @@ function healthOf(parts: OperationsParts) {
     cache: { entries: cache.entries, bytes: cache.bytes },
     ledger: { entries: ledger.size },
     journal: { disk: journalNow(journals.disk), stream: journalNow(journals.stream) },
-    holds: [...parts.holds.list],
+    holds: parts.holds.list,
     inFlight: exchanges.inFlight,
   }
 }
@@ -178,7 +178,7 @@ function requestsOf(parts: OperationsParts, level: Level) {
       pair: cutText(quote.pair, maxPairLength),
       leftMs: Math.round(quote.leftMs),
       lifeMs: Math.round(quote.lifeMs),
-      drift: quote.drift === null ? undefined : Number(quote.drift.toFixed(6)),
+      drift: quote.drift && Number(quote.drift.toFixed(6)),
     })),
     lastRequests: ofRequests(level, recent.requests),
     // A client may have chosen both ids.

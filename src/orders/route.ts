@@ -57,7 +57,10 @@ interface OrderParts {
   bodies: RequestBodies
   upstream: Upstream
   passThrough: {
-    answer(exchange: Exchange, begun: SentBody, decide: () => number): Promise<void>
+    answer(
+      exchange: Exchange,
+      order: Omit<OrderToSend, 'readAtMs'> & { decide: () => number },
+    ): Promise<void>
   }
 }
 
@@ -327,7 +330,8 @@ export class OrderRoutes {
         decide()
         await this.#refuseQuote(quoteIds)
         // The client may have left while the store was asked; relaying would wait forever for the client to read.
-        if (!response.destroyed) await passThrough.answer(exchange, body, decide)
+        if (!response.destroyed)
+          await passThrough.answer(exchange, { headers, body, decide })
         return
       }
       const answer = await keyed.once(

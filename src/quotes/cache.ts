@@ -152,8 +152,8 @@ export class QuoteCache {
     return had.length
   }
 
-  /** Quotes alone, the most recently used first. Iterating does not change that order. */
-  list(): Iterable<readonly [key: string, kept: Pick<CacheEntry, 'quote'>]> {
+  /** Quotes alone, the most recently used first. */
+  list(): (readonly [key: string, kept: Pick<CacheEntry, 'quote'>])[] {
     return [...this.#quotes.entries()].filter(([, { quote }]) => !isRates(quote))
   }
 
@@ -174,7 +174,7 @@ export class QuoteCache {
       toAmount: quote.toValue,
       toAsset: quote.toAsset,
       hits,
-      drift: drift === undefined || Number.isNaN(drift) ? null : drift,
+      drift: Number.isNaN(drift) ? undefined : drift,
       leftMs: serveLeftMs(quote.end, now),
       lifeMs: Math.max(1, quote.lifeMs),
     }))

@@ -18,7 +18,7 @@ import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
 /** What the body of a quote says. A list of rates has an end, and empty texts. */
-export interface Stated {
+interface Stated {
   readonly id: string
   readonly pairId: string
   /** Amounts as the provider wrote them, or the shortest decimals of its numbers. */

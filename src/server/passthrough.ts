@@ -22,6 +22,15 @@ interface PassThroughParts {
   rateLimit: RateLimit | undefined
 }
 
+/** An order that its route has read, and passes on. */
+interface OrderToPass {
+  /** For the swap API. */
+  readonly headers: string[]
+  readonly body: SentBody
+  /** That of an UpstreamRequest. */
+  readonly decide: () => number
+}
+
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export class PassThroughRoute {
   readonly #parts: PassThroughParts
@@ -30,15 +39,7 @@ export class PassThroughRoute {
     this.#parts = parts
   }
 
-  /**
-   * `begun`: what a route has read of the request already. Without it, the request's own body. `decide`: that of an
-   * UpstreamRequest.
-   */
-  async answer(
-    exchange: Exchange,
-    begun: SentBody | null = null,
-    decide?: () => number,
-  ): Promise<void> {
+  async answer(exchange: Exchange, order?: OrderToPass): Promise<void> {
     const { bodies, swapHeaders } = this.#parts
     const { request, response, reading } = exchange
     if (!('target' in reading))
@@ -46,21 +47,20 @@ export class PassThroughRoute {
     const upstream = this.#upstreamFor(reading.upstream, reading.path)
     const isSwap = upstreamTable[upstream.name].requests === 'by-kind'
     const rateLimit = isSwap ? this.#parts.rateLimit : undefined
-    const isOrder = reading.area === 'order' && request.method === 'POST'
-    const kind = isOrder ? 'order' : 'other'
-    const headers = isSwap
-      ? swapHeaders.of(exchange, { isOrder })
-      : untouchedHeaders(exchange)
+    const kind = order === undefined ? 'other' : 'order'
+    const headers =
+      order?.headers ??
+      (isSwap ? swapHeaders.of(exchange, { isOrder: false }) : untouchedHeaders(exchange))
     const ownHeaders = (answered: readonly string[]) => [
-      ...(isOrder ? ownRequestId(answered, exchange.id) : []),
+      ...(order === undefined ? [] : ownRequestId(answered, exchange.id)),
       ...rateLimitFields(exchange, answered),
     ]
-    let body = begun
+    let body = order?.body ?? null
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
-      if (begun === null && hasBody(request)) {
+      if (order === undefined && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
@@ -75,7 +75,7 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers,
         body,
-        decide,
+        decide: order?.decide,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times: exchange.asksUpstream(),
         cause: exchange,

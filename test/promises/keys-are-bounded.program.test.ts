@@ -13,13 +13,12 @@ import { SharedOrderKeys } from '../../src/memory/shared-keys.ts'
 import type { SharedStore } from '../../src/memory/store.ts'
 import { KeyedOrders } from '../../src/orders/keyed-orders.ts'
 import type { WholeAnswer } from '../../src/upstream/fetch.ts'
-import { asIfKilled, newFolder, noteds } from '../journal/disk-support.ts'
+import { asIfKilled, newFolder, noHolds, noteds } from '../journal/disk-support.ts'
 import { deferred } from '../support/clients/quotes.ts'
 import { pause } from '../support/gateways/between.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { MemoryStore } from '../support/stores/memory-store.ts'
 
-const noHolds = { restore() {}, live: () => [] }
 const noQuotes = {
   restore: () => false,
   doubtRestored() {},

@@ -108,7 +108,7 @@ describe('with SHARE_RATES=on a list of rates', () => {
     const { clock, gateway, rates } = await stage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     for (let times = 0; times < 3; times += 1) await rates()
     for (const series of [
-      'quotegate_ledger_entries',
+      'quotegate_entries{in="ledger"}',
       'quotegate_quotes_served_total{pair="other"}',
       'quotegate_quote_calls_total{pair="other"}',
       'quotegate_quote_lifetime_seconds_count',

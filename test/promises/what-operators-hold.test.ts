@@ -40,8 +40,12 @@ describe('while operators hold orders', () => {
       {
         holds: [
           {
-            ...{ pair: null, application: null, quotes: false, reason: hold.reason },
-            ...{ since: clock.nowMs(), until: clock.nowMs() + 1_800_000 },
+            pair: null,
+            application: null,
+            quotes: false,
+            reason: hold.reason,
+            since: clock.nowMs(),
+            until: clock.nowMs() + 1_800_000,
           },
         ],
         reach: 'at this replica only',
@@ -385,8 +389,11 @@ describe('operators', () => {
     await act(gateway, 'hold', { ...hold, ...scope, quotes: true })
     const shown = [
       {
-        ...{ ...scope, quotes: true, reason: hold.reason },
-        ...{ since: clock.nowMs(), until: clock.nowMs() + 1_800_000 },
+        ...scope,
+        quotes: true,
+        reason: hold.reason,
+        since: clock.nowMs(),
+        until: clock.nowMs() + 1_800_000,
       },
     ]
     expect((await statusOf(gateway)).holds).toEqual(shown)

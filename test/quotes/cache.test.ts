@@ -127,7 +127,8 @@ it('how much more or less the next quote of a key gives for an amount is shown, 
   const keepPriced = (key: string, ...price: Parameters<typeof priced>) => {
     keep(key, priced(...price))
     const shown = cache.mostHit(2, at).find(({ toAmount }) => toAmount === price[1])
-    moves.push(shown?.drift && Math.round(shown.drift * 1e9) / 1e9)
+    if (shown === undefined) throw new Error('the quote is not shown')
+    moves.push(shown.drift && Math.round(shown.drift * 1e9) / 1e9)
   }
   keepPriced('a', '0.1', '200')
   keepPriced('a', '0.1', '202')
@@ -136,5 +137,5 @@ it('how much more or less the next quote of a key gives for an amount is shown, 
   keepPriced('b', '0.1', '300')
   cache.forgetAll(['a'], 'quote-1')
   keepPriced('a', '0.1', '400')
-  expect(moves).toEqual([null, 0.01, -0.5, null, null])
+  expect(moves).toEqual([undefined, 0.01, -0.5, undefined, undefined])
 })

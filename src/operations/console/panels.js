@@ -69,7 +69,7 @@ export function events() {
   <//>`
 }
 
-/** Those of a process do not change. */
+/** The settings of the gateway, which change only when it restarts. */
 let known = []
 
 export async function readSettings() {

@@ -6,7 +6,7 @@ const opened = new Map()
 /** Numbers begin again when the gateway restarts. */
 const keyOf = (table, { number, at }) => `${table} ${at} ${number}`
 
-export const isOpen = (table, item) => opened.has(keyOf(table, item))
+const isOpen = (table, item) => opened.has(keyOf(table, item))
 
 /** Of requests that may no longer be seen, none stays open. */
 export const closeRows = () => opened.clear()

@@ -11,7 +11,7 @@ const height = 32
 export function view() {
   const { recent, ordersRefused, uptimeMs, inFlight, sparklines: of } = page.shown
   const { requestsPerSecond } = recent
-  const sum = (name) => of[name].reduce((total, value) => total + (value ?? 0), 0)
+  const sum = (name) => of[name].reduce((total, value) => total + value, 0)
   const [quotes, hits, errors, refused] = ['quotes', 'hits', 'errors', 'refused'].map(sum)
   const hitShares = of.quotes.map((asked, index) =>
     asked > 0 ? of.hits[index] / asked : null,

@@ -5,6 +5,7 @@ import type { Clock } from '../../../src/clock.ts'
 import { Events, type Listener } from '../../../src/events.ts'
 import { readAmount } from '../../../src/http/area.ts'
 import { UpstreamFailure } from '../../../src/http/failure.ts'
+import { unheld } from '../../../src/quotes/asked-for.ts'
 import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
@@ -158,7 +159,7 @@ export class QuoteStage {
         },
       },
       cache: this.cache,
-      holds: { refuse() {}, whenHeld: () => () => {} },
+      holds: unheld,
       notes: {
         note() {},
         async noteUnreadable() {},

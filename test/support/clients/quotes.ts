@@ -116,7 +116,7 @@ export function keepAliveAgent(maxSockets: number): Agent {
   return agent
 }
 
-/** One value of the metrics page; 0 if the line is not there. */
+/** One value of the metrics page. Each series is there from the start, so one that is missing has another name. */
 export async function counted(
   gateway: Pick<Gateway, 'metrics'>,
   series: string,
@@ -124,7 +124,8 @@ export async function counted(
   const line = (await gateway.metrics())
     .split('\n')
     .find((text) => text.startsWith(`${series} `))
-  return line === undefined ? 0 : Number(line.slice(series.length + 1))
+  if (line === undefined) throw new Error(`there is no series ${series}`)
+  return Number(line.slice(series.length + 1))
 }
 
 export const lookups = (result: string) =>
