@@ -94,7 +94,11 @@ export const ablations: readonly Ablation[] = [
     name: 'the digest of the key',
     ways: ['hit', 'miss'],
     edits: [
-      ['src/quotes/ask.ts', "return hash('sha256', text, 'base64url')", 'return text'],
+      [
+        'src/quotes/request.ts',
+        "return hash('sha256', text, 'base64url')",
+        'return text',
+      ],
     ],
   },
   {
@@ -137,7 +141,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        'const noted = quote && notes.note(quote, ask, at)',
+        'const noted = quote && notes.note(quote, request, at)',
         'const noted = undefined',
       ],
     ],
@@ -148,7 +152,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        "return cache.keep(ask.key, quote, at, { isRefresh }) ? undefined : 'too-large'",
+        "return cache.keep(request.key, quote, at, { isRefresh }) ? undefined : 'too-large'",
         'return isRefresh || at === undefined || cache === undefined ? undefined : undefined',
       ],
     ],

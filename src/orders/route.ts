@@ -104,8 +104,8 @@ export class OrderRoutes {
     }
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
-    const asked = { terms, application: briefText(application) }
-    const send = () => this.#order(asked, exchange, toSend)
+    const read = { terms, application: briefText(application) }
+    const send = () => this.#order(read, exchange, toSend)
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer = await (key === undefined
       ? send()
@@ -166,7 +166,7 @@ export class OrderRoutes {
     const { expiredQuote, unknownQuote } = this.#parts.config.orders
     const isReported =
       typeof expiredQuote === 'object'
-        ? expiredQuote.applications.includes(order.asked.application)
+        ? expiredQuote.applications.includes(order.judging.application)
         : expiredQuote === 'report'
     switch (order.verdict.state) {
       case 'live':
@@ -201,12 +201,12 @@ export class OrderRoutes {
     held: HeldOrder,
   ): Promise<WholeAnswer> {
     const { events, memory } = this.#parts
-    const { partition } = order.asked
+    const { partition } = order.judging
     const sending = this.#send(exchange, toSend, 'float-order', () => {
       memory.holds.refuse(held)
-      const askAgainInMs = order.judgeAgain()
+      const againInMs = order.judgeAgain()
       this.#refuseByVerdict(order, exchange)
-      return askAgainInMs
+      return againInMs
     })
     await sending.written()
     const used = order.quote

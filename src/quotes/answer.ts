@@ -20,9 +20,9 @@ import {
 import type { Exchange, RequestEnd } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { unwritable } from '../upstream/fault.ts'
-import type { Ask } from './ask.ts'
 import { type End, serveLeftMs } from './ends.ts'
 import { endOf, type ProviderAnswer, type Quote, type QuoteAnswer } from './quote.ts'
+import type { QuoteRequest } from './request.ts'
 
 export class QuoteWriter {
   readonly #events: Events
@@ -40,7 +40,13 @@ export class QuoteWriter {
   }
 
   /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
-  hit(exchange: Exchange, quote: Quote, { pair }: Ask, at: Now, found?: 'hit'): void {
+  hit(
+    exchange: Exchange,
+    quote: Quote,
+    { pair }: QuoteRequest,
+    at: Now,
+    found?: 'hit',
+  ): void {
     const ttl = this.#serve(pair, quote.end, at, found)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
     this.#again(exchange, quote, this.#own)
@@ -50,7 +56,7 @@ export class QuoteWriter {
   old(
     exchange: Exchange,
     quote: Quote,
-    { pair }: Ask,
+    { pair }: QuoteRequest,
     at: Now,
     { answer, hasJoined }: { answer: QuoteAnswer | Error; hasJoined: boolean },
   ): void {
@@ -89,7 +95,7 @@ export class QuoteWriter {
     exchange: Exchange,
     answer: ProviderAnswer,
     how: 'fetched' | 'collapsed',
-    { pair, key }: Ask,
+    { pair, key }: QuoteRequest,
     at: Now,
   ): void {
     const { response } = exchange
