@@ -185,9 +185,9 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/guard.ts',
-        '    const verdict = new Judgement({ ...sight, asked: this.asked, trustsAll: true })\n      .verdict\n',
+        '    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })\n      .verdict\n',
         '    const known = globalThis as { verdict?: Verdict }\n' +
-          '    const verdict = (known.verdict ??= new Judgement({ ...sight, asked: this.asked, trustsAll: true }).verdict)\n',
+          '    const verdict = (known.verdict ??= new Judgement({ ...inputs, judging: this.judging, trustsAll: true }).verdict)\n',
       ],
     ],
   },
@@ -197,7 +197,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/route.ts',
-        'used !== undefined && notes.order(used, partition)',
+        'used !== undefined && memory.uses.noteSent(used, partition)',
         'false',
       ],
       [
@@ -295,7 +295,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/upstream/upstream.ts',
-        'const permit = this.mustTake(kind, { bodyStreams })?.admit()',
+        'const permit = this.throwIfKeptBack(kind, { bodyStreams })?.admit()',
         'const permit = undefined',
       ],
       [

@@ -101,22 +101,22 @@ export class FloatOrder {
   }
 
   #verdictAt(now: Now): Verdict {
-    const sight = { known: this.#known, order: this.terms, stated: this.#stated, now }
-    const verdict = new Judgement({ ...sight, judging: this.judging, trustsAll: true })
+    const inputs = { known: this.#known, order: this.terms, stated: this.#stated, now }
+    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })
       .verdict
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
     if (!this.judging.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#known.doubtsRestored) return verdict
-    const certain = new Judgement({ ...sight, judging: this.judging, trustsAll: false })
+    const certain = new Judgement({ ...inputs, judging: this.judging, trustsAll: false })
       .verdict
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
   /**
    * An order that waits for a connection is judged when it goes out, not only when it came, and at the instant at which
-   * its quote expires. One that does not wait is not judged twice. Returns when to ask again.
+   * its quote expires. One that does not wait is not judged twice. Returns in how many ms to judge again.
    */
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
@@ -192,7 +192,7 @@ function isOwn({ partition }: Note, orderer: Orderer): boolean {
   return partition !== undefined && partition === orderer.partition
 }
 
-interface Sight {
+interface JudgementInputs {
   readonly known: KnownQuotes
   readonly order: OrderTerms
   readonly stated: StatedAmount | undefined
@@ -207,7 +207,7 @@ interface Sight {
 
 /** One order and the quotes that it may mean, at one instant. */
 class Judgement {
-  readonly #sight: Sight
+  readonly #inputs: JudgementInputs
   readonly #digits: number
   /** Quotes of the order's pair and amount, of any application. */
   readonly #live: KnownQuote[] = []
@@ -216,9 +216,9 @@ class Judgement {
   /** Whether more quotes live than are looked through. */
   #hasMore = false
 
-  constructor(sight: Sight) {
-    this.#sight = sight
-    this.#digits = sight.stated?.digits ?? 0
+  constructor(inputs: JudgementInputs) {
+    this.#inputs = inputs
+    this.#digits = inputs.stated?.digits ?? 0
   }
 
   /** The first rule that applies decides. */
@@ -231,7 +231,7 @@ class Judgement {
 
   /** 1. The order names a quote, which decides. */
   #named(): Verdict | undefined {
-    const { judging, known, order } = this.#sight
+    const { judging, known, order } = this.#inputs
     const named = known.named(order.quoteIds).filter((quote) => this.#isRemembered(quote))
     if (named.length > 0) return this.#by('id', named)
     if (!namesAnothers(order)) return undefined
@@ -240,7 +240,7 @@ class Judgement {
   }
 
   #find(): void {
-    const { judging, known, order, stated } = this.#sight
+    const { judging, known, order, stated } = this.#inputs
     for (const offers of known.offersFor(order)) {
       const { unlisted } = offers
       for (const quote of offers.meantBy(judging, stated))
@@ -257,7 +257,7 @@ class Judgement {
    * orderer's own by six digits, or that of any client by eight.
    */
   #exact(): Verdict | undefined {
-    const { judging, known, order } = this.#sight
+    const { judging, known, order } = this.#inputs
     const live = this.#live.filter((quote) => this.#isExactly(quote))
     if (live.length > 0) return this.#by('exact', live)
     if (this.#isOpen(known.unreadableFor(order, judging)))
@@ -274,7 +274,7 @@ class Judgement {
 
   /** 3. A live quote pays what the order states. */
   #pays(): Verdict | undefined {
-    const { stated } = this.#sight
+    const { stated } = this.#inputs
     const paying = this.#live.filter(
       (quote) => stated === undefined || stated.isPaidBy(quote) || this.#isRounded(quote),
     )
@@ -293,7 +293,7 @@ class Judgement {
 
   /** 5. None lives. The orderer was given one, or one had the stated amount. */
   #none(): Verdict {
-    const { judging, stated } = this.#sight
+    const { judging, stated } = this.#inputs
     const refusing = this.#past.filter(
       (quote) => stated === undefined || isOwn(quote, judging) || this.#isStated(quote),
     )
@@ -301,11 +301,11 @@ class Judgement {
   }
 
   #isExactly(quote: KnownQuote): boolean {
-    return this.#sight.stated?.isExactly(quote) === true
+    return this.#inputs.stated?.isExactly(quote) === true
   }
 
   #isRounded(quote: KnownQuote): boolean {
-    const { stated } = this.#sight
+    const { stated } = this.#inputs
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
@@ -316,37 +316,37 @@ class Judgement {
   }
 
   #isLive(quote: KnownQuote): boolean {
-    const { judging, now } = this.#sight
+    const { judging, now } = this.#inputs
     return orderLeftMs(quote, now) > judging.marginMs
   }
 
   /** Whether a quote that is over counts. */
   #mayRefuse(quote: KnownQuote): boolean {
-    if (quote.application !== this.#sight.judging.application) return false
+    if (quote.application !== this.#inputs.judging.application) return false
     return this.#isRemembered(quote) && this.#isTrusted(quote)
   }
 
   #isRemembered(quote: KnownQuote): boolean {
-    return orderLeftMs(quote, this.#sight.now) > -rememberedMs
+    return orderLeftMs(quote, this.#inputs.now) > -rememberedMs
   }
 
   #isRecent(quote: KnownQuote): boolean {
-    return orderLeftMs(quote, this.#sight.now) > -recentMs
+    return orderLeftMs(quote, this.#inputs.now) > -recentMs
   }
 
   /** The margin does not shorten an answer that could not be read, because no order is refused by it. */
   #isOpen(unreadable: KnownQuote | undefined): boolean {
-    return unreadable !== undefined && orderLeftMs(unreadable, this.#sight.now) > 0
+    return unreadable !== undefined && orderLeftMs(unreadable, this.#inputs.now) > 0
   }
 
   #isTrusted(quote: KnownQuote): boolean {
-    if (this.#sight.trustsAll || quote.origin !== 'restored') return true
+    if (this.#inputs.trustsAll || quote.origin !== 'restored') return true
     return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
   }
 
   /** Given to the orderer's own address, which no other client has. */
   #isOfAddress(quote: KnownQuote): boolean {
-    const { judging } = this.#sight
+    const { judging } = this.#inputs
     return judging.isAddress && isOwn(quote, judging)
   }
 
@@ -355,7 +355,7 @@ class Judgement {
    * that before another's, and of these the last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
-    const { judging, now } = this.#sight
+    const { judging, now } = this.#inputs
     const live = deciders.filter((quote) => this.#isLive(quote))
     const alike = live.length > 0 ? live : deciders
     const own = preferred(alike, (quote) => isOwn(quote, judging))
@@ -373,6 +373,6 @@ function preferred(
   quotes: readonly KnownQuote[],
   isPreferred: (quote: KnownQuote) => boolean,
 ): readonly KnownQuote[] {
-  const found = quotes.filter(isPreferred)
-  return found.length > 0 ? found : quotes
+  const passing = quotes.filter(isPreferred)
+  return passing.length > 0 ? passing : quotes
 }

@@ -123,8 +123,8 @@ const minLeftMs = 50
 export class WaitingClient {
   /** Whether it has gone on after a call that failed by time; it does so once. */
   tookFurtherCall = false
-  /** Whether it has shared a call after the refusal of another client; it does so once. */
-  sharedAfterRefusal = false
+  /** Whether it has joined a call after the refusal of another client; it does so once. */
+  joinedAfterRefusal = false
   readonly #response: ServerResponse
   readonly #endsAtMs: number
   readonly #timers: Timers

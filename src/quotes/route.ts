@@ -104,11 +104,11 @@ export class QuoteRoute {
     request: QuoteRequest,
     quote: Quote,
     at: Now,
-    found?: 'hit',
+    lookup?: 'hit',
   ): void {
     const isRefreshDue =
       request.key !== undefined && this.#parts.cache.isRefreshDue(request.key, at)
-    this.#writer.hit(exchange, quote, request, at, found)
+    this.#writer.hit(exchange, quote, request, at, lookup)
     if (isRefreshDue) void this.#refresh(exchange, request, quote)
   }
 
@@ -155,8 +155,8 @@ export class QuoteRoute {
             'the calls that it waited for were refused to other clients',
           )
           entry =
-            client.sharedAfterRefusal || flight.waited ? ownEntry(request) : request.key
-          client.sharedAfterRefusal = true
+            client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
+          client.joinedAfterRefusal = true
         } else if (isForOne(answer) && flight.isTaken) {
           client.repeatOrThrow(
             'the answer of the call that it waited for may not be shared',
@@ -298,7 +298,7 @@ export class QuoteRoute {
         kind: this.#priceKind.kindOf(request.pair),
         cause: exchange,
         // Those who wait for another call leave it when they are held.
-        decide: replaces && (() => neverIfHeld(holds, request)),
+        recheckInMs: replaces && (() => neverIfHeld(holds, request)),
         times,
       },
     })
@@ -386,7 +386,7 @@ const refreshOutcomes = { quote: 'stored', found: 'found', 'not-kept': 'failed' 
 
 /** Whether only the first client that waits may have the answer. */
 function isForOne(answer: QuoteAnswer): boolean {
-  return answer.kind === 'not-kept' && !answer.isShared
+  return answer.kind === 'not-kept' && !answer.isForAll
 }
 
 /** Whether the answer brings a quote that is over. */

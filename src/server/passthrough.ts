@@ -31,13 +31,13 @@ export class PassThroughRoute {
   }
 
   /**
-   * `begun`: what a route has read of the request already. Without it, the request's own body. `decide`: that of an
+   * `begun`: what a route has read of the request already. Without it, the request's own body. `recheckInMs`: that of an
    * UpstreamRequest.
    */
   async answer(
     exchange: Exchange,
     begun: SentBody | null = null,
-    decide?: () => number,
+    recheckInMs?: () => number,
   ): Promise<void> {
     const { bodies, swapHeaders } = this.#parts
     const { request, response, reading } = exchange
@@ -62,7 +62,7 @@ export class PassThroughRoute {
       if (isOver(exchange)) return drop(body, exchange)
       if (begun === null && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
-        upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
+        upstream.throwIfKeptBack(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)
       }
@@ -75,7 +75,7 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers,
         body,
-        decide,
+        recheckInMs,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times: exchange.asksUpstream(),
         cause: exchange,

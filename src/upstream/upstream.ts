@@ -137,8 +137,8 @@ export class Upstream implements CalledUpstream {
     )
   }
 
-  /** Throws why such a request would be refused now, which counts as a refusal; else gives the breaker of its kind. */
-  mustTake(
+  /** Throws why such a request is not sent now, which is counted; else gives the breaker of its kind. */
+  throwIfKeptBack(
     kind: RequestKind,
     { bodyStreams } = { bodyStreams: false },
   ): Breaker | undefined {
@@ -164,7 +164,7 @@ export class Upstream implements CalledUpstream {
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody
-    const permit = this.mustTake(kind, { bodyStreams })?.admit()
+    const permit = this.throwIfKeptBack(kind, { bodyStreams })?.admit()
     this.inFlight += 1
     return new Call(request, receiver, {
       upstream: this,
