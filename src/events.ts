@@ -75,7 +75,7 @@ export type DiskOperation = (typeof diskOperations)[number]
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
 /** What an event does that no listener wants. */
-const unheard = () => {}
+const ignored = () => {}
 
 type Hear = (...happened: unknown[]) => void
 
@@ -85,43 +85,43 @@ type Hear = (...happened: unknown[]) => void
  */
 export class Events {
   /** A request has its whole answer, or has none. `status` 0: the client left, or the answer broke off. */
-  requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = unheard
+  requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = ignored
   /** The gateway answers with a problem. Undefined: the request had not reached a route. */
   problemAnswered: (
     problem: Problem,
     requestId: string,
     exchange: Exchange | undefined,
-  ) => void = unheard
+  ) => void = ignored
   /** That request has its answer. `from`: only the connection, if no request could be read. */
   requestRefused: (
     problem: Problem,
     requestId: string,
     from: IncomingMessage | Duplex,
-  ) => void = unheard
+  ) => void = ignored
   /** No client-address header could be used, or a trusted proxy sent none: its `note` says which. */
-  addressNoted: (client: ClientAddress) => void = unheard
+  addressNoted: (client: ClientAddress) => void = ignored
   /** Whether a trusted proxy names clients: by its first that it names, or by its first 20 requests without. */
-  proxyJudged: (peer: string, namesClients: boolean) => void = unheard
+  proxyJudged: (peer: string, namesClients: boolean) => void = ignored
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
-  rateLimited: (area: Area) => void = unheard
+  rateLimited: (area: Area) => void = ignored
   /** A quote request that found no live quote in memory. */
-  quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = unheard
-  /** A quote goes out now, with this much of its time left. `found`: in memory, which was not said before. */
-  quoteServed: (pair: string, leftMs: number, nowMs: number, found?: 'hit') => void =
-    unheard
+  quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = ignored
+  /** A quote goes out now, with this much of its time left. `lookup`: in memory, which was not said before. */
+  quoteServed: (pair: string, leftMs: number, nowMs: number, lookup?: 'hit') => void =
+    ignored
   /** The provider is asked for a quote. */
-  quoteCalled: (pair: string) => void = unheard
+  quoteCalled: (pair: string) => void = ignored
   /** A quote is in memory, with this much of its time left. */
-  quoteKept: (leftMs: number) => void = unheard
+  quoteKept: (leftMs: number) => void = ignored
   /** The answer to a quote call, with this status, is relayed alone. `code`: what the provider calls its error. */
-  quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = unheard
+  quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
-    unheard
+    ignored
   /** A quote was asked for ahead of the end of the one before. */
-  quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = unheard
+  quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = ignored
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Once. */
-  cacheControlIgnored: (directive: string) => void = unheard
+  cacheControlIgnored: (directive: string) => void = ignored
   /**
    * The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. Address
    * undefined: the application is limited as a whole.
@@ -130,48 +130,48 @@ export class Events {
     application: string,
     address: string | undefined,
     forMs: number,
-  ) => void = unheard
+  ) => void = ignored
   orderDecided: (
     exchange: Exchange,
     decision: FloatOrderDecision,
     order: FloatOrder,
-  ) => void = unheard
+  ) => void = ignored
   /** An order goes out for a quote that an order of the same client has used, or is using. */
-  orderRepeated: (exchange: Exchange, order: FloatOrder) => void = unheard
+  orderRepeated: (exchange: Exchange, order: FloatOrder) => void = ignored
   /** What became of an order with an Idempotency-Key, or of a key. */
-  orderKeyed: (result: KeyResult) => void = unheard
+  orderKeyed: (result: KeyResult) => void = ignored
   /** Operators hold orders, and perhaps quotes, here or at another replica; at a start, those that are held still. */
-  holdBegan: (hold: ShownHold) => void = unheard
-  holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = unheard
+  holdBegan: (hold: ShownHold) => void = ignored
+  holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = ignored
   /** A request to an upstream was refused unsent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
-    unheard
-  callRetried: (upstream: UpstreamName) => void = unheard
+    ignored
+  callRetried: (upstream: UpstreamName) => void = ignored
   /** A request to an upstream has ended, after all of its tries. */
   callEnded: (
     call: Pick<Call, 'upstream' | 'traffic' | 'status'>,
     outcome: CallOutcome,
     durationMs: number,
-  ) => void = unheard
+  ) => void = ignored
   /** Not that of a single pair. `failure`: what the last request that it counted had failed with. */
   breakerChanged: (
     upstream: UpstreamName,
     breaker: Breaker,
     failure: CountedFailure | undefined,
-  ) => void = unheard
+  ) => void = ignored
   /** `durationMs` has no meaning for a skipped operation. */
   storeAsked: (
     operation: StoreOperation,
     outcome: StoreOutcome,
     durationMs: number,
-  ) => void = unheard
+  ) => void = ignored
   /**
    * It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away.
    */
-  journalAway: (part: 'disk' | 'stream', step?: string, cause?: unknown) => void = unheard
-  journalBack: (part: 'disk' | 'stream', forMs: number) => void = unheard
+  journalAway: (part: 'disk' | 'stream', step?: string, cause?: unknown) => void = ignored
+  journalBack: (part: 'disk' | 'stream', forMs: number) => void = ignored
   /** Too many wait, or the collector did not take them. */
-  spansDropped: (count: number) => void = unheard
+  spansDropped: (count: number) => void = ignored
 
   constructor(listeners: readonly Listener[] = []) {
     const methods = this as unknown as Record<string, Hear>

@@ -94,7 +94,11 @@ export const ablations: readonly Ablation[] = [
     name: 'the digest of the key',
     ways: ['hit', 'miss'],
     edits: [
-      ['src/quotes/ask.ts', "return hash('sha256', text, 'base64url')", 'return text'],
+      [
+        'src/quotes/request.ts',
+        "return hash('sha256', text, 'base64url')",
+        'return text',
+      ],
     ],
   },
   {
@@ -138,7 +142,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        'const noted = quote && notes.note(quote, ask, at)',
+        'const noted = quote && notes.note(quote, request, at)',
         'const noted = undefined',
       ],
     ],
@@ -149,7 +153,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        "return cache.keep(ask.key, quote, at, { isRefresh }) ? undefined : 'too-large'",
+        "return cache.keep(request.key, quote, at, { isRefresh }) ? undefined : 'too-large'",
         'return isRefresh || at === undefined || cache === undefined ? undefined : undefined',
       ],
     ],
@@ -182,9 +186,9 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/guard.ts',
-        '    const verdict = new Judgement({ ...sight, asked: this.asked, trustsAll: true })\n      .verdict\n',
+        '    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })\n      .verdict\n',
         '    const known = globalThis as { verdict?: Verdict }\n' +
-          '    const verdict = (known.verdict ??= new Judgement({ ...sight, asked: this.asked, trustsAll: true }).verdict)\n',
+          '    const verdict = (known.verdict ??= new Judgement({ ...inputs, judging: this.judging, trustsAll: true }).verdict)\n',
       ],
     ],
   },
@@ -292,7 +296,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/upstream/upstream.ts',
-        'const permit = this.mustTake(kind, { bodyStreams })?.admit()',
+        'const permit = this.throwIfKeptBack(kind, { bodyStreams })?.admit()',
         'const permit = undefined',
       ],
       [

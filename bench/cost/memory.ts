@@ -6,9 +6,9 @@ import { lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { Ledger } from '../../src/memory/ledger.ts'
 import { flatText } from '../../src/process/text.ts'
-import { keyOf } from '../../src/quotes/ask.ts'
 import { QuoteCache } from '../../src/quotes/cache.ts'
 import { AnswerReader, type Quote, quoteOf } from '../../src/quotes/quote.ts'
+import { keyOf } from '../../src/quotes/request.ts'
 import { table } from '../shared/table.ts'
 
 const entries = Number(process.argv[2] ?? 200_000)

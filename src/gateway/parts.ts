@@ -34,14 +34,9 @@ import type { Logger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { SummedLog } from '../process/summed-log.ts'
-import {
-  rates as askedForRates,
-  unheld,
-  unlimited,
-  unnoted,
-} from '../quotes/asked-for.ts'
 import { QuoteCache } from '../quotes/cache.ts'
 import { ClockDifference } from '../quotes/ends.ts'
+import { rates as ratesKind, unheld, unlimited, unnoted } from '../quotes/price-kinds.ts'
 import { ProviderLimit } from '../quotes/provider-limit.ts'
 import { QuoteRoute } from '../quotes/route.ts'
 import { Exchanges } from '../server/app.ts'
@@ -203,7 +198,7 @@ export async function makeParts(
     providerLimit: unlimited,
   }
   const rates = config.quotes.shareRates
-    ? new QuoteRoute({ ...before, ...insteadOfQuotes }, askedForRates)
+    ? new QuoteRoute({ ...before, ...insteadOfQuotes }, ratesKind)
     : undefined
   const memory: OrderMemory = {
     known: ledger,

@@ -3,11 +3,11 @@ import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { type QuoteUses, rememberedMs } from '../orders/ports.ts'
 import { briefText, flatText } from '../process/text.ts'
-import type { Ask } from '../quotes/ask.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
 import { type Note, noteOf, type QuoteName, withoutCacheKey } from '../quotes/note.ts'
 import type { QuoteNotes } from '../quotes/ports.ts'
 import type { Lookalike, Quote } from '../quotes/quote.ts'
+import type { QuoteRequest } from '../quotes/request.ts'
 import type { FileReader, Journal, JournalRecord, ListReader } from './journal.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -41,9 +41,9 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     this.#parts = parts
   }
 
-  note(quote: Quote, ask: Ask, at: Now): Promise<void> | void {
+  note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
-    const note = this.#noteOf(quote, ask, at.nowMs)
+    const note = this.#noteOf(quote, request, at.nowMs)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(note)) return
     ledger.note(note, 'own', at)
@@ -56,26 +56,32 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   }
 
   /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
-  noteFound(quote: Quote, ask: Ask): void {
-    const note = this.#noteOf(quote, ask, quote.end.servedUntilMs - quote.lifeMs)
+  noteFound(quote: Quote, request: QuoteRequest): void {
+    const note = this.#noteOf(quote, request, quote.end.servedUntilMs - quote.lifeMs)
     if (!this.#parts.ledger.knows(note)) this.#parts.ledger.note(note, 'delivered')
   }
 
-  #noteOf(quote: Quote, ask: Ask, notedAtMs: number): Note {
-    const partition = this.#parts.markOf(ask.partition)
-    return noteOf(quote, ask, { partition, notedAtMs })
+  #noteOf(quote: Quote, request: QuoteRequest, notedAtMs: number): Note {
+    const partition = this.#parts.markOf(request.partition)
+    return noteOf(quote, request, { partition, notedAtMs })
   }
 
-  async noteUnreadable({ pairId, fromAmount }: Lookalike, ask: Ask): Promise<void> {
+  async noteUnreadable(
+    { pairId, fromAmount }: Lookalike,
+    request: QuoteRequest,
+  ): Promise<void> {
     const { ledger, markOf } = this.#parts
     const whose = {
-      application: briefText(ask.application),
-      partition: markOf(ask.partition),
+      application: briefText(request.application),
+      partition: markOf(request.partition),
     }
     // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
     // amount that was asked for, or the one that the answer states.
-    const pairs = new Set([pairId ?? decoded(ask.pair), ask.pair])
-    const amounts = new Set([ask.canonicalAmount, fromAmount ?? ask.canonicalAmount])
+    const pairs = new Set([pairId ?? decoded(request.pair), request.pair])
+    const amounts = new Set([
+      request.canonicalAmount,
+      fromAmount ?? request.canonicalAmount,
+    ])
     const meant = [...pairs].flatMap((name) =>
       [...amounts].map((amount) => ({ name, amount })),
     )

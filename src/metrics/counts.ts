@@ -207,9 +207,9 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
     quoteRefreshed: (outcome) => count(refreshes[outcome]),
     quotesDropped: (reason, quotes) => count(evictions[reason], quotes),
     quoteCalled: (pair) => count(ofPair(calls, pair)),
-    quoteServed(pair, leftMs, nowMs, found) {
+    quoteServed(pair, leftMs, nowMs, lookup) {
       lastQuote.ms = nowMs
-      if (found !== undefined) count(lookups[found])
+      if (lookup !== undefined) count(lookups[lookup])
       count(ofPair(served, pair))
       remaining.observe(leftMs / 1_000)
     },

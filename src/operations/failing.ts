@@ -111,8 +111,10 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
   if (isOpen(connections))
     return { sinceMs: connections.failingSinceMs, lastFailure: lastOf('connections') }
   if (traffic === 'quotes') {
-    const { askedFor, sinceMs } = breakers.quotesOutage() ?? {}
-    return askedFor === undefined ? undefined : { sinceMs, lastFailure: lastOf('quotes') }
+    const { triedPairs, sinceMs } = breakers.quotesOutage() ?? {}
+    return triedPairs === undefined
+      ? undefined
+      : { sinceMs, lastFailure: lastOf('quotes') }
   }
   const breaker = breakers.states[traffic]
   return isOpen(breaker)

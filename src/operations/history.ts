@@ -261,7 +261,7 @@ export class History implements Listener {
     return [...this.#calls[upstream]].map(([traffic, recent]) => {
       const calls = recent.lately(this.#last, slicesOfMinute)
       const { count, failed, notSent } = calls
-      const asked = count + notSent
+      const attempted = count + notSent
       return {
         traffic,
         seconds,
@@ -269,7 +269,8 @@ export class History implements Listener {
         lastError: recent.lastError,
         callsPerSecond: Number((count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
-        failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
+        failedShare:
+          attempted === 0 ? null : Number(((failed + notSent) / attempted).toFixed(4)),
         notKept: traffic === 'quotes' ? this.#notKept : null,
         p50Ms: calls.quantile(0.5),
         p95Ms: calls.quantile(0.95),

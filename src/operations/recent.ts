@@ -71,9 +71,14 @@ export class Recent implements Listener {
 
   /** Each is counted; those that were refused or reported are shown. */
   orderDecided(...[exchange, decision, order]: Heard<'orderDecided'>): void {
-    const { asked, verdict } = order
+    const { judging, verdict } = order
     const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null
-    this.#byApplication.count(asked.application, decision, lateMs, this.#clock.steadyMs())
+    this.#byApplication.count(
+      judging.application,
+      decision,
+      lateMs,
+      this.#clock.steadyMs(),
+    )
     const sent = decision === 'reported-expired'
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
@@ -203,7 +208,7 @@ function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['sour
 
 /** A float order, how it was judged, and among what quotes. */
 export function shownOrder(order: Heard<'orderDecided'>[2]) {
-  const { asked, verdict, why, quote, quoteAgeMs = null } = order
+  const { judging, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
   const quotes = order.considered().map(({ quote: one, leftMs, isOwn }) => ({
     id: one.id,
@@ -229,7 +234,7 @@ export function shownOrder(order: Heard<'orderDecided'>[2]) {
           ? toAmount
           : short(toAmount.text),
     quoteIds: quoteIds.map(({ id }) => short(id)),
-    application: asked.application,
+    application: judging.application,
     quoteId: quote?.id ?? null,
     quoteAgeMs,
     expiredForMs: verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null,

@@ -127,7 +127,7 @@ class UpstreamTroubles {
         const { name, breakers } = upstream
         const outage = breakers.quotesOutage()
         if (outage === undefined) return undefined
-        if (outage.askedFor !== undefined) return 'covered'
+        if (outage.triedPairs !== undefined) return 'covered'
         const { sinceMs } = outage
         const lastFailure = lastFailureOf(upstream, 'quotes')
         const pairs = pairsOf(upstream)
@@ -251,13 +251,13 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
 
 /** The pairs that have stopped. */
 function pairsOf({ breakers }: Upstream) {
-  const { stopped = [], askedFor } = breakers.quotesOutage() ?? {}
+  const { stopped = [], triedPairs } = breakers.quotesOutage() ?? {}
   const trials = breakers.pairs.map(([, breaker]) => retryInMsOf(breaker))
   const names = stopped.map(({ pair }) => pair).sort()
   return {
     names: names.slice(0, maxNames),
     howMany: stopped.length,
-    askedFor,
+    askedFor: triedPairs,
     retryInMs: leastOf(trials),
   }
 }

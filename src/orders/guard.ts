@@ -33,7 +33,8 @@ export type Verdict =
   | { state: 'expired'; quote: Note; rule: GuardRule; expiredForMs: number }
   | { state: 'unknown'; rule: GuardRule }
 
-interface Asked extends Orderer {
+/** How an order is judged: for whom, with which margin, and knowing what. */
+interface Judging extends Orderer {
   /** A quote counts as over when it has this much time left, or less. */
   readonly marginMs: number
   /** Whether the ledger holds every quote of any replica that the order may mean. */
@@ -69,14 +70,14 @@ interface Judged {
 /** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
   readonly terms: OrderTerms
-  readonly asked: Asked
+  readonly judging: Judging
   readonly #known: KnownQuotes
   readonly #stated: StatedAmount | undefined
   #judged: Judged
 
-  constructor(terms: OrderTerms, asked: Asked, known: KnownQuotes) {
+  constructor(terms: OrderTerms, judging: Judging, known: KnownQuotes) {
     this.terms = terms
-    this.asked = asked
+    this.judging = judging
     this.#known = known
     this.#stated = statedAmountOf(terms.toAmount)
     this.#judged = this.#judge()
@@ -100,22 +101,22 @@ export class FloatOrder {
   }
 
   #verdictAt(now: Now): Verdict {
-    const sight = { known: this.#known, order: this.terms, stated: this.#stated, now }
-    const verdict = new Judgement({ ...sight, asked: this.asked, trustsAll: true })
+    const inputs = { known: this.#known, order: this.terms, stated: this.#stated, now }
+    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })
       .verdict
     if (verdict.state !== 'expired') return verdict
     // Later quotes often have the same terms, and another replica may have relayed one that is still live.
-    if (!this.asked.othersKnown && verdict.rule !== 'id')
+    if (!this.judging.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#known.doubtsRestored) return verdict
-    const certain = new Judgement({ ...sight, asked: this.asked, trustsAll: false })
+    const certain = new Judgement({ ...inputs, judging: this.judging, trustsAll: false })
       .verdict
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
   /**
    * An order that waits for a connection is judged when it goes out, not only when it came, and at the instant at which
-   * its quote expires. One that does not wait is not judged twice. Returns when to ask again.
+   * its quote expires. One that does not wait is not judged twice. Returns in how many ms to judge again.
    */
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
@@ -133,7 +134,7 @@ export class FloatOrder {
   #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
-    return orderLeftMs(verdict.quote, this.#known.now()) - this.asked.marginMs
+    return orderLeftMs(verdict.quote, this.#known.now()) - this.judging.marginMs
   }
 
   /** The quote that the order uses when it is sent. */
@@ -143,7 +144,7 @@ export class FloatOrder {
 
   /** Why a live quote that is not known here may be meant: such an order is never refused. */
   get doubt(): Doubt | undefined {
-    if (!this.asked.othersKnown) return 'store-away'
+    if (!this.judging.othersKnown) return 'store-away'
     const { rule } = this.verdict
     return rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
       ? rule
@@ -171,11 +172,11 @@ export class FloatOrder {
       ? named
       : this.#known
           .offersFor(this.terms)
-          .flatMap((offers) => offers.meantBy(this.asked, this.#stated))
+          .flatMap((offers) => offers.meantBy(this.judging, this.#stated))
     return [...new Set(meant)].map((quote) => ({
       quote,
       leftMs: orderLeftMs(quote, now),
-      isOwn: isOwn(quote, this.asked),
+      isOwn: isOwn(quote, this.judging),
     }))
   }
 }
@@ -191,11 +192,11 @@ function isOwn({ partition }: Note, orderer: Orderer): boolean {
   return partition !== undefined && partition === orderer.partition
 }
 
-interface Sight {
+interface JudgementInputs {
   readonly known: KnownQuotes
   readonly order: OrderTerms
   readonly stated: StatedAmount | undefined
-  readonly asked: Asked
+  readonly judging: Judging
   readonly now: Now
   /**
    * False after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones refuse
@@ -206,7 +207,7 @@ interface Sight {
 
 /** One order and the quotes that it may mean, at one instant. */
 class Judgement {
-  readonly #sight: Sight
+  readonly #inputs: JudgementInputs
   readonly #digits: number
   /** Quotes of the order's pair and amount, of any application. */
   readonly #live: KnownQuote[] = []
@@ -215,9 +216,9 @@ class Judgement {
   /** Whether more quotes live than are looked through. */
   #hasMore = false
 
-  constructor(sight: Sight) {
-    this.#sight = sight
-    this.#digits = sight.stated?.digits ?? 0
+  constructor(inputs: JudgementInputs) {
+    this.#inputs = inputs
+    this.#digits = inputs.stated?.digits ?? 0
   }
 
   /** The first rule that applies decides. */
@@ -230,19 +231,19 @@ class Judgement {
 
   /** 1. The order names a quote, which decides. */
   #named(): Verdict | undefined {
-    const { asked, known, order } = this.#sight
+    const { judging, known, order } = this.#inputs
     const named = known.named(order.quoteIds).filter((quote) => this.#isRemembered(quote))
     if (named.length > 0) return this.#by('id', named)
     if (!namesAnothers(order)) return undefined
-    const unreadable = known.unreadableOfPair(order, asked)
+    const unreadable = known.unreadableOfPair(order, judging)
     return { state: 'unknown', rule: this.#isOpen(unreadable) ? 'unreadable' : 'id' }
   }
 
   #find(): void {
-    const { asked, known, order, stated } = this.#sight
+    const { judging, known, order, stated } = this.#inputs
     for (const offers of known.offersFor(order)) {
       const { unlisted } = offers
-      for (const quote of offers.meantBy(asked, stated))
+      for (const quote of offers.meantBy(judging, stated))
         if (this.#isLive(quote)) this.#live.push(quote)
         else if (this.#mayRefuse(quote)) this.#past.push(quote)
       if (unlisted === undefined || !this.#isLive(unlisted)) continue
@@ -256,10 +257,10 @@ class Judgement {
    * orderer's own by six digits, or that of any client by eight.
    */
   #exact(): Verdict | undefined {
-    const { asked, known, order } = this.#sight
+    const { judging, known, order } = this.#inputs
     const live = this.#live.filter((quote) => this.#isExactly(quote))
     if (live.length > 0) return this.#by('exact', live)
-    if (this.#isOpen(known.unreadableFor(order, asked)))
+    if (this.#isOpen(known.unreadableFor(order, judging)))
       return { state: 'unknown', rule: 'unreadable' }
 
     const refuses = (quote: KnownQuote) =>
@@ -273,7 +274,7 @@ class Judgement {
 
   /** 3. A live quote pays what the order states. */
   #pays(): Verdict | undefined {
-    const { stated } = this.#sight
+    const { stated } = this.#inputs
     const paying = this.#live.filter(
       (quote) => stated === undefined || stated.isPaidBy(quote) || this.#isRounded(quote),
     )
@@ -292,19 +293,19 @@ class Judgement {
 
   /** 5. None lives. The orderer was given one, or one had the stated amount. */
   #none(): Verdict {
-    const { asked, stated } = this.#sight
+    const { judging, stated } = this.#inputs
     const refusing = this.#past.filter(
-      (quote) => stated === undefined || isOwn(quote, asked) || this.#isStated(quote),
+      (quote) => stated === undefined || isOwn(quote, judging) || this.#isStated(quote),
     )
     return this.#by('none', refusing) ?? { state: 'unknown', rule: 'none' }
   }
 
   #isExactly(quote: KnownQuote): boolean {
-    return this.#sight.stated?.isExactly(quote) === true
+    return this.#inputs.stated?.isExactly(quote) === true
   }
 
   #isRounded(quote: KnownQuote): boolean {
-    const { stated } = this.#sight
+    const { stated } = this.#inputs
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
@@ -315,38 +316,38 @@ class Judgement {
   }
 
   #isLive(quote: KnownQuote): boolean {
-    const { asked, now } = this.#sight
-    return orderLeftMs(quote, now) > asked.marginMs
+    const { judging, now } = this.#inputs
+    return orderLeftMs(quote, now) > judging.marginMs
   }
 
   /** Whether a quote that is over counts. */
   #mayRefuse(quote: KnownQuote): boolean {
-    if (quote.application !== this.#sight.asked.application) return false
+    if (quote.application !== this.#inputs.judging.application) return false
     return this.#isRemembered(quote) && this.#isTrusted(quote)
   }
 
   #isRemembered(quote: KnownQuote): boolean {
-    return orderLeftMs(quote, this.#sight.now) > -rememberedMs
+    return orderLeftMs(quote, this.#inputs.now) > -rememberedMs
   }
 
   #isRecent(quote: KnownQuote): boolean {
-    return orderLeftMs(quote, this.#sight.now) > -recentMs
+    return orderLeftMs(quote, this.#inputs.now) > -recentMs
   }
 
   /** The margin does not shorten an answer that could not be read, because no order is refused by it. */
   #isOpen(unreadable: KnownQuote | undefined): boolean {
-    return unreadable !== undefined && orderLeftMs(unreadable, this.#sight.now) > 0
+    return unreadable !== undefined && orderLeftMs(unreadable, this.#inputs.now) > 0
   }
 
   #isTrusted(quote: KnownQuote): boolean {
-    if (this.#sight.trustsAll || quote.origin !== 'restored') return true
+    if (this.#inputs.trustsAll || quote.origin !== 'restored') return true
     return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
   }
 
   /** Given to the orderer's own address, which no other client has. */
   #isOfAddress(quote: KnownQuote): boolean {
-    const { asked } = this.#sight
-    return asked.isAddress && isOwn(quote, asked)
+    const { judging } = this.#inputs
+    return judging.isAddress && isOwn(quote, judging)
   }
 
   /**
@@ -354,11 +355,11 @@ class Judgement {
    * that before another's, and of these the last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
-    const { asked, now } = this.#sight
+    const { judging, now } = this.#inputs
     const live = deciders.filter((quote) => this.#isLive(quote))
     const alike = live.length > 0 ? live : deciders
-    const own = preferred(alike, (quote) => isOwn(quote, asked))
-    const best = preferred(own, ({ application }) => application === asked.application)
+    const own = preferred(alike, (quote) => isOwn(quote, judging))
+    const best = preferred(own, ({ application }) => application === judging.application)
     const quote = lastToEnd(best, now)
     if (quote === undefined) return undefined
     if (live.length > 0) return { state: 'live', quote, rule }
@@ -372,6 +373,6 @@ function preferred(
   quotes: readonly KnownQuote[],
   isPreferred: (quote: KnownQuote) => boolean,
 ): readonly KnownQuote[] {
-  const found = quotes.filter(isPreferred)
-  return found.length > 0 ? found : quotes
+  const passing = quotes.filter(isPreferred)
+  return passing.length > 0 ? passing : quotes
 }

@@ -59,7 +59,7 @@ interface OrderParts {
   passThrough: {
     answer(
       exchange: Exchange,
-      order: Omit<OrderToSend, 'readAtMs'> & { decide: () => number },
+      order: Omit<OrderToSend, 'readAtMs'> & { recheckInMs: () => number },
     ): Promise<void>
   }
 }
@@ -95,7 +95,8 @@ export class OrderRoutes {
     const key = keyIn(keyLines)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
-    if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
+    if (key === undefined && awaitsContinue(response))
+      upstream.throwIfKeptBack('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, {
       isJudged: true,
     })
@@ -107,8 +108,8 @@ export class OrderRoutes {
     }
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
-    const asked = { terms, application }
-    const send = () => this.#order(asked, exchange, toSend)
+    const read = { terms, application }
+    const send = () => this.#order(read, exchange, toSend)
     // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
     const answer = await (key === undefined
       ? send()
@@ -180,7 +181,7 @@ export class OrderRoutes {
         ? expiredQuote.applications
             .flatMap(readingsOf)
             .map(briefText)
-            .includes(order.asked.application)
+            .includes(order.judging.application)
         : expiredQuote === 'report'
     switch (order.verdict.state) {
       case 'live':
@@ -197,7 +198,7 @@ export class OrderRoutes {
   /** Throws why the order is not sent, by its verdict. */
   #refuseByVerdict(order: FloatOrder, exchange: Exchange): void {
     const { terms, verdict } = order
-    exchange.endsAs({ how: 'order-sent', why: order.why })
+    exchange.endsAs({ how: 'order-judged', why: order.why })
     const decision = this.#decision(order)
     if (decision !== 'refused-expired' && decision !== 'refused-unknown') return
     this.#parts.events.orderDecided(exchange, decision, order)
@@ -215,12 +216,12 @@ export class OrderRoutes {
     held: HeldOrder,
   ): Promise<WholeAnswer> {
     const { events, memory } = this.#parts
-    const { partition } = order.asked
+    const { partition } = order.judging
     const sending = this.#send(exchange, toSend, 'float-order', () => {
       memory.holds.refuse(held)
-      const askAgainInMs = order.judgeAgain()
+      const recheckMs = order.judgeAgain()
       this.#refuseByVerdict(order, exchange)
-      return askAgainInMs
+      return recheckMs
     })
     await sending.written()
     const used = order.quote
@@ -241,14 +242,15 @@ export class OrderRoutes {
   }
 
   /**
-   * An order whose client has left is not sent. `decide` is called while the order waits for a connection and just before
-   * its first byte is written: it throws why the order is not to be sent, or says in how many milliseconds to call again.
+   * An order whose client has left is not sent. `recheckInMs` is called while the order waits for a connection and
+   * just before its first byte is written: it throws why the order is not to be sent, or says in how many milliseconds
+   * to call again.
    */
   #send(
     exchange: Exchange,
     { headers, body, readAtMs }: OrderToSend,
     kind: 'order' | 'float-order',
-    decide: () => number,
+    recheckInMs: () => number,
   ): Fetch {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
@@ -267,7 +269,7 @@ export class OrderRoutes {
         headers,
         body,
         cause: exchange,
-        decide,
+        recheckInMs,
         times,
       },
     })
@@ -310,7 +312,7 @@ export class OrderRoutes {
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
     // With a key it may need no upstream.
     if (key === undefined && awaitsContinue(response))
-      upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
+      upstream.throwIfKeptBack('order', { bodyStreams: isSurelyLong(request) })
     const { whole: bytes, body } = await bodies.read(request, response, {
       isJudged: true,
     })
@@ -322,27 +324,27 @@ export class OrderRoutes {
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
       const held = { pair: terms?.surePair, application, what: 'order' } as const
-      const decide = () => {
+      const neverIfHeld = () => {
         memory.holds.refuse(held)
         return Number.POSITIVE_INFINITY
       }
       if (key === undefined || bytes === undefined) {
-        decide()
+        neverIfHeld()
         await this.#refuseQuote(quoteIds)
         // The client may have left while the store was asked; relaying would wait forever for the client to read.
         if (!response.destroyed)
-          await passThrough.answer(exchange, { headers, body, decide })
+          await passThrough.answer(exchange, { headers, body, recheckInMs: neverIfHeld })
         return
       }
       const answer = await keyed.once(
         exchange,
         { key, headers, bytes, terms },
         async () => {
-          decide()
+          neverIfHeld()
           await this.#refuseQuote(quoteIds)
           await rateLimit?.count(exchange)
           return this.#counted(() =>
-            this.#send(exchange, toSend, 'order', decide).whole(),
+            this.#send(exchange, toSend, 'order', neverIfHeld).whole(),
           )
         },
       )

@@ -20,9 +20,9 @@ import {
 import type { Exchange, RequestEnd } from '../server/exchange.ts'
 import { rateLimitFields } from '../server/rate-limit.ts'
 import { unwritable } from '../upstream/fault.ts'
-import type { Ask } from './ask.ts'
 import { type End, serveLeftMs } from './ends.ts'
 import { endOf, type ProviderAnswer, type Quote, type QuoteAnswer } from './quote.ts'
+import type { QuoteRequest } from './request.ts'
 
 export class QuoteWriter {
   readonly #events: Events
@@ -39,9 +39,15 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** A quote out of memory, or that another replica has fetched. `found`: as in `events.quoteServed`. */
-  hit(exchange: Exchange, quote: Quote, { pair }: Ask, at: Now, found?: 'hit'): void {
-    const ttl = this.#serve(pair, quote.end, at, found)
+  /** A quote out of memory, or that another replica has fetched. `lookup`: as in `events.quoteServed`. */
+  hit(
+    exchange: Exchange,
+    quote: Quote,
+    { pair }: QuoteRequest,
+    at: Now,
+    lookup?: 'hit',
+  ): void {
+    const ttl = this.#serve(pair, quote.end, at, lookup)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
     this.#again(exchange, quote, this.#own)
   }
@@ -50,7 +56,7 @@ export class QuoteWriter {
   old(
     exchange: Exchange,
     quote: Quote,
-    { pair }: Ask,
+    { pair }: QuoteRequest,
     at: Now,
     { answer, hasJoined }: { answer: QuoteAnswer | Error; hasJoined: boolean },
   ): void {
@@ -89,7 +95,7 @@ export class QuoteWriter {
     exchange: Exchange,
     answer: ProviderAnswer,
     how: 'fetched' | 'collapsed',
-    { pair, key }: Ask,
+    { pair, key }: QuoteRequest,
     at: Now,
   ): void {
     const { response } = exchange
@@ -99,20 +105,20 @@ export class QuoteWriter {
     const detail = answer.kind === 'not-kept' ? answer.why : unknown
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.endsAs({ how: 'bypass', cacheStatus: bypass })
-    // A shared answer came with another client's exchange, whose request id and trace are not for this client.
-    const isShared = how === 'collapsed'
+    // Such an answer came with another client's exchange, whose request id and trace are not for this client.
+    const isOthers = how === 'collapsed'
     let headers: string[]
     if (end === undefined) {
       // What is not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
-      headers = [...(isShared ? othersHeaders(all) : all), 'Cache-Status', bypass]
+      headers = [...(isOthers ? othersHeaders(all) : all), 'Cache-Status', bypass]
     } else {
       const ttl = this.#serve(pair, end, at)
-      const kept = isShared ? 'collapsed' : `stored; ttl=${ttl}`
+      const kept = isOthers ? 'collapsed' : `stored; ttl=${ttl}`
       const cacheStatus =
         detail === undefined ? `quotegate; fwd=uri-miss; ${kept}` : bypass
       if (detail === undefined) exchange.endsAs({ how, cacheStatus })
       const own = ownHeaders(ttl, cacheStatus)
-      const received = isShared ? repeated : endToEndHeaders(all, isCaching)
+      const received = isOthers ? repeated : endToEndHeaders(all, isCaching)
       headers = [...withVary(received, this.#chosenBy), ...own]
     }
     headers.push(...ownRequestId(headers, exchange.id))
@@ -131,9 +137,9 @@ export class QuoteWriter {
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
-  #serve(pair: string, end: End, at: Now, found?: 'hit'): number {
+  #serve(pair: string, end: End, at: Now, lookup?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
-    this.#events.quoteServed(pair, leftMs, at.nowMs, found)
+    this.#events.quoteServed(pair, leftMs, at.nowMs, lookup)
     return Math.floor(leftMs / 1_000)
   }
 

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Span } from '../process/span.ts'
-import type { Ask } from './ask.ts'
 import type { QuoteAnswer } from './quote.ts'
+import type { QuoteRequest } from './request.ts'
 
 const never: Promise<QuoteAnswer> = new Promise(() => {})
 const nothing = (): void => {}
@@ -34,7 +34,7 @@ export class Flight {
       entry,
       caller,
       span,
-    }: { entry: string | undefined; caller: Ask; span: Span | undefined },
+    }: { entry: string | undefined; caller: QuoteRequest; span: Span | undefined },
   ) {
     this.#table = table
     this.entry = entry
@@ -100,7 +100,7 @@ export class Flight {
   }
 
   /** Whether a client that waits here may have the answer. */
-  isFor({ target, address }: Ask, answer: QuoteAnswer): boolean {
+  isFor({ target, address }: QuoteRequest, answer: QuoteAnswer): boolean {
     if (answer.kind !== 'not-kept') return true
     const isOtherAmount = answer.why === 'other-amount'
     // The provider may read another spelling of the amount as the right amount, or not refuse it.
@@ -123,8 +123,8 @@ const minLeftMs = 50
 export class WaitingClient {
   /** Whether it has gone on after a call that failed by time; it does so once. */
   tookFurtherCall = false
-  /** Whether it has shared a call after the refusal of another client; it does so once. */
-  sharedAfterRefusal = false
+  /** Whether it has joined a call after the refusal of another client; it does so once. */
+  joinedAfterRefusal = false
   readonly #response: ServerResponse
   readonly #endsAtMs: number
   readonly #timers: Timers
@@ -158,11 +158,11 @@ export class WaitingClient {
   }
 
   /**
-   * It asks again, because the call gave it no answer. Throws the failure if hardly any time is left for one more call.
+   * It waits for a further call, because this one gave it no answer. Throws the failure if hardly any time is left for one more call.
    * That call has a time limit of its own, so the client's time is counted here from then on, and the failure is its
    * answer once that is over.
    */
-  askAgain(why: string, failure = failureByTime(why)): void {
+  repeatOrThrow(why: string, failure = failureByTime(why)): void {
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure

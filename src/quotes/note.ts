@@ -1,8 +1,8 @@
 import { parseDecimal } from '../http/decimal.ts'
 import { briefText, flatText } from '../process/text.ts'
-import type { Ask } from './ask.ts'
 import type { Ending } from './ends.ts'
 import type { Quote } from './quote.ts'
+import type { QuoteRequest } from './request.ts'
 
 /**
  * What outlives a relayed quote: orders are judged by it. An answer that could not be read has a note, too, without an id
@@ -42,20 +42,20 @@ export function isUnreadable({ toValue }: Pick<Note, 'toValue'>): boolean {
 /** Orders are matched with the quote's own amounts, and with the requested amount. */
 export function noteOf(
   quote: Quote,
-  ask: Ask,
+  request: QuoteRequest,
   { partition, notedAtMs }: Pick<Note, 'partition' | 'notedAtMs'>,
 ): Note {
   const { refusedFromMs, wallAheadMs } = quote.end
   const fromValue = parseDecimal(quote.fromValue) ?? quote.fromValue
-  const { canonicalAmount } = ask
+  const { canonicalAmount } = request
   return {
     id: quote.id,
     pairId: briefText(quote.pairId),
     // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
     requestedAmount:
       canonicalAmount === fromValue ? fromValue : flatText(canonicalAmount),
-    cacheKey: ask.key ?? '',
-    application: briefText(ask.application),
+    cacheKey: request.key ?? '',
+    application: briefText(request.application),
     partition,
     fromValue,
     toValue: parseDecimal(quote.toValue) ?? quote.toValue,

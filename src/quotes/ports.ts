@@ -1,7 +1,7 @@
 import type { Now } from '../clock.ts'
 import type { Problem } from '../http/problem.ts'
-import type { Ask } from './ask.ts'
 import type { Lookalike, Quote } from './quote.ts'
+import type { QuoteRequest } from './request.ts'
 
 /** The memory of quotes that clients were given, which orders are judged by. */
 export interface QuoteNotes {
@@ -9,11 +9,11 @@ export interface QuoteNotes {
    * Notes a quote that came then, even if it is over. Settles when every replica can judge an order for it: no client
    * has it before.
    */
-  note(quote: Quote, ask: Ask, at: Now): Promise<void> | void
+  note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void
   /** Notes an answer that its client may take for a quote and that cannot be read. No client has it before, either. */
-  noteUnreadable(lookalike: Lookalike, ask: Ask): Promise<void>
+  noteUnreadable(lookalike: Lookalike, request: QuoteRequest): Promise<void>
   /** Notes a quote that another replica has fetched, and has noted for all replicas. */
-  noteFound(quote: Quote, ask: Ask): void
+  noteFound(quote: Quote, request: QuoteRequest): void
   /** Whether an order used this quote, here or at another replica: no client may have it any more. */
   wasUsed(quote: Quote): boolean
 }
@@ -26,7 +26,7 @@ export interface QuoteHolds {
   whenHeld(request: HeldQuote, refuse: (problem: Problem) => void): () => void
 }
 
-interface HeldQuote extends Pick<Ask, 'pair' | 'application'> {
+interface HeldQuote extends Pick<QuoteRequest, 'pair' | 'application'> {
   readonly what: 'quote'
 }
 

@@ -7,11 +7,11 @@ import { readHttpDate } from '../http/http-date.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
 import type { AnswerHead } from '../upstream/fetch.ts'
-import type { Ask } from './ask.ts'
 import { statedInError } from './error-body.ts'
+import type { QuoteRequest } from './request.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
-type Caller = Pick<Ask, 'application' | 'authorization' | 'address'>
+type Caller = Pick<QuoteRequest, 'application' | 'authorization' | 'address'>
 
 const maxCallers = 1_000
 const leastMs = 1_000

@@ -89,7 +89,7 @@ export type ProviderAnswer =
       /** When the live quote in it is over; undefined: there is none. */
       readonly end: End | undefined
       /** Whether all who wait may get it; else the first one does. */
-      readonly isShared: boolean
+      readonly isForAll: boolean
       readonly received: Received
     }
 
@@ -161,14 +161,14 @@ export class AnswerReader {
     this.#sayOnce(cacheControl)
     // Other values of Vary need no check: the upstream received only headers that are part of the key.
     const isPersonal = membersOf(vary).includes('*')
-    const isShared = !isPersonal && !isCoded
+    const isForAll = !isPersonal && !isCoded
     if (isCoded) {
-      const answer = notKept(received, { why: 'content-coding', isShared })
+      const answer = notKept(received, { why: 'content-coding', isForAll })
       return { answer, quote: undefined, lookalike: coded }
     }
     const stated = this.#readBody(body, asked)
     if (typeof stated === 'string') {
-      const answer = notKept(received, { why: stated, isShared })
+      const answer = notKept(received, { why: stated, isForAll })
       return { answer, quote: undefined, lookalike: readLookalike(body) }
     }
     const { becomes, end } = this.#ends.fateOf(
@@ -187,7 +187,7 @@ export class AnswerReader {
     if (becomes === 'unreadable' || quote === undefined) {
       const isOver = stated.expiresAtMs <= whole.receivedAtMs
       const why = isOver ? 'expired' : 'expiry-too-far'
-      const answer = notKept(received, { why, isShared })
+      const answer = notKept(received, { why, isForAll })
       return { answer, quote, lookalike: readLookalike(body) }
     }
     const answer = this.#answerWith(quote, { becomes, received, isPersonal, at })
@@ -209,12 +209,12 @@ export class AnswerReader {
     },
   ): ProviderAnswer {
     const { end } = quote
-    const isShared = !isPersonal
+    const isForAll = !isPersonal
     // Without an end it is relayed, whatever the time.
-    if (becomes === 'relayed') return notKept(received, { why: 'expired', isShared })
+    if (becomes === 'relayed') return notKept(received, { why: 'expired', isForAll })
     if (becomes === 'ended' || serveLeftMs(end, at) <= 0)
-      return notKept(received, { why: 'expired', end, isShared })
-    if (isPersonal) return notKept(received, { why: 'vary', end, isShared })
+      return notKept(received, { why: 'expired', end, isForAll })
+    if (isPersonal) return notKept(received, { why: 'vary', end, isForAll })
     if (received.body.length > this.#maxBytes)
       return notKept(received, { why: 'too-large', end })
     return { kind: 'quote', quote, received }
@@ -238,10 +238,10 @@ export function notKept(
   {
     why,
     end,
-    isShared = true,
-  }: { why: NotKeptReason; end?: End | undefined; isShared?: boolean },
+    isForAll = true,
+  }: { why: NotKeptReason; end?: End | undefined; isForAll?: boolean },
 ): ProviderAnswer {
-  return { kind: 'not-kept', why, end, isShared, received }
+  return { kind: 'not-kept', why, end, isForAll, received }
 }
 
 /** The body of such an answer is not read. */

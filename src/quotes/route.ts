@@ -7,13 +7,12 @@ import type { RateLimit } from '../server/rate-limit.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
-import { type Ask, Asks, type AsksParts } from './ask.ts'
-import { type AskedFor, quotes } from './asked-for.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
 import { statedInError } from './error-body.ts'
 import { Flight, failedByTime, WaitingClient } from './flight.ts'
 import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
+import { type PriceKind, quotes } from './price-kinds.ts'
 import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
 import {
   AnswerReader,
@@ -24,8 +23,13 @@ import {
   type Quote,
   type QuoteAnswer,
 } from './quote.ts'
+import {
+  type QuoteRequest,
+  QuoteRequestReader,
+  type RequestReaderParts,
+} from './request.ts'
 
-interface QuoteRouteParts extends AsksParts, AnswerReaderParts {
+interface QuoteRouteParts extends RequestReaderParts, AnswerReaderParts {
   config: {
     quotes: {
       keyHeaders: readonly string[]
@@ -51,32 +55,32 @@ type Missed = Exclude<Lookup, 'hit'>
 /** Why and for whom a call is made. */
 interface CallCause {
   readonly exchange: Exchange
-  readonly ask: Ask
+  readonly request: QuoteRequest
   /** What the exchange is counted as, unless another replica has the quote; undefined: it was counted before. */
   readonly lookup?: Missed | undefined
   /** The quote that a refresh is to replace; undefined: clients wait for the call. */
   readonly replaces?: Quote
 }
 
-/** How often a request asks, because its quote expired before it could be written. */
-const maxAsks = 3
+/** How many quotes a request tries to get, if each expires before it can be written. */
+const maxTries = 3
 
 /** GET and HEAD /v3/pairs/:pairId/quotes: the path of a quote, from the request to the answer. */
 export class QuoteRoute {
   readonly #parts: QuoteRouteParts
-  readonly #askedFor: AskedFor
-  readonly #asks: Asks
+  readonly #priceKind: PriceKind
+  readonly #requestReader: QuoteRequestReader
   readonly #reader: AnswerReader
   readonly #writer: QuoteWriter
 
-  /** `askedFor`: quotes, or rates with SHARE_RATES. */
-  constructor(parts: QuoteRouteParts, askedFor: AskedFor = quotes) {
+  /** `priceKind`: quotes, or rates with SHARE_RATES. */
+  constructor(parts: QuoteRouteParts, priceKind: PriceKind = quotes) {
     const { keyHeaders, partition } = parts.config.quotes
     const placeHeaders = partition.mode === 'header' ? partition.placeHeaders : []
     this.#parts = parts
-    this.#askedFor = askedFor
-    this.#asks = new Asks(parts, askedFor)
-    this.#reader = new AnswerReader(parts, askedFor.readBody)
+    this.#priceKind = priceKind
+    this.#requestReader = new QuoteRequestReader(parts, priceKind)
+    this.#reader = new AnswerReader(parts, priceKind.readBody)
     this.#writer = new QuoteWriter(
       [...keyHeaders, parts.config.client.ipHeader, ...placeHeaders],
       parts.events,
@@ -86,38 +90,44 @@ export class QuoteRoute {
   /** Answers at once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void> {
     const { cache, clock } = this.#parts
-    const ask = this.#asks.read(exchange)
-    this.#parts.holds.refuse(heldQuote(ask))
+    const request = this.#requestReader.read(exchange)
+    this.#parts.holds.refuse(heldQuote(request))
     // The same moment decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
-    const quote = cache.hit(ask.key, at)
-    if (quote === undefined) return this.#answerAfterCall(exchange, ask)
-    this.#answerHit(exchange, ask, quote, at, 'hit')
+    const quote = cache.hit(request.key, at)
+    if (quote === undefined) return this.#answerAfterCall(exchange, request)
+    this.#answerHit(exchange, request, quote, at, 'hit')
   }
 
-  #answerHit(exchange: Exchange, ask: Ask, quote: Quote, at: Now, found?: 'hit'): void {
+  #answerHit(
+    exchange: Exchange,
+    request: QuoteRequest,
+    quote: Quote,
+    at: Now,
+    lookup?: 'hit',
+  ): void {
     const isRefreshDue =
-      ask.key !== undefined && this.#parts.cache.isRefreshDue(ask.key, at)
-    this.#writer.hit(exchange, quote, ask, at, found)
-    if (isRefreshDue) void this.#refresh(exchange, ask, quote)
+      request.key !== undefined && this.#parts.cache.isRefreshDue(request.key, at)
+    this.#writer.hit(exchange, quote, request, at, lookup)
+    if (isRefreshDue) void this.#refresh(exchange, request, quote)
   }
 
   /**
    * Joins the call of the key, or makes one. What it gets may be the end of another client, or a quote that is over
-   * before its turn. Then it asks again, as long as its own time lasts.
+   * before its turn. Then it waits for a further call, as long as its own time lasts.
    */
-  async #answerAfterCall(exchange: Exchange, ask: Ask): Promise<void> {
+  async #answerAfterCall(exchange: Exchange, request: QuoteRequest): Promise<void> {
     const { cache, clock, config, events, holds } = this.#parts
     const leftMs =
       config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
-    const held = heldQuote(ask)
+    const held = heldQuote(request)
     const stopLooking = holds.whenHeld(held, (problem) => client.leave(problem))
     /** The request is counted as what it finds first. */
-    let lookup: Missed | undefined = cache.missOf(ask.key)
+    let lookup: Missed | undefined = cache.missOf(request.key)
     /** The call's place in the table of calls under way. Undefined: no other client joins it. */
-    let entry = ask.key
-    let asks = 1
+    let entry = request.key
+    let tries = 1
     exchange.misses()
     try {
       for (;;) {
@@ -125,46 +135,51 @@ export class QuoteRoute {
         if (underWay !== undefined && lookup !== undefined)
           events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
-        const flight = underWay ?? this.#startFlight(entry, { exchange, ask, lookup })
+        const flight = underWay ?? this.#startFlight(entry, { exchange, request, lookup })
         lookup = undefined
         const answer = await client.waitFor(flight).catch((failure: Error) => failure)
         holds.refuse(held)
         const at = lookAt(clock)
         const hasJoined = underWay !== undefined
-        const old = cache.live(ask.key, at)
-        if (old !== undefined && isInVain(answer, { flight, ask, at }))
-          return this.#writer.old(exchange, old, ask, at, { answer, hasJoined })
+        const old = cache.live(request.key, at)
+        if (old !== undefined && isInVain(answer, { flight, request, at }))
+          return this.#writer.old(exchange, old, request, at, { answer, hasJoined })
         if (answer instanceof Error) {
-          this.#askAgainOrThrow(answer, client, { exchange, ask, hasJoined })
-          entry = ask.key
-        } else if (!flight.isFor(ask, answer)) {
+          this.#repeatAfterFailure(answer, client, { exchange, request, hasJoined })
+          entry = request.key
+        } else if (!flight.isFor(request, answer)) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
           // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
           // own.
-          client.askAgain('the calls that it waited for were refused to other clients')
-          entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
-          client.sharedAfterRefusal = true
+          client.repeatOrThrow(
+            'the calls that it waited for were refused to other clients',
+          )
+          entry =
+            client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
+          client.joinedAfterRefusal = true
         } else if (isForOne(answer) && flight.isTaken) {
-          client.askAgain('the answer of the call that it waited for may not be shared')
+          client.repeatOrThrow(
+            'the answer of the call that it waited for may not be shared',
+          )
           entry = undefined
         } else if (isOver(answer, at)) {
-          const what = `${asks} quotes in a row expired before they could be`
-          if (asks === maxAsks) {
+          const what = `${tries} quotes in a row expired before they could be`
+          if (tries === maxTries) {
             const detail = `${what} sent to this client. Request the quote again.`
             throw new Problem('quote-expired-waiting', { detail })
           }
-          client.askAgain(`${what} written`)
-          asks += 1
-          entry = ask.key
+          client.repeatOrThrow(`${what} written`)
+          tries += 1
+          entry = request.key
         } else if (answer.kind === 'found')
-          return this.#writer.hit(exchange, answer.quote, ask, at)
+          return this.#writer.hit(exchange, answer.quote, request, at)
         else {
           flight.isTaken = true
           const how = hasJoined && !isForOne(answer) ? 'collapsed' : 'fetched'
-          return this.#writer.fresh(exchange, answer, how, ask, at)
+          return this.#writer.fresh(exchange, answer, how, request, at)
         }
-        const quote = cache.hit(ask.key, at)
-        if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
+        const quote = cache.hit(request.key, at)
+        if (quote !== undefined) return this.#answerHit(exchange, request, quote, at)
       }
     } finally {
       stopLooking()
@@ -172,33 +187,41 @@ export class QuoteRoute {
     }
   }
 
-  /** Throws the failure of a call if it is the client's own end, too; else that client asks again. */
-  #askAgainOrThrow(
+  /** Throws the failure of a call if it is the client's own end, too; else that client waits for a further call. */
+  #repeatAfterFailure(
     failure: Error,
     client: WaitingClient,
-    { exchange, ask, hasJoined }: { exchange: Exchange; ask: Ask; hasJoined: boolean },
+    {
+      exchange,
+      request,
+      hasJoined,
+    }: { exchange: Exchange; request: QuoteRequest; hasJoined: boolean },
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
       // A client that joined late shares one further call with the others that joined late.
-      client.askAgain('the call that it joined took too long', failure)
+      client.repeatOrThrow('the call that it joined took too long', failure)
       client.tookFurtherCall = true
       return
     }
     const mayCall =
-      isProviderLimit(failure) && this.#parts.providerLimit.leftMs(ask) === 0
+      isProviderLimit(failure) && this.#parts.providerLimit.leftMs(request) === 0
     if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
       throw failure
     // A limit of others refused the call. This ends: each such round answers at least all who share that limit.
-    client.askAgain('the calls that it waited for were refused to others')
+    client.repeatOrThrow('the calls that it waited for were refused to others')
   }
 
   /** Replaces a quote in the background, close to its end. */
-  async #refresh(exchange: Exchange, ask: Ask, replaces: Quote): Promise<void> {
+  async #refresh(
+    exchange: Exchange,
+    request: QuoteRequest,
+    replaces: Quote,
+  ): Promise<void> {
     const { cache, events, providerLimit } = this.#parts
-    if (ask.key === undefined || providerLimit.leftMs(ask) > 0) return
-    cache.refreshes(ask.key)
+    if (request.key === undefined || providerLimit.leftMs(request) > 0) return
+    cache.refreshes(request.key)
     try {
-      const flight = this.#startFlight(ask.key, { exchange, ask, replaces })
+      const flight = this.#startFlight(request.key, { exchange, request, replaces })
       flight.join()
       const { kind } = await flight.answer
       events.quoteRefreshed(refreshOutcomes[kind])
@@ -210,7 +233,7 @@ export class QuoteRoute {
   /** Between the look for a call under way and this no `await` may be, or two clients find none. */
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
-    const { ask: caller, exchange } = cause
+    const { request: caller, exchange } = cause
     const flight = new Flight(flights, { entry, caller, span: exchange.span })
     return flight.start(() => this.#fetch(flight, cause))
   }
@@ -218,8 +241,8 @@ export class QuoteRoute {
   /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
     const { cache, clock, events, notes, sharedQuotes } = this.#parts
-    const { ask, lookup, replaces } = cause
-    const { key } = ask
+    const { request, lookup, replaces } = cause
+    const { key } = request
     const known = replaces ?? cache.live(key, lookAt(clock))
     let look: Look | undefined
     try {
@@ -232,25 +255,25 @@ export class QuoteRoute {
       if (lookup !== undefined)
         events.quoteLookedUp(look?.kind === 'found' ? 'shared' : lookup)
       if (look?.kind === 'found') {
-        notes.noteFound(look.quote, ask)
+        notes.noteFound(look.quote, request)
         this.#keep(look.quote, cause)
         return look
       }
       if (look !== undefined) {
         flight.waited = look.waited
-        this.#keepSpare(look.spare, ask)
+        this.#keepSpare(look.spare, request)
       }
       const whole = await this.#askProvider(cause, flight)
       return await this.#taken(whole, cause, look)
     } finally {
       if (look?.kind === 'turn') look.release()
-      // Before its clients hear of it: those that ask again find no call that is over.
+      // Before its clients hear of it: those that repeat find no call that is over.
       flight.land()
     }
   }
 
   async #askProvider(
-    { exchange, ask, replaces }: CallCause,
+    { exchange, request, replaces }: CallCause,
     flight: Flight,
   ): Promise<WholeAnswer> {
     const { clock, config, events, holds, providerLimit, rateLimit, upstream } =
@@ -258,7 +281,7 @@ export class QuoteRoute {
     flight.throwIfLeft()
     // A refresh outlives the exchange that caused it.
     const times = replaces === undefined ? exchange.asksUpstream() : undefined
-    providerLimit.check(ask)
+    providerLimit.check(request)
     // The call is under way before it is counted, so that other clients wait for it instead of being counted
     // themselves: a crowd that needs one call would use up the limits of many.
     if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
@@ -269,25 +292,25 @@ export class QuoteRoute {
       totalTimeoutMs: config.upstream.totalTimeoutMs,
       request: {
         method: 'GET',
-        target: ask.target,
-        headers: this.#asks.headersOf(ask, exchange),
+        target: request.target,
+        headers: this.#requestReader.headersOf(request, exchange),
         body: null,
-        kind: this.#askedFor.kindOf(ask.pair),
+        kind: this.#priceKind.kindOf(request.pair),
         cause: exchange,
         // Those who wait for another call leave it when they are held.
-        decide: replaces && (() => neverIfHeld(holds, ask)),
+        recheckInMs: replaces && (() => neverIfHeld(holds, request)),
         times,
       },
     })
     flight.whenLeft(() => call.leave('no client waits any more'))
     await call.written()
-    events.quoteCalled(ask.pair)
+    events.quoteCalled(request.pair)
     const head = await call.head()
     // At the head, because the rest of the answer may take as long as a call may, or never come.
-    if (head.status === 429) providerLimit.begin(ask, readWait(head))
+    if (head.status === 429) providerLimit.begin(request, readWait(head))
     const whole = await call.whole()
     // The body may ask for a longer wait.
-    if (head.status === 429) providerLimit.begin(ask, readWait(head, whole.body))
+    if (head.status === 429) providerLimit.begin(request, readWait(head, whole.body))
     return whole
   }
 
@@ -298,16 +321,20 @@ export class QuoteRoute {
     turn: Turn | undefined,
   ): Promise<ProviderAnswer> {
     const { cache, clock, events, notes, providerLimit, sharedQuotes } = this.#parts
-    const { ask } = cause
+    const { request } = cause
     const at = lookAt(clock)
-    const { answer, quote, lookalike } = this.#reader.read(whole, ask.canonicalAmount, at)
-    if (quote !== undefined) providerLimit.answered(ask)
-    const noted = quote && notes.note(quote, ask, at)
-    const notedLookalike = lookalike && notes.noteUnreadable(lookalike, ask)
-    if (ask.key !== undefined && quote !== undefined) {
-      cache.shorten(ask.key, quote, at)
+    const { answer, quote, lookalike } = this.#reader.read(
+      whole,
+      request.canonicalAmount,
+      at,
+    )
+    if (quote !== undefined) providerLimit.answered(request)
+    const noted = quote && notes.note(quote, request, at)
+    const notedLookalike = lookalike && notes.noteUnreadable(lookalike, request)
+    if (request.key !== undefined && quote !== undefined) {
+      cache.shorten(request.key, quote, at)
       // The provider may have given it before, with a later end that the store still has.
-      if (answer.kind !== 'quote') void sharedQuotes?.forget([ask.key], quote.id)
+      if (answer.kind !== 'quote') void sharedQuotes?.forget([request.key], quote.id)
     }
     // In one write with the note. Clients need not wait for the store to have it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
@@ -326,32 +353,32 @@ export class QuoteRoute {
   /** Keeps the quote in memory. Returns why it does not, if so. */
   #keep(
     quote: Quote,
-    { ask, replaces }: CallCause,
+    { request, replaces }: CallCause,
     at = lookAt(this.#parts.clock),
   ): 'used' | 'too-large' | undefined {
     const { cache, notes } = this.#parts
-    if (ask.key === undefined) return undefined
+    if (request.key === undefined) return undefined
     // An order may have used it while its call was under way.
     if (notes.wasUsed(quote)) return 'used'
     const isRefresh = replaces !== undefined
-    return cache.keep(ask.key, quote, at, { isRefresh }) ? undefined : 'too-large'
+    return cache.keep(request.key, quote, at, { isRefresh }) ? undefined : 'too-large'
   }
 
   /** For the clients that wait, if the call brings nothing. */
-  #keepSpare(spare: Quote | undefined, ask: Ask): void {
+  #keepSpare(spare: Quote | undefined, request: QuoteRequest): void {
     const { cache, clock, notes } = this.#parts
-    if (spare === undefined || ask.key === undefined || notes.wasUsed(spare)) return
-    notes.noteFound(spare, ask)
-    cache.keep(ask.key, spare, lookAt(clock))
+    if (spare === undefined || request.key === undefined || notes.wasUsed(spare)) return
+    notes.noteFound(spare, request)
+    cache.keep(request.key, spare, lookAt(clock))
   }
 }
 
-function heldQuote({ pair, application }: Ask) {
+function heldQuote({ pair, application }: QuoteRequest) {
   return { pair, application, what: 'quote' } as const
 }
 
-function neverIfHeld(holds: QuoteHolds, ask: Ask): number {
-  holds.refuse(heldQuote(ask))
+function neverIfHeld(holds: QuoteHolds, request: QuoteRequest): number {
+  holds.refuse(heldQuote(request))
   return Number.POSITIVE_INFINITY
 }
 
@@ -359,7 +386,7 @@ const refreshOutcomes = { quote: 'stored', found: 'found', 'not-kept': 'failed' 
 
 /** Whether only the first client that waits may have the answer. */
 function isForOne(answer: QuoteAnswer): boolean {
-  return answer.kind === 'not-kept' && !answer.isShared
+  return answer.kind === 'not-kept' && !answer.isForAll
 }
 
 /** Whether the answer brings a quote that is over. */
@@ -371,20 +398,20 @@ function isOver(answer: QuoteAnswer, at: Now): boolean {
 /** Whether a call brought a client nothing that is better than a cached quote that lives. */
 function isInVain(
   answer: QuoteAnswer | Error,
-  { flight, ask, at }: { flight: Flight; ask: Ask; at: Now },
+  { flight, request, at }: { flight: Flight; request: QuoteRequest; at: Now },
 ): boolean {
   if (answer instanceof Error) return !(answer instanceof ClientGone)
   if (answer.kind !== 'not-kept') return isOver(answer, at)
   const { status } = answer.received
   if (status === 408 || status === 429 || status >= 500) return true
   // The provider's refusal is the answer of the client that it refuses.
-  return isOver(answer, at) || answer.why === 'expired' || !flight.isFor(ask, answer)
+  return isOver(answer, at) || answer.why === 'expired' || !flight.isFor(request, answer)
 }
 
 /**
  * Requests of the same client in the same words alone share this call, but its quote is for all. A key begins with no
  * bracket.
  */
-function ownEntry({ key, address, target }: Ask): string {
+function ownEntry({ key, address, target }: QuoteRequest): string {
   return JSON.stringify([key, address, target])
 }

@@ -13,7 +13,7 @@ export type RequestEnd =
       readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'
       readonly cacheStatus: string
     }
-  | { readonly how: 'order-sent' | 'order-replayed'; readonly why: string }
+  | { readonly how: 'order-judged' | 'order-replayed'; readonly why: string }
   | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
 /** What all exchanges of a gateway are made with. */
@@ -138,7 +138,7 @@ export class Exchange {
   /** What the cache made of it, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
-    if (how === 'problem' || how === 'order-sent' || how === 'order-replayed')
+    if (how === 'problem' || how === 'order-judged' || how === 'order-replayed')
       return undefined
     return how === 'fetched' ? 'miss' : how
   }

@@ -28,7 +28,7 @@ interface OrderToPass {
   readonly headers: string[]
   readonly body: SentBody
   /** That of an UpstreamRequest. */
-  readonly decide: () => number
+  readonly recheckInMs: () => number
 }
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
@@ -62,7 +62,7 @@ export class PassThroughRoute {
       if (isOver(exchange)) return drop(body, exchange)
       if (order === undefined && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
-        upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
+        upstream.throwIfKeptBack(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)
       }
@@ -75,7 +75,7 @@ export class PassThroughRoute {
         method: request.method ?? 'GET',
         headers,
         body,
-        decide: order?.decide,
+        recheckInMs: order?.recheckInMs,
         ownHeaders: isSwap ? ownHeaders : undefined,
         times: exchange.asksUpstream(),
         cause: exchange,

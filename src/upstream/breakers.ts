@@ -115,7 +115,7 @@ export class Breaker {
    */
   unanswered: Set<Permit> = new Set()
   /** When its last request came. */
-  askedAtMs = 0
+  triedAtMs = 0
 
   constructor(name: OpenBreaker, options: BreakerOptions) {
     this.name = name
@@ -196,7 +196,7 @@ export class Breaker {
 /** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
-/** Pairs with a breaker of their own; the one asked for longest ago is forgotten first. */
+/** Pairs with a breaker of their own; the one that was tried longest ago is forgotten first. */
 const maxPairs = 1_000
 /** A longer name is kept as its SHA-256, because clients make up names. */
 const maxNameLength = 256
@@ -236,7 +236,7 @@ export class Breakers {
     const known = this.#pairs.get(name)
     const breaker = known ?? new Breaker('pair', this.#options)
     if (known === undefined) this.#pairs.set(flatText(name), breaker)
-    breaker.askedAtMs = this.#options.nowMs()
+    breaker.triedAtMs = this.#options.nowMs()
     return breaker
   }
 
@@ -256,8 +256,7 @@ export class Breakers {
   }
 
   /**
-   * The pairs whose quotes keep failing, since when, and, if no quote has succeeded since then, how many pairs were asked
-   * for.
+   * The pairs whose quotes keep failing, since when, and, if no quote has succeeded since then, how many pairs were tried.
    */
   quotesOutage() {
     const stopped = stoppedPairs(this)
@@ -269,11 +268,11 @@ export class Breakers {
     const allFail = sinceSuccess.length > 0
     const failing = allFail ? sinceSuccess : stopped
     const sinceMs = Math.min(...failing.map(({ failingSinceMs }) => failingSinceMs))
-    if (!allFail) return { stopped, sinceMs, askedFor: undefined }
-    const asked = this.pairs.filter(
-      ([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed',
+    if (!allFail) return { stopped, sinceMs, triedPairs: undefined }
+    const tried = this.pairs.filter(
+      ([, one]) => one.triedAtMs >= sinceMs || one.state !== 'closed',
     )
-    return { stopped, sinceMs, askedFor: asked.length }
+    return { stopped, sinceMs, triedPairs: tried.length }
   }
 
   #hasSucceeded(traffic: Traffic, sinceMs: number): boolean {

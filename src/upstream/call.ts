@@ -146,7 +146,10 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
       const leftMs =
         this.#progress.step === 'queued' ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
-      const ms = Math.min(leftMs, this.request.decide?.() ?? Number.POSITIVE_INFINITY)
+      const ms = Math.min(
+        leftMs,
+        this.request.recheckInMs?.() ?? Number.POSITIVE_INFINITY,
+      )
       if (ms < Number.POSITIVE_INFINITY)
         this.#timer = new PatientTimer(Math.ceil(ms), () => this.look(), timers)
     } catch (error) {
@@ -228,7 +231,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.#trace?.connected()
     try {
       if (this.#givenUp !== undefined) throw this.#givenUp
-      this.request.decide?.()
+      this.request.recheckInMs?.()
       this.#receiver.onSent?.()
     } catch (error) {
       this.#trace?.unsent()

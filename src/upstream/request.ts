@@ -11,10 +11,10 @@ export interface UpstreamRequest {
   headers: string[]
   body: SentBody | null
   /**
-   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
-   * sent any more; else says in how many milliseconds to ask again while it waits.
+   * Called while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
+   * sent any more; else says in how many milliseconds to call again while it waits.
    */
-  decide?: (() => number) | undefined
+  recheckInMs?: (() => number) | undefined
   /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
   /** When its first try was sent, its answer began and, where that is read whole, all was over, by `performance.now()`. */

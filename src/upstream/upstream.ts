@@ -137,8 +137,8 @@ export class Upstream implements CalledUpstream {
     )
   }
 
-  /** Throws why such a request would be refused now, which counts as a refusal; else gives the breaker of its kind. */
-  mustTake(
+  /** Throws why such a request is not sent now, which is counted; else gives the breaker of its kind. */
+  throwIfKeptBack(
     kind: RequestKind,
     { bodyStreams } = { bodyStreams: false },
   ): Breaker | undefined {
@@ -164,7 +164,7 @@ export class Upstream implements CalledUpstream {
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody
-    const permit = this.mustTake(kind, { bodyStreams })?.admit()
+    const permit = this.throwIfKeptBack(kind, { bodyStreams })?.admit()
     this.inFlight += 1
     return new Call(request, receiver, {
       upstream: this,
@@ -230,9 +230,9 @@ const failing: Record<OpenBreaker, string> = {
 /** What has failed, and what is still served: only what has succeeded since, or a client would try it without success. */
 function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): string {
   const quotes = name === 'pair' ? breakers.quotesOutage() : undefined
-  const allFail = quotes?.askedFor !== undefined
+  const allFail = quotes?.triedPairs !== undefined
   const what = allFail
-    ? `All quotes that were asked for fail at the API (${pairsText(quotes.stopped.length, quotes.askedFor)}).`
+    ? `All quotes that were asked for fail at the API (${pairsText(quotes.stopped.length, quotes.triedPairs)}).`
     : failing[name]
   const served = breakers.servedSince(
     (allFail ? quotes.sinceMs : failingSinceMs) ?? Number.POSITIVE_INFINITY,
@@ -249,9 +249,9 @@ function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): stri
 }
 
 /** How many of the pairs, which all fail, are stopped. */
-export function pairsText(stopped: number, askedFor: number): string {
-  const pairs = `${stopped} of ${askedFor} pair${askedFor === 1 ? '' : 's'}`
-  return stopped < askedFor ? `${pairs} stopped` : pairs
+export function pairsText(stopped: number, triedPairs: number): string {
+  const pairs = `${stopped} of ${triedPairs} pair${triedPairs === 1 ? '' : 's'}`
+  return stopped < triedPairs ? `${pairs} stopped` : pairs
 }
 
 function laneOf(kind: RequestKind, bodyStreams: boolean): Lane {

@@ -147,7 +147,7 @@ describe('a request that decides not to be sent', () => {
   const expired = () => new Problem('quote-expired', { detail: 'too late' })
 
   /** Its upstream's name is resolved when the test says so. `isReplaced`: it had a connection, which was just closed. */
-  async function slowlyConnected(decide: () => number, isReplaced = false) {
+  async function slowlyConnected(recheckInMs: () => number, isReplaced = false) {
     const upstream = await recordingUpstream()
     let resolve = () => {}
     let isHeld = !isReplaced
@@ -166,11 +166,14 @@ describe('a request that decides not to be sent', () => {
       target: '/',
       headers: [],
       body: null,
-      decide,
+      recheckInMs,
     }
     const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
     if (isReplaced) {
-      await fetchWhole({ ...how, request: { ...order, decide: () => 600_000 } }).whole()
+      await fetchWhole({
+        ...how,
+        request: { ...order, recheckInMs: () => 600_000 },
+      }).whole()
       await until(() => edge.upstream.connections.idle === 1, 'its connection to be free')
       isHeld = true
     }

@@ -27,7 +27,7 @@ interface Client {
   address: string
   target: string
   key: string
-  sharedAfterRefusal: boolean
+  joinedAfterRefusal: boolean
   endsAtMs: number
   tookFurther: boolean
   /** It waits for a second call, and only until `endsAtMs`. */
@@ -40,7 +40,7 @@ interface Client {
 
 const fresh = {
   tookFurther: false,
-  sharedAfterRefusal: false,
+  joinedAfterRefusal: false,
   isLimited: false,
   failure: 'over',
   fate: '',
@@ -105,10 +105,10 @@ function createModel() {
         client.failure = 'over'
         if (!hasTime) client.fate = 'over'
         // After two refusals to others, with its like alone.
-        else if (client.sharedAfterRefusal)
+        else if (client.joinedAfterRefusal)
           ask(client, `${client.key} ${client.address} ${client.target}`)
         else {
-          client.sharedAfterRefusal = true
+          client.joinedAfterRefusal = true
           ask(client)
         }
       } else if (how === 'mine' && index > 0) {
@@ -259,7 +259,7 @@ it('the clients of each call are those that the promise names, and every client 
       )
       furtherCalls += model.calls.filter(({ beginner }) => beginner.tookFurther).length
       afterRefusals += model.calls.filter(
-        ({ beginner }) => beginner.sharedAfterRefusal,
+        ({ beginner }) => beginner.joinedAfterRefusal,
       ).length
       // With all clients gone, no call and no timer is left.
       for (const leave of real.leaves) leave()

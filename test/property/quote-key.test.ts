@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type KeyedAsk, keyOf } from '../../src/quotes/ask.ts'
+import { type KeyedRequest, keyOf } from '../../src/quotes/request.ts'
 
 // Few and treacherous values, so that two requests often differ in one place only.
 const part = fc.oneof(
@@ -12,7 +12,7 @@ const header = fc.tuple(
   fc.constantFrom('app-name', 'app-version', 'authorization', 'x'),
   fc.option(part, { nil: undefined }),
 )
-const request: fc.Arbitrary<KeyedAsk> = fc.record({
+const request: fc.Arbitrary<KeyedRequest> = fc.record({
   pair: part,
   canonicalAmount: part,
   keyedHeaders: fc.array(header, { maxLength: 3 }),
@@ -22,7 +22,7 @@ const request: fc.Arbitrary<KeyedAsk> = fc.record({
   spelledPath: fc.option(part, { nil: undefined }),
 })
 
-function identity(request: KeyedAsk): string {
+function identity(request: KeyedRequest): string {
   const { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query } = request
   // The path as spelled says the pair too.
   const asked = spelledPath === undefined ? { pair } : { spelledPath }
@@ -37,9 +37,9 @@ it('gives two requests one key exactly if their keyed parts are equal', () => {
       const right = Object.fromEntries(
         Object.entries(left).map(([name, value]) => [
           name,
-          mixed(name) ? value : other[name as keyof KeyedAsk],
+          mixed(name) ? value : other[name as keyof KeyedRequest],
         ]),
-      ) as unknown as KeyedAsk
+      ) as unknown as KeyedRequest
       expect(keyOf(left, 'salt') === keyOf(right, 'salt')).toBe(
         identity(left) === identity(right),
       )
@@ -73,7 +73,7 @@ it('gives another key if a character moves from one part to the next', () => {
   )
 })
 
-const secret: KeyedAsk = {
+const secret: KeyedRequest = {
   pair: 'ETH_USDC',
   canonicalAmount: '0.1',
   partition: 'ip:203.0.113.7',

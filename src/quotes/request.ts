@@ -6,10 +6,10 @@ import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, secondAppName, traceHeaders } from '../server/swap-headers.ts'
-import type { AskedFor } from './asked-for.ts'
+import type { PriceKind } from './price-kinds.ts'
 
 /** What a client asks for: all that tells its quote from others. */
-export interface Ask {
+export interface QuoteRequest {
   /** The pair that the path means. */
   pair: string
   /**
@@ -36,10 +36,13 @@ export interface Ask {
   key: string | undefined
 }
 
-/** An Ask without whose it is. */
-export type KeyedAsk = Omit<Ask, 'application' | 'authorization' | 'address' | 'key'>
+/** A QuoteRequest without its owner. */
+export type KeyedRequest = Omit<
+  QuoteRequest,
+  'application' | 'authorization' | 'address' | 'key'
+>
 
-export interface AsksParts {
+export interface RequestReaderParts {
   config: { quotes: { keyHeaders: readonly string[] } }
   clients: Pick<Clients, 'identify'>
   partitionOf: Partition
@@ -49,10 +52,10 @@ export interface AsksParts {
   sharedStore: { readonly salt: string } | undefined
 }
 
-/** Makes an Ask out of an HTTP request, and the headers of a quote call out of an Ask. */
-export class Asks {
-  readonly #parts: AsksParts
-  readonly #askedFor: AskedFor
+/** Makes a QuoteRequest out of an HTTP request, and the headers of a quote call out of it. */
+export class QuoteRequestReader {
+  readonly #parts: RequestReaderParts
+  readonly #priceKind: PriceKind
   /** Replicas that share a store need the same one, or they miss each other's quotes. */
   readonly #salt: string
   readonly #keyHeaders: readonly string[]
@@ -60,10 +63,10 @@ export class Asks {
   /** Via, Connection, and the keyed ones. */
   readonly #read: readonly string[]
 
-  constructor(parts: AsksParts, askedFor: AskedFor) {
+  constructor(parts: RequestReaderParts, priceKind: PriceKind) {
     const { keyHeaders } = parts.config.quotes
     this.#parts = parts
-    this.#askedFor = askedFor
+    this.#priceKind = priceKind
     this.#salt = parts.sharedStore?.salt ?? randomBytes(32).toString('base64url')
     this.#keyHeaders = keyHeaders
     this.#wireNames = keyHeaders.map(wireName)
@@ -71,7 +74,7 @@ export class Asks {
   }
 
   /** Throws a Problem if that is not a quote request. */
-  read(exchange: Exchange): Ask {
+  read(exchange: Exchange): QuoteRequest {
     const { clients, partitionOf, supplied } = this.#parts
     const { rawHeaders } = exchange.request
     const [via, connection, ...keyed] = linesOf(rawHeaders, this.#read)
@@ -84,7 +87,7 @@ export class Asks {
       const value = sent ?? supplied.get(name)
       if (name === 'app-name') {
         application = value ?? ''
-        if (application.trim() === '' && this.#askedFor.needsAppName)
+        if (application.trim() === '' && this.#priceKind.needsAppName)
           throw new Problem('app-name-missing', noAppName)
         if (application.includes(lineBreak)) throw secondAppName()
       }
@@ -92,35 +95,35 @@ export class Asks {
       return [name, value] as const
     })
     const { reading, target } = exchange
-    const asked = this.#askedFor.in(reading)
-    if (asked === undefined)
+    const wanted = this.#priceKind.in(reading)
+    if (wanted === undefined)
       throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
-    if (asked.problem !== undefined) {
+    if (wanted.problem !== undefined) {
       throw new Problem('bad-amount', {
-        detail: asked.problem,
+        detail: wanted.problem,
         members: { parameter: 'amount' },
       })
     }
     const client = exchange.identify(clients)
-    const ask: Ask = {
-      pair: asked.pair,
-      spelledPath: asked.spelledPath,
-      canonicalAmount: asked.canonical,
+    const request: QuoteRequest = {
+      pair: wanted.pair,
+      spelledPath: wanted.spelledPath,
+      canonicalAmount: wanted.canonical,
       keyedHeaders,
       partition: partitionOf(client, rawHeaders),
       application,
       authorization,
-      query: asked.otherParameters,
+      query: wanted.otherParameters,
       target,
       address: client.address,
       key: undefined,
     }
-    if (ask.partition !== undefined) ask.key = keyOf(ask, this.#salt)
-    return ask
+    if (request.partition !== undefined) request.key = keyOf(request, this.#salt)
+    return request
   }
 
   /** All headers of a quote call. Its request id and trace context come from the exchange that caused it. */
-  headersOf({ keyedHeaders, address }: Ask, exchange: Exchange): string[] {
+  headersOf({ keyedHeaders, address }: QuoteRequest, exchange: Exchange): string[] {
     const headers: string[] = []
     for (const [index, [name, value]] of keyedHeaders.entries()) {
       if (value === undefined) continue
@@ -149,11 +152,11 @@ const noAppName = {
  * replicas share, and the ledger bounds the number of keys, not their bytes.
  */
 export function keyOf(
-  { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedAsk,
+  { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedRequest,
   salt: string,
 ): string {
-  const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
-  let text = salt + asked + field(canonicalAmount) + field(partition ?? '') + field(query)
+  const path = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
+  let text = salt + path + field(canonicalAmount) + field(partition ?? '') + field(query)
   for (const [name, value] of keyedHeaders)
     text += field(name) + (value === undefined ? '-' : field(value))
   return hash('sha256', text, 'base64url')

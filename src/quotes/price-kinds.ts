@@ -6,7 +6,7 @@ import type { ProviderLimit } from './provider-limit.ts'
 import { readQuote, readRates } from './quote.ts'
 
 /** What a route asks the provider for. */
-export interface AskedFor {
+export interface PriceKind {
   /** Undefined: the target asks for something else. */
   in(reading: TargetReading): (QuotePath & AmountReading) | undefined
   readonly needsAppName: boolean
@@ -15,7 +15,7 @@ export interface AskedFor {
   kindOf(pair: string): RequestKind
 }
 
-export const quotes: AskedFor = {
+export const quotes: PriceKind = {
   in: (reading) => ('quote' in reading ? reading.quote : undefined),
   needsAppName: true,
   readBody: readQuote,
@@ -23,7 +23,7 @@ export const quotes: AskedFor = {
 }
 
 /** Shared like quotes, and else what they are without SHARE_RATES: a part of the rest of the swap API. */
-export const rates: AskedFor = {
+export const rates: PriceKind = {
   in: (reading) => ('rates' in reading ? reading.rates : undefined),
   needsAppName: false,
   readBody: readRates,
