@@ -99,16 +99,39 @@ export class Flight {
     this.span = undefined
   }
 
-  /** Whether a client that waits here may have the answer. */
-  isFor({ target, address }: QuoteRequest, answer: QuoteAnswer): boolean {
-    if (answer.kind !== 'not-kept') return true
-    const isOtherAmount = answer.why === 'other-amount'
+  /** Why a client that waits here may not have the answer; undefined: it may. */
+  whyNotFor(
+    { target, address }: QuoteRequest,
+    answer: QuoteAnswer,
+  ): 'otherAmount' | 'refusedToOther' | undefined {
+    if (answer.kind !== 'not-kept') return undefined
     // The provider may read another spelling of the amount as the right amount, or not refuse it.
-    if (!isOtherAmount && !isRefusal(answer.received.status)) return true
-    if (target !== this.#target) return false
+    if (answer.why === 'other-amount')
+      return target === this.#target ? undefined : 'otherAmount'
+    if (!isRefusal(answer.received.status)) return undefined
     // Whether a client is refused may depend on its place.
-    return isOtherAmount || address === this.#address
+    const isSame = target === this.#target && address === this.#address
+    return isSame ? undefined : 'refusedToOther'
   }
+}
+
+/** Why a client waits for a further call, as the log says if its time ends before that call does. */
+export const repeatReasons = {
+  refusedToOther: 'the call that it joined was refused by the provider to another client',
+  otherAmount:
+    'the call that it joined wrote the amount in another way, and its quote was for another amount',
+  notShareable: 'the answer of the call that it joined was for one client alone',
+  timedOut: 'the call that it joined timed out',
+  limitOfOther:
+    'the call that it joined was not sent, because the client that began it had reached a limit',
+  expired: (quotes: number) => `${expiredQuotes(quotes)} written`,
+} as const
+
+/** `1 quote expired before it could be`, to be continued. */
+export function expiredQuotes(quotes: number): string {
+  return quotes === 1
+    ? '1 quote expired before it could be'
+    : `${quotes} quotes in a row expired before they could be`
 }
 
 /** 408 and 429 say that the call was too slow or one too many, and nothing of the client. */
@@ -160,9 +183,10 @@ export class WaitingClient {
   /**
    * It waits for a further call, because this one gave it no answer. Throws the failure if hardly any time is left for one more call.
    * That call has a time limit of its own, so the client's time is counted here from then on, and the failure is its
-   * answer once that is over.
+   * answer once that is over. `before`: the failure of the call that it joined, whose fault its own has.
    */
-  repeatOrThrow(why: string, failure = failureByTime(why)): void {
+  repeatOrThrow(why: string, before?: UpstreamFailure): void {
+    const failure = failureByTime(why, before)
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure
@@ -193,11 +217,13 @@ export function failedByTime(error: unknown): error is UpstreamFailure {
 }
 
 /** For a client whose own time is over, though the call that it waits for may go on. */
-function failureByTime(reason: string): UpstreamFailure {
-  const cause = new Error(`no quote within the time of the request: ${reason}`)
+function failureByTime(reason: string, before?: UpstreamFailure): UpstreamFailure {
+  const cause = new Error(`no quote within the time of the request: ${reason}`, {
+    cause: before?.cause,
+  })
   return new UpstreamFailure('swap', {
-    fault: 'http_response_timeout',
-    maybeSeen: true,
+    fault: before?.fault ?? 'http_response_timeout',
+    maybeSeen: before?.maybeSeen ?? true,
     cause,
   })
 }

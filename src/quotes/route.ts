@@ -10,7 +10,13 @@ import { QuoteWriter } from './answer.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
 import { statedInError } from './error-body.ts'
-import { Flight, failedByTime, WaitingClient } from './flight.ts'
+import {
+  expiredQuotes,
+  Flight,
+  failedByTime,
+  repeatReasons,
+  WaitingClient,
+} from './flight.ts'
 import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { type PriceKind, quotes } from './price-kinds.ts'
 import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
@@ -144,31 +150,28 @@ export class QuoteRoute {
         const old = cache.live(request.key, at)
         if (old !== undefined && isInVain(answer, { flight, request, at }))
           return this.#writer.old(exchange, old, request, at, { answer, hasJoined })
+        const notFor =
+          answer instanceof Error ? undefined : flight.whyNotFor(request, answer)
         if (answer instanceof Error) {
           this.#repeatAfterFailure(answer, client, { exchange, request, hasJoined })
           entry = request.key
-        } else if (!flight.isFor(request, answer)) {
+        } else if (notFor !== undefined) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
           // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
           // own.
-          client.repeatOrThrow(
-            'the calls that it waited for were refused to other clients',
-          )
+          client.repeatOrThrow(repeatReasons[notFor])
           entry =
             client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
           client.joinedAfterRefusal = true
         } else if (isForOne(answer) && flight.isTaken) {
-          client.repeatOrThrow(
-            'the answer of the call that it waited for may not be shared',
-          )
+          client.repeatOrThrow(repeatReasons.notShareable)
           entry = undefined
         } else if (isOver(answer, at)) {
-          const what = `${tries} quotes in a row expired before they could be`
           if (tries === maxTries) {
-            const detail = `${what} sent to this client. Request the quote again.`
+            const detail = `${expiredQuotes(tries)} sent to this client. Request the quote again.`
             throw new Problem('quote-expired-waiting', { detail })
           }
-          client.repeatOrThrow(`${what} written`)
+          client.repeatOrThrow(repeatReasons.expired(tries))
           tries += 1
           entry = request.key
         } else if (answer.kind === 'found')
@@ -199,7 +202,7 @@ export class QuoteRoute {
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
       // A client that joined late shares one further call with the others that joined late.
-      client.repeatOrThrow('the call that it joined took too long', failure)
+      client.repeatOrThrow(repeatReasons.timedOut, failure)
       client.tookFurtherCall = true
       return
     }
@@ -208,7 +211,7 @@ export class QuoteRoute {
     if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
       throw failure
     // A limit of others refused the call. This ends: each such round answers at least all who share that limit.
-    client.repeatOrThrow('the calls that it waited for were refused to others')
+    client.repeatOrThrow(repeatReasons.limitOfOther)
   }
 
   /** Replaces a quote in the background, close to its end. */
@@ -405,7 +408,11 @@ function isInVain(
   const { status } = answer.received
   if (status === 408 || status === 429 || status >= 500) return true
   // The provider's refusal is the answer of the client that it refuses.
-  return isOver(answer, at) || answer.why === 'expired' || !flight.isFor(request, answer)
+  return (
+    isOver(answer, at) ||
+    answer.why === 'expired' ||
+    flight.whyNotFor(request, answer) !== undefined
+  )
 }
 
 /**

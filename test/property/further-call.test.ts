@@ -182,7 +182,9 @@ function createStage() {
         fates[client] ||= JSON.parse(body).mark
       },
       (error) => {
-        fates[client] ||= typeof error.cause === 'string' ? error.cause : 'over'
+        // A client that waited for a further call keeps the failure of the first one as the cause of its own.
+        const mark = error.cause instanceof Error ? error.cause.cause : error.cause
+        fates[client] ||= typeof mark === 'string' ? mark : 'over'
       },
     )
   }

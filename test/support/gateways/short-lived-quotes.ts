@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { SettingValue } from '../../../src/config/problems.ts'
+import type { ProgramLogger } from '../../../src/process/logger.ts'
 import { ask, giveQuote, quoteBody } from '../clients/quotes.ts'
 import { gatewayWith, recordingUpstream } from './between.ts'
 
@@ -9,7 +10,10 @@ import { gatewayWith, recordingUpstream } from './between.ts'
  */
 export async function quotesThatExpireWaiting(
   settings: Record<string, SettingValue> = {},
+  options: { logger?: ProgramLogger } = {},
 ) {
+  /** How many quotes the provider gives before it answers no more. */
+  const provider = { answersLeft: Number.POSITIVE_INFINITY }
   let nowMs = Date.now()
   const clock = {
     nowMs: () => {
@@ -22,12 +26,13 @@ export async function quotesThatExpireWaiting(
     const lifeMs = Number(/amount=(\d+)/.exec(target)?.[1] ?? 0)
     giveQuote(response, quoteBody({ expiry: nowMs + lifeMs }), ['Date', 'none'])
   }
-  const upstream = await recordingUpstream(({ target }, response) =>
-    give(target, response),
-  )
+  const upstream = await recordingUpstream(({ target }, response) => {
+    provider.answersLeft -= 1
+    if (provider.answersLeft >= 0) give(target, response)
+  })
   const gateway = await gatewayWith(
     { SWAP_BASE_URL: upstream.url, ...settings },
-    { clock },
+    { clock, ...options },
   )
   const lives: number[] = []
   for (let lifeMs = 5; lifeMs < 400; lifeMs += 10) {
@@ -40,5 +45,5 @@ export async function quotesThatExpireWaiting(
   const lifeMs = lives[Math.floor(lives.length / 2)]
   if (lifeMs === undefined)
     throw new Error('no quote expired between its arrival and its answer')
-  return { url: gateway.url, upstream, lifeMs, give }
+  return { url: gateway.url, upstream, lifeMs, give, provider }
 }
