@@ -13,18 +13,15 @@ import {
   untilCounted,
 } from '../support/clients/quotes.ts'
 import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
-import {
-  gatewayTo,
-  pause,
-  recordingUpstream,
-  until,
-} from '../support/gateways/between.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 
 // A client whose time ends while it waits for a further call reads why it had to wait for one: in the log, by its problem.
 
+const abortedQuotes =
+  'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
 const headersTimeoutMs = 3_000
 const totalTimeoutMs = 4_000
 const otherAddress = '203.0.113.7'
@@ -71,7 +68,10 @@ async function joined(amounts: readonly [string, string] = ['0.1', '0.1']) {
   await untilCounted(gateway, lookups('collapsed'), 1)
   return {
     timers,
-    leave: () => leaving.abort(),
+    async leave() {
+      leaving.abort()
+      await untilCounted(gateway, abortedQuotes, 1)
+    },
     call: waiting,
     limit: () => takes[0]?.({ allowed: false, remaining: 0, resetMs: 30_000 }),
     async begins() {
@@ -133,8 +133,7 @@ describe('the log says why a client waited for a further call, each reason in it
     const { begins, timers, leave, why } = await joined()
     await begins()
     // The beginner would have a line of its own, and further lines about the same cause are counted alone.
-    leave()
-    await pause(200)
+    await leave()
     await timers.pass(headersTimeoutMs)
     expect(await why()).toBe('the call that it joined timed out')
   })
