@@ -65,6 +65,7 @@ interface HoldsParts {
 }
 
 const lookEveryMs = 500
+const nothing = (): void => {}
 /** Of holds and releases together, so that the journal and the store stay small. */
 export const maxHolds = 100
 
@@ -76,7 +77,7 @@ export class Holds {
   /** Those that began, as listeners know, and have not ended. */
   readonly #told = new Map<string, Hold>()
   /** Called when a hold begins. */
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<{ look: () => void }>()
   #timer: Timer | undefined
   #isLooking = false
 
@@ -122,8 +123,14 @@ export class Holds {
 
   /** Calls back whenever a hold begins. Returns how to stop that. */
   whenBegun(look: () => void): () => void {
-    this.#listeners.add(look)
-    return () => this.#listeners.delete(look)
+    const listener = { look }
+    this.#listeners.add(listener)
+    return () => {
+      // A Set that grows leaves its old table behind, and V8 may keep what that points to until a major collection: with
+      // whole requests in it a miss copied 17 KB in place of 7 (`land` in quotes/flight.ts).
+      listener.look = nothing
+      this.#listeners.delete(listener)
+    }
   }
 
   #problem(hold: Hold, { what }: HeldRequest): Problem {
@@ -215,7 +222,7 @@ export class Holds {
   async take(hold: Hold): Promise<void> {
     if (!this.restore(hold)) return
     this.#tell()
-    for (const look of [...this.#listeners]) look()
+    for (const listener of [...this.#listeners]) listener.look()
     await this.#parts.disk?.appendHold(hold)
   }
 
