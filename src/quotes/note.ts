@@ -5,27 +5,26 @@ import type { Quote } from './quote.ts'
 import type { QuoteRequest } from './request.ts'
 
 /**
- * What outlives a relayed quote: orders are judged by it. An answer that could not be read has a note, too, without an id
- * and without a toAmount.
+ * What outlives a served quote: orders are judged by it. An unreadable answer has a note too, without id and toAmount.
  */
 export interface Note extends Ending {
   readonly id: string
   readonly pairId: string
-  /** App-Name as the upstream receives it. */
+  /** App-Name as the provider receives it. */
   readonly application: string
-  /** Who was given it: a digest of the client's partition. Undefined: a client whose address is not known. */
+  /** A digest of the partition that was given the quote. Undefined: the client's address was unknown. */
   readonly partition: string | undefined
   /** Amounts are canonical decimals. */
   readonly fromValue: string
-  /** The amount in the quote request. An upstream may round it, and an order may state either amount. */
+  /** The amount in the quote request. The provider may round it, and an order may state either. */
   readonly requestedAmount: string
   readonly toValue: string
   /** As in the quote. */
   readonly hasNumbers: boolean
   readonly expiresAtMs: number
-  /** The quote's cache key, for dropping it from the cache; empty once it is over, and where no store is shared. */
+  /** The quote's cache key, for dropping it from the cache. Empty once the quote is over, or without a shared store. */
   readonly cacheKey: string
-  /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
+  /** When the quote was first noted, by our clock: metrics and the console show how old an order's quote is. */
   readonly notedAtMs: number
 }
 
@@ -51,7 +50,7 @@ export function noteOf(
   return {
     id: quote.id,
     pairId: briefText(quote.pairId),
-    // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
+    // A copy: a slice would keep the whole request target in memory as long as the quote.
     requestedAmount:
       canonicalAmount === fromValue ? fromValue : flatText(canonicalAmount),
     cacheKey: request.key ?? '',
@@ -67,7 +66,7 @@ export function noteOf(
   }
 }
 
-/** Copied field by field, because the ledger hands in its entries, which have much more. */
+/** Field by field, because the ledger passes in its entries, which have many more fields. */
 export function withoutCacheKey(note: Note): Note {
   return {
     id: note.id,

@@ -11,7 +11,7 @@ export interface PriceKind {
   in(reading: TargetReading): (QuotePath & AmountReading) | undefined
   readonly needsAppName: boolean
   readonly readBody: typeof readQuote
-  /** As what its calls fail and stop. */
+  /** Which breaker and share of the connections its calls use. */
   kindOf(pair: string): RequestKind
 }
 
@@ -22,7 +22,7 @@ export const quotes: PriceKind = {
   kindOf: (pair) => ({ quoteOf: foldPair(pair) }),
 }
 
-/** Shared like quotes, and else what they are without SHARE_RATES: a part of the rest of the swap API. */
+/** Rates are shared like quotes. For all else they are part of the rest of the swap API, as without SHARE_RATES. */
 export const rates: PriceKind = {
   in: (reading) => ('rates' in reading ? reading.rates : undefined),
   needsAppName: false,
