@@ -11,7 +11,7 @@ export interface StoreAddress {
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
-  /** The name under which the Sentinels know the server to use. */
+  /** The name that the Sentinels have for the server. */
   readonly masterName: string | undefined
   readonly sentinelPassword: string | undefined
 }
@@ -23,26 +23,26 @@ interface StoreNode {
 
 export const connectTimeoutMs = 2_000
 
-/** Options of every connection. It sends no client info, queues no commands and resends none. */
+/** Options of every connection. */
 function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: {} } : {}),
     connectTimeout: connectTimeoutMs,
-    // A frozen server never acknowledges that a connection ends. By ioredis's default timeout, a Cluster would have made
-    // the next connection; the late end of this one makes it forget the new one, which stays open.
+    // A frozen server never acknowledges that a connection ends. With ioredis's longer default, a Cluster would connect
+    // again before that, and then forget the new connection, which stays open.
     disconnectTimeout: 100,
     lazyConnect: true,
-    // A command that cannot be sent now fails now. A command in flight may have been run, so it is not sent again.
+    // A command that cannot be sent fails at once. A command in flight may have been run, so it is not repeated.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // The greeting (availability.ts) finds out whether the server takes commands.
+    // The greeting (availability.ts) shows whether the server takes commands.
     enableReadyCheck: false,
-    // With it, a connection that is accepted and closed at once stays `ready` without end.
+    // With the client info, a connection that is accepted and closed at once stays `ready` without end.
     disableClientInfo: true,
-    // With autopipelining, commands would overtake others. A `commandTimeout` would not stop what was sent.
+    // Autopipelined commands would overtake others. A `commandTimeout` would not stop a command that was sent.
     enableAutoPipelining: false,
   }
 }
@@ -70,7 +70,7 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
     enableReadyCheck: false,
     slotsRefreshTimeout: connectTimeoutMs,
     clusterRetryStrategy: () => retryAfterMs,
-    // With TLS a node's name is not resolved to an address, because the certificate has the name.
+    // With TLS a node's name is not resolved, because the certificate has the name.
     ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
   }
 }
@@ -89,8 +89,8 @@ export function createClient(address: StoreAddress): ValkeyClient {
   const client = catchParserErrors(
     new Redis({
       ...serverOptions(address),
-      // A connection that was stable and is cut is replaced at once, because until then orders are judged by this
-      // replica's ledger alone.
+      // A stable connection that is cut is replaced at once: until then, orders are judged by this replica's ledger
+      // alone.
       retryStrategy() {
         const wasStable = performance.now() - readySinceMs >= retryAfterMs
         readySinceMs = Number.POSITIVE_INFINITY
@@ -105,8 +105,8 @@ export function createClient(address: StoreAddress): ValkeyClient {
 }
 
 /**
- * ioredis throws out of the socket's 'data' event at some malformed replies, which would end the process. And it takes
- * what a server says to a connection that it will not have for the reply to a command.
+ * At some malformed replies, ioredis throws in the socket's 'data' event, which would end the process. It also takes
+ * the text of a server that refuses a connection for the reply to a command.
  */
 function catchParserErrors(redis: Redis): Redis {
   return redis.on('connect', () => {
@@ -127,7 +127,7 @@ function catchParserErrors(redis: Redis): Redis {
   })
 }
 
-/** A server in protected mode says why it will not have a connection, and closes it. */
+/** A server in protected mode says why it refuses a connection, and closes it. */
 function isDenial(bytes: Buffer): boolean {
   return bytes.toString('latin1', 0, 7) === '-DENIED'
 }

@@ -2,22 +2,22 @@ import type { Clock, Timer } from '../clock.ts'
 import type { AppendedFile } from './appended-file.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
-/** Syncs cost a disk more than writes. With one that takes as long, what was written is synced within a second. */
+/** Syncs cost a disk more than writes. With a sync that takes 400 ms as well, data is synced within a second. */
 const afterMs = 400
 
 interface DiskSyncParts {
   clock: Clock
   trouble: DiskTrouble
-  /** The file that is written to. Undefined: there is none, or a copy takes its place soon. */
+  /** The file to sync. Undefined: none exists, or a copy replaces it soon. */
   file(): AppendedFile | undefined
-  /** A sync failed, so the disk may have lost what was written since the one before. */
+  /** A sync failed: the disk may have lost what was written since the last good one. */
   failed(): void
 }
 
-/** Syncs what was written a moment after it was. */
+/** Syncs the file a moment after each write. */
 export class DiskSync {
   readonly #parts: DiskSyncParts
-  /** Writes, and how many of them are synced; and until when all is that was appended. */
+  /** Writes so far, and how many of them are synced; the times up to which all records are written, and synced. */
   #writes = 0
   #synced = 0
   #writtenUpToMs: number
@@ -35,17 +35,17 @@ export class DiskSync {
     return this.#synced === this.#writes
   }
 
-  /** When the disk had all that was appended, if it has not all of it now. */
+  /** When the disk last had all records, if it lacks some now. */
   get upToMs(): number {
     return this.#syncedUpToMs
   }
 
-  /** The first record since all was synced is appended now. */
+  /** Called before the first record after all was synced. */
   begins(): void {
     this.#syncedUpToMs = this.#parts.clock.nowMs()
   }
 
-  /** Undefined: more was appended before that is not written yet. */
+  /** Undefined: older records still wait to be written. */
   written(upToMs: number | undefined): void {
     this.#writes += 1
     if (upToMs !== undefined) this.#writtenUpToMs = upToMs
@@ -72,7 +72,7 @@ export class DiskSync {
     const { trouble, file, failed } = this.#parts
     const current = file()
     if (current === undefined) return
-    // What is written meanwhile is for the next sync.
+    // Later writes are for the next sync.
     const writes = this.#writes
     const upToMs = this.#writtenUpToMs
     if (await trouble.watch('sync', current.sync())) {

@@ -19,10 +19,10 @@ export class Entry implements KnownQuote {
   notedAtMs: number
   cacheKey: string
   origin: Origin = 'own'
-  /** The last generation of the journal that has it (`memory/journal.ts`). */
+  /** The last generation of the journal that has this entry (`memory/journal.ts`). */
   generation = 0
 
-  /** `alike`: most quotes repeat the pair, application and amount of another one, whose texts they then share. */
+  /** `alike`: another quote with mostly the same pair, application and amount. Their texts are shared. */
   constructor(note: Note, alike: Note = note) {
     this.id = note.id
     this.pairId = shared(note.pairId, alike.pairId)
@@ -44,7 +44,7 @@ export class Entry implements KnownQuote {
     return isUnreadable(this)
   }
 
-  /** An answer to the same request could not be read either: the later of their two ends counts. */
+  /** A further answer to the same request was unreadable too. The later of the two ends counts. */
   renewedAs(note: Note): this {
     this.notedAtMs = note.notedAtMs
     this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(note))
@@ -52,14 +52,14 @@ export class Entry implements KnownQuote {
   }
 
   /**
-   * From when the other one is refused, by the wall clock as it was when this one was noted: it may have been set since.
-   * Whole milliseconds, because each look at two clocks is off by part of one.
+   * The other's refusal time on this entry's wall clock, because the clock may have been set between the two. Whole
+   * milliseconds, because each look at two clocks is off by a fraction of one.
    */
   refusedFromOf({ refusedFromMs, wallAheadMs }: Ending): number {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
-  /** Whether it is this quote, given to the same client. Once it is over, its cache key is not known. */
+  /** Whether this is the same quote, given to the same partition. A quote that is over has lost its cache key. */
   is(note: Note): boolean {
     return (
       this.expiresAtMs === note.expiresAtMs &&
@@ -86,7 +86,7 @@ export function fold(pair: string): string {
 
 const none: readonly Entry[] = []
 
-/** The entries of each key, oldest first. A single one, as nearly always, is kept without a list around it. */
+/** The entries of each key, oldest first. Nearly every key has one, which is kept without a list. */
 export class EntriesByKey {
   readonly #map = new Map<string, Entry | readonly Entry[]>()
 
@@ -95,7 +95,7 @@ export class EntriesByKey {
     return found instanceof Entry ? [found] : found
   }
 
-  /** Of more than `max`, the oldest go. */
+  /** Beyond `max`, the oldest entry is dropped. */
   add(key: string, entry: Entry, max: number): void {
     const before = this.of(key)
     if (before.length === 0) this.#map.set(key, entry)

@@ -11,7 +11,7 @@ export interface Ending {
 
 /** When a quote ends. Computed once, when its answer comes, and compared with both of our clocks from then on. */
 export interface End extends Ending {
-  /** The quote is served until this instant of our wall clock. `refusedFromMs` is another instant. */
+  /** The quote is served until this instant of our wall clock. */
   readonly servedUntilMs: number
 }
 

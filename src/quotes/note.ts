@@ -22,7 +22,7 @@ export interface Note extends Ending {
   /** As in the quote. */
   readonly hasNumbers: boolean
   readonly expiresAtMs: number
-  /** The quote's cache key, for dropping it from the cache. Empty once the quote is over, or without a shared store. */
+  /** For dropping the quote from the cache. Empty once the quote is over; journals have it only with a shared store. */
   readonly cacheKey: string
   /** When the quote was first noted, by our clock: metrics and the console show how old an order's quote is. */
   readonly notedAtMs: number

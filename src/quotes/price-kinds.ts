@@ -11,7 +11,7 @@ export interface PriceKind {
   in(reading: TargetReading): (QuotePath & AmountReading) | undefined
   readonly needsAppName: boolean
   readonly readBody: typeof readQuote
-  /** Which breaker and share of the connections its calls use. */
+  /** What breakers and queues count its calls as. */
   kindOf(pair: string): RequestKind
 }
 
