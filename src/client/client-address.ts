@@ -12,15 +12,14 @@ import { flatText } from '../process/text.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
 interface ClientAddressOptions {
-  /** The settings have checked them. */
   trustProxy: readonly string[]
   /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */
   ipHeader: string
 }
 
 /**
- * Why no client-address header is used: it names no client, the peer that sent it is not a trusted proxy, or a trusted
- * proxy sent another one than CLIENT_IP_HEADER, or none.
+ * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
+ * another one than CLIENT_IP_HEADER, or none.
  */
 export type AddressNote =
   | NoClientReason
@@ -45,7 +44,7 @@ type ReadClientAddress = (
   rawHeaders: readonly string[],
 ) => ClientAddress
 
-/** Whether a trusted proxy names the clients of the requests that it passes on. */
+/** Whether a trusted proxy names clients. */
 interface Naming {
   hasNamed: boolean
   /** Requests without a client-address header. The count stops once the proxy has named a client. */
@@ -65,7 +64,6 @@ const silentRequestsBeforeNotice = 20
 const maxNamings = 10_000
 
 interface ClientsEvents {
-  /** A client-address header that could not be used, or was missing. */
   addressNoted(client: ClientAddress): void
   /** Says whether a trusted proxy names clients, once it has named one, or has sent 20 requests that name none. */
   proxyJudged(peer: string, namesClients: boolean): void
@@ -119,7 +117,7 @@ export class Clients {
 function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
   const nodesOf = nodesByHeader.get(ipHeader) ?? oneNode
   const readLines = (lines: readonly string[]) => walk(nodesOf(lines), trusts)
-  // A client with a quote in the cache has mostly sent the same header line a moment ago.
+  // Successive requests of a client mostly have the same header line.
   const readLine = memoize((line) => readLines([line]))
 
   return (
@@ -165,7 +163,7 @@ const unknownPeer: Peer = {
   naming: namingOfNoProxy,
 }
 
-/** Each memoized peer holds its `Naming`, so a request of a proxy that names clients needs no further lookup. */
+/** Each memoized peer holds its `Naming`, so that nothing is looked up for a proxy that names clients. */
 function createPeers(trusts: Trusts) {
   const namings = new Map<string, Naming>()
 
@@ -194,9 +192,8 @@ function createPeers(trusts: Trusts) {
 }
 
 /**
- * The client-address header that a trusted proxy sent, as spelled: the warning advises the operator to set it. Among
- * several, X-Forwarded-For comes first, because most proxies write it. Other `x-forwarded-` headers say how the client
- * asked, not from where.
+ * The client-address header that a trusted proxy sent, as spelled, for the warning. X-Forwarded-For comes first,
+ * because most proxies write it. Other `x-forwarded-` headers say how the client asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
   const claiming = claimingHeaders(rawHeaders)
@@ -208,7 +205,6 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
   )
 }
 
-/** Why a trusted proxy's header names no client. */
 type NoClientReason = 'malformed-header' | 'no-client-named'
 
 /** `reason`: why the header names no client. */
@@ -224,8 +220,8 @@ type Nodes = Generator<string | undefined>
 const malformedNode = '"'
 
 /**
- * Reads from the right: the entry of a trusted hop says who connected to it, and nothing about entries further left. If
- * the walk ends before any address, the client is unknown: the proxy's own address would stand for all its clients.
+ * Reads from the right: the entry of a trusted hop says who connected to it, and nothing about entries further left.
+ * Without an address the client is unknown: the proxy's own address would stand for all its clients.
  */
 function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
   let believed: string | undefined
@@ -246,15 +242,15 @@ function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
     : { address: flatText(believed) }
 }
 
-/** Reads each line by itself: another hop wrote the next one, and a quote that is left open must not reach into it. */
+/** Reads line by line: a quote that is left open must not reach into the line of another hop. */
 function* forwardedNodes(lines: readonly string[]): Nodes {
   for (const line of lines.toReversed())
     yield* parseForwarded(line)?.reverse() ?? piecewise(line)
 }
 
 /**
- * Cuts a malformed line at its commas, so that a client that opens a quote cannot hide the element that a proxy added
- * behind it. A comma inside a quoted string cuts too, and leaves two malformed pieces.
+ * Cuts a malformed line at its commas. So a client that opens a quote cannot hide the element of a proxy behind it. A
+ * comma inside a quoted string cuts too, and leaves two malformed pieces.
  */
 function* piecewise(line: string): Nodes {
   for (const piece of line.split(',').reverse())

@@ -31,26 +31,23 @@ export function parseForwarded(value: string): (string | undefined)[] | undefine
       if (read(equalsSign) === undefined) return undefined
       const quoted = read(quotedString)
       const text = quoted?.slice(1, -1).replace(/\\(.)/g, '$1') ?? read(unquotedRun)
-      // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
-      // examples). To pick one of two addresses would be a guess.
+      // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (by its examples: element).
+      // Picking one of two addresses would be a guess.
       if (text === undefined || element.has(name)) return undefined
       element.set(name, text)
       read(blanks)
     }
     separator = read(separators)
     if (separator === ';') continue
-    // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. RFC 7239 also allows an element without any
-    // pair (`;`), which is ignored too.
+    // RFC 9110 section 5.6.1.2: empty list elements are ignored. RFC 7239 also allows an element without any pair
+    // (`;`).
     if (element.size > 0) nodes.push(element.get('for'))
     element = new Map()
   } while (separator !== undefined)
   return position === value.length ? nodes : undefined
 }
 
-/**
- * The address of a node as received, without port, brackets and zone. Undefined: `unknown`, an obfuscated name, or text
- * that is not a node.
- */
+/** The address of a node as received, without port, brackets and zone. Undefined: the node has none. */
 export function nodeAddress(node: string): string | undefined {
   // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. Its last group is not a
   // port, because RFC 5952 section 6 requires brackets before a port.

@@ -12,10 +12,7 @@ interface PartitionOptions {
   placeHeaders: readonly string[]
 }
 
-/**
- * Clients of one partition share quotes, and an order may mean the quotes of its partition. Undefined: this client
- * shares with no other client.
- */
+/** Clients of one partition share quotes, and an order may mean any of them. Undefined: this client shares none. */
 export type Partition = (
   client: PartitionClient,
   rawHeaders: readonly string[],
@@ -37,7 +34,7 @@ export function createPartition({ mode, placeHeaders }: PartitionOptions): Parti
   if (mode === 'ip') return byAddress
   return (client, rawHeaders) => {
     // Only a trusted proxy may name the place: another client could choose one. For a client without an address the
-    // provider gets for=unknown, and may answer otherwise than for the place.
+    // provider gets for=unknown, so its answer may differ from the place's.
     if (!client.peerTrusted || client.address === undefined) return byAddress(client)
     const values = linesOf(rawHeaders, placeHeaders)
     // No value has a comma, so one value cannot imitate two.

@@ -17,9 +17,8 @@ export interface RateLimiter {
 export const windowSeconds = 60
 
 /**
- * A fixed window in this process's memory. The number of buckets has a bound, because a made-up App-Name for each
- * request could fill the memory. The least recently used bucket is dropped: a client at its limit keeps asking, so its
- * bucket stays.
+ * A fixed window in this process's memory. The number of buckets is bounded, because made-up App-Names could fill the
+ * memory. The least recently used one is dropped: a client at its limit keeps asking, so its bucket stays.
  */
 export function createMemoryRateLimiter(
   perMinute: number,
