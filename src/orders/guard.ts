@@ -104,7 +104,7 @@ export class FloatOrder {
     const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })
       .verdict
     if (verdict.state !== 'expired') return verdict
-    // Another replica may have served a later quote with the same terms, which is still live.
+    // A later quote of another replica may have the same terms and still be live.
     if (!this.judging.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#known.doubtsRestored) return verdict
@@ -114,8 +114,8 @@ export class FloatOrder {
   }
 
   /**
-   * An order that waits for a connection is judged again when its quote ends and when it is sent; one that does not
-   * wait is judged once. Returns the ms until the next call.
+   * An order that waits for a connection is judged again when its quote ends and when it is sent. Returns the ms until
+   * the next call.
    */
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
@@ -129,7 +129,7 @@ export class FloatOrder {
     return Math.min(maxMs, Math.max(1, Math.ceil(liveForMs)))
   }
 
-  /** For how long the order may be sent by its live quote. Infinity: it has none. */
+  /** How long the live quote still allows sending the order. Infinity: no live quote decided. */
   #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
@@ -153,7 +153,6 @@ export class FloatOrder {
       : undefined
   }
 
-  /** The verdict in words. */
   get why(): string {
     const { rule, state } = this.verdict
     if (state !== 'unknown') return `${how[rule]} The quote is ${state}.`
@@ -202,8 +201,8 @@ interface JudgementInputs {
   readonly judging: Judging
   readonly now: Now
   /**
-   * False: a crash may have lost newer quotes. A restored quote then refuses an order only if the order names it, or
-   * states its amount to eight digits.
+   * False: a crash may have lost newer quotes. A restored quote then refuses only an order that names it, or states its
+   * amount to eight digits.
    */
   readonly trustsAll: boolean
 }
@@ -256,8 +255,8 @@ class Judgement {
   }
 
   /**
-   * 2. A live quote has exactly the stated amount. Otherwise a quote that ended within 15 minutes had it: by six digits
-   * one of the orderer's own address, by eight digits any.
+   * 2. A live quote has exactly the stated amount. Otherwise a quote that ended within 15 minutes had it: with six
+   * digits a quote of the orderer's own address, with eight any quote.
    */
   #exact(): Verdict | undefined {
     const { judging, known, order } = this.#inputs
@@ -295,7 +294,7 @@ class Judgement {
   }
 
   /**
-   * 5. No quote is live. A past one refuses if it is the orderer's own or has the stated amount, or if no amount is
+   * 5. No quote is live. A past one refuses if it is the orderer's own, has the stated amount, or if no amount is
    * stated.
    */
   #none(): Verdict {
@@ -326,7 +325,6 @@ class Judgement {
     return orderLeftMs(quote, now) > judging.marginMs
   }
 
-  /** Whether a past quote counts. */
   #mayRefuse(quote: KnownQuote): boolean {
     if (quote.application !== this.#inputs.judging.application) return false
     return this.#isRemembered(quote) && this.#isTrusted(quote)
@@ -357,8 +355,8 @@ class Judgement {
   }
 
   /**
-   * A live quote decides before a past one. Then the orderer's own quote goes before one of the same application, that
-   * before any other, and among equals the last to end.
+   * A live quote decides before a past one. Among equals: the orderer's own, then one of the same application, then the
+   * last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { judging, now } = this.#inputs
@@ -374,7 +372,6 @@ class Judgement {
   }
 }
 
-/** The quotes that pass the test, or all of them if none does. */
 function preferred(
   quotes: readonly KnownQuote[],
   isPreferred: (quote: KnownQuote) => boolean,

@@ -23,7 +23,6 @@ interface KeyedOrdersParts {
   events: Events
 }
 
-/** The result and the problem for a key without an answer here. */
 const unanswered = {
   sent: { result: 'in-progress', slug: 'order-in-progress' },
   unknown: { result: 'unknown', slug: 'order-outcome-unknown' },
@@ -31,8 +30,8 @@ const unanswered = {
 } as const
 
 /**
- * Sends the order with an Idempotency-Key once, and gives each further request with the key the same answer. A key is
- * claimed before anything is sent.
+ * Sends the order with an Idempotency-Key once, and repeats its answer to each further request. A key is claimed before
+ * anything is sent.
  */
 export class KeyedOrders {
   readonly #parts: KeyedOrdersParts

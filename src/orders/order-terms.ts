@@ -18,7 +18,7 @@ export interface OrderTerms extends WantedSwap {
   surePair: string | undefined
   /** `unreadable`: the member is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
-  /** Not used for matching: the orders to an address can be looked up. */
+  /** Only for looking up the orders to an address. */
   toAddress?: string | undefined
 }
 
@@ -29,7 +29,6 @@ type OrderReading =
 interface OrderOptions {
   /** Dotted paths, such as `quote.id`. */
   quoteIdFields: readonly string[]
-  /** The id in the header Quotegate-Quote. */
   header?: string | undefined
 }
 
@@ -41,7 +40,7 @@ const colon = 0x3a
 const [openingBrace, closingBrace] = Buffer.from('{}')
 const [openingBracket, closingBracket] = Buffer.from('[]')
 
-/** The route limits the size of the body, and sends on the received bytes, never the parsed copy. */
+/** The route limits the size of the body, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   if (body.length === 0)
     return { problem: 'The body is empty. An order is a JSON object.' }
@@ -87,7 +86,8 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
   const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) =>
     textOf(memberAt(json, name)),
   )
-  // Flat copies: the parser joins each text from its characters, and the order keeps these until it is answered.
+  // Flat copies, because the order keeps these texts until it is answered, and the parser joins each from its
+  // characters.
   const pair = statedPair && flatText(statedPair)
   return {
     quoteIds,
@@ -101,8 +101,8 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
 }
 
 /**
- * A number that a double would spell in another way is parsed as a list of this mark and its digits. A list may stand
- * wherever a number may. No body has such a list, because the mark is random.
+ * A number that a double would spell in another way is parsed as a list of this random mark and its digits. A list may
+ * stand wherever a number may, and no body has the mark.
  */
 const numberMark = randomBytes(9).toString('base64url')
 const stringOrNumber =
@@ -117,7 +117,7 @@ function parseJson(text: string): unknown {
   )
 }
 
-/** The digits of a number. Undefined: the value is not a number. */
+/** Undefined: the value is not a number. */
 function digitsOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return Array.isArray(value) && value[0] === numberMark ? value[1] : undefined
@@ -172,8 +172,7 @@ function readAmount(json: object, name: string): AmountClaim | 'unreadable' | un
 
 /**
  * Measures the depth before the body is parsed: the parser is recursive, and a body of brackets would overflow the
- * stack. In valid JSON each colon outside a string belongs to one key. Bytes are enough, because no byte of a longer
- * UTF-8 sequence is ASCII.
+ * stack. In valid JSON each colon outside a string belongs to one key. No byte of a longer UTF-8 sequence is ASCII.
  */
 function measure(body: Buffer): { depth: number; colons: number } {
   const shape = { depth: 0, colons: 0 }

@@ -12,7 +12,7 @@ export interface OrderMemory {
   caughtUp(): Promise<boolean> | boolean
 }
 
-/** The quotes that were served, by which orders are judged. */
+/** Served quotes, for judging orders. */
 export interface KnownQuotes {
   readonly timers: Timers
   /** Whether users may hold quotes that a crash has lost. */
@@ -29,14 +29,12 @@ export interface KnownQuotes {
   unreadableOfPair(order: WantedSwap, orderer: Whose): KnownQuote | undefined
 }
 
-/** What an order swaps. */
 export interface WantedSwap {
   /** Brief and in upper case, as memory keeps pairs. */
   readonly foldedPair: string | undefined
   readonly fromAmount: AmountClaim | undefined
 }
 
-/** An amount that an order states. */
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits; its double if the text is not a plain decimal. */
   readonly text: string
@@ -55,7 +53,6 @@ export interface Price {
 /** Noted by this process, by another replica, or by an earlier process with the same folder. */
 export type Origin = 'own' | 'delivered' | 'restored'
 
-/** A quote that was noted, with what the guard asks of it. */
 export interface KnownQuote extends Note, Price {
   readonly origin: Origin
 }
@@ -76,7 +73,6 @@ export const rememberedMs = 86_400_000
 /** A past quote refuses orders by its amount alone for this long. */
 export const recentMs = 900_000
 
-/** Which quotes were used by an order. */
 export interface QuoteUses {
   /** An order is sent for the quote. Returns whether an order of the same partition has used it, or is on its way. */
   noteSent(quote: Note, partition: string | undefined): boolean
@@ -94,7 +90,6 @@ export interface UsedKeys {
   settle(id: string, outcome: KeyState | undefined): Promise<void>
 }
 
-/** What operators hold. */
 export interface OrderHolds {
   /** Throws if the order is held. */
   refuse(order: HeldOrder): void
@@ -127,7 +122,6 @@ export interface KnownKey {
  */
 export type KeyState = 'sent' | 'unknown' | 'large' | KeptAnswer
 
-/** The answer to an order, as the provider gave it. */
 export interface KeptAnswer {
   readonly status: number
   readonly reason: string

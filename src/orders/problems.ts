@@ -61,8 +61,7 @@ export const orderHeaders = [
 ] as const
 
 /**
- * The quote id in the order's header; undefined: it names none. A comma may stand between two ids, because proxies join
- * header lines with commas.
+ * Undefined: the header names no quote. Proxies join header lines with commas, so a comma may stand between two ids.
  */
 export function quoteNamedIn(quoteLines: string | undefined): string | undefined {
   if (quoteLines === undefined) return undefined
@@ -94,7 +93,6 @@ export function keyIn(keyLines: string | undefined): string | undefined {
   })
 }
 
-/** Why an order with a key that was used before is answered by the gateway. */
 const keyDetails = {
   'idempotency-key-reused':
     'Another order was sent with this Idempotency-Key. This request was not sent. Each order has a key of its own: if ' +
@@ -149,7 +147,7 @@ export function tooLarge(): Problem {
   })
 }
 
-/** Whether the provider may have an order that failed with this error. An unexpected error may come from anywhere. */
+/** Whether the provider may have an order that failed with this error. An unexpected error counts as yes. */
 export function mayBeSent(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   if (cause instanceof UpstreamFailure || cause instanceof ClientGone)
@@ -188,7 +186,7 @@ function isAccepted(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-/** Whether the provider may have accepted it: with 502 and 504 its edge gave up on what is behind it. */
+/** Whether the provider may have accepted the order: with 502 and 504 its edge gave up on what is behind it. */
 export function mayBeAccepted(status: number): boolean {
   return isAccepted(status) || status === 502 || status === 504
 }
@@ -219,7 +217,7 @@ export function orderFailure(
   })
 }
 
-/** The path that lists the orders to an address. Half of a surrogate pair cannot be encoded, and is in no address. */
+/** Half of a surrogate pair cannot be encoded, and is in no address. */
 export function lookupOf(toAddress: string | undefined): string | undefined {
   if (toAddress === undefined || /\p{Surrogate}/u.test(toAddress)) return undefined
   const lookup = `/v3/orders?toAddress=${encodeURIComponent(toAddress)}`

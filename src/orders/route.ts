@@ -93,8 +93,8 @@ export class OrderRoutes {
     refuseUnread(coding, length)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
-    // An order is judged before the breaker is asked: a late one is refused as late, whether or not the upstream works.
-    // A client that waits for `100 Continue` has sent no body to judge, so it is refused at once. A key may need no
+    // An order is judged before the breaker is asked: a late one is refused as late even if the upstream is down. A
+    // client that waits for `100 Continue` has sent no body to judge, so it is refused at once. A key may need no
     // upstream.
     if (key === undefined && awaitsContinue(response))
       upstream.throwIfKeptBack('float-order')
@@ -118,7 +118,6 @@ export class OrderRoutes {
     relayAnswer(exchange, answer, terms)
   }
 
-  /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(
     { terms, application }: { terms: OrderTerms; application: string },
     exchange: Exchange,
@@ -134,7 +133,7 @@ export class OrderRoutes {
       partition: markOf(place),
     }
     const order = await this.#judge(terms, orderer)
-    // A late order is refused without a connection, whether or not the upstream works.
+    // A late order is refused without a connection, even if the upstream is down.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
     return this.#counted(() => this.#sendFloat(order, exchange, toSend, held))
@@ -162,8 +161,8 @@ export class OrderRoutes {
   }
 
   /**
-   * Reads other replicas' notes first, or learns that they cannot be read. A live quote that is known here is not
-   * enough: it may expire while the order waits, and another replica may know a quote that expires later.
+   * Reads other replicas' notes first, or learns that they cannot be read. A live quote that is known here may expire
+   * while the order waits, and another replica may know one that expires later.
    */
   async #judge(terms: OrderTerms, orderer: Orderer): Promise<FloatOrder> {
     const { config, memory } = this.#parts
@@ -231,7 +230,7 @@ export class OrderRoutes {
     if (isRepeated) events.orderRepeated(exchange, order)
     let status = 0
     try {
-      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+      // The head says whether the order may have been accepted, even if the body is lost.
       status = (await sending.head()).status
       if (used !== undefined && mayBeAccepted(status)) memory.uses.use(used)
       else if (used !== undefined) memory.uses.orderRefused(used, partition)
@@ -243,9 +242,9 @@ export class OrderRoutes {
   }
 
   /**
-   * An order whose client has left is not sent. `recheckInMs` is called while the order waits for a connection, and
-   * just before its first byte is written. It throws if the order must not be sent; otherwise it returns the ms until
-   * the next call.
+   * Does not send an order whose client has left. `recheckInMs` is called while the order waits for a connection, and
+   * just before its first byte is written. It throws if the order must not be sent, or returns the ms until the next
+   * call.
    */
   #send(
     exchange: Exchange,

@@ -15,7 +15,7 @@ export interface StatedAmount {
   isPaidBy(price: Price): boolean
 }
 
-/** Undefined: the order states no amount that can be read. */
+/** Undefined: no readable amount is stated. */
 export function statedAmountOf(
   toAmount: AmountClaim | 'unreadable' | undefined,
 ): StatedAmount | undefined {
