@@ -105,7 +105,7 @@ export class QuoteWriter {
     const detail = answer.kind === 'not-kept' ? answer.why : unknown
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.endsAs({ how: 'bypass', cacheStatus: bypass })
-    // Another exchange made the call, whose request id and trace are not for this caller.
+    // The call was made by another exchange, whose request id and trace are not for this caller.
     const isOthers = how === 'collapsed'
     let headers: string[]
     if (end === undefined) {
@@ -152,7 +152,7 @@ export class QuoteWriter {
   }
 }
 
-/** `lines`: the headers as the text of a head; undefined if Node would refuse to write one of them. */
+/** `lines`: the headers as text; undefined if Node would refuse to write one of them. */
 function written(list: readonly string[]) {
   return { list, lines: headLines(list) }
 }
@@ -183,8 +183,8 @@ function ownHeaders(ttl: number, cacheStatus: string): string[] {
 }
 
 /**
- * Adds names to the Vary of an answer (RFC 9110 section 12.5.5), on one line at the end, each name once. `Vary: *`
- * stays as it is, because it says more than any name.
+ * Adds names to the Vary of an answer (RFC 9110 section 12.5.5), on one line at the end, each name once. `Vary: *` is
+ * not changed, because it says more than any name.
  */
 export function withVary(headers: readonly string[], names: readonly string[]): string[] {
   const lines = headerValues(headers, 'vary')

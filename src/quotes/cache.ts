@@ -7,9 +7,9 @@ import { minLeftMs, type Quote, quoteOf } from './quote.ts'
 
 interface CacheEntry {
   quote: Quote
-  /** How often the cache served a quote of this key, earlier quotes included. */
+  /** How often quotes of this key were served from the cache. */
   hits: number
-  /** The price change from the previous quote of this key, as a share of the previous price. */
+  /** The price change from the previous quote of this key, as a share. */
   readonly drift: number | undefined
   /** With less time left than this the quote is fetched again. 0 once the provider has repeated it. */
   minLeftMs: number
@@ -103,8 +103,8 @@ export class QuoteCache {
     }
     const drift = before && priceOf(quote) / priceOf(before.quote) - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, at))
-    // The next refresh is at least half a life away. Otherwise quotes that live shorter than the setting would be
-    // refreshed without a pause.
+    // The next refresh is at least half a life away: a quote that lives shorter than the setting must not be refreshed
+    // without a pause.
     const needsMs = minLeftMs(quote, this.#minValidityMs)
     const aheadMs = isRefresh
       ? Math.min(Math.floor((leftMs - needsMs) / 2), this.#refreshAheadMs)
@@ -130,7 +130,7 @@ export class QuoteCache {
       kept.quote = quoteOf(kept.quote, { ...kept.quote, end })
   }
 
-  /** Whether a live quote is so close to its end that it should be replaced in the background. */
+  /** Whether a live quote should be replaced in the background. */
   isRefreshDue(key: string, at: Now): boolean {
     if (this.#refreshAheadMs === 0 || this.flights.has(key)) return false
     const kept = this.#quotes.peek(key)
@@ -189,7 +189,7 @@ export class QuoteCache {
   }
 }
 
-/** A list of rates, which has no id. */
+/** Rates have no id. */
 function isRates({ id }: Quote): boolean {
   return id === ''
 }

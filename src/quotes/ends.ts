@@ -2,7 +2,7 @@ import type { Now } from '../clock.ts'
 import { readHttpDate } from '../http/http-date.ts'
 import type { Logger } from '../process/logger.ts'
 
-/** From when orders for a quote are refused, on both of our clocks. This part of an end outlives the quote. */
+/** From when orders for a quote are refused. This part of an end outlives the quote. */
 export interface Ending {
   readonly refusedFromMs: number
   /** Our wall clock minus our steady clock at that time: converts an instant of one to the other. */
@@ -16,8 +16,8 @@ export interface End extends Ending {
 }
 
 /**
- * How long the quote may still be served: until either of our clocks is past its end, so that a step of one clock
- * serves no expired quote.
+ * How long the quote may still be served: until either of our clocks is past its end, so that a step of one does no
+ * harm.
  */
 export function serveLeftMs(
   end: Omit<End, 'refusedFromMs'>,
@@ -53,7 +53,7 @@ export function later<Item extends Ending>(
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
 
-/** What is left of an end, in whole milliseconds: readers with other clocks get this in place of the end. */
+/** What is left of an end, in whole milliseconds, for readers with other clocks. */
 export interface Left {
   /** The quote is served for this time. */
   readonly serveMs: number
@@ -79,7 +79,7 @@ export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
   }
 }
 
-/** How long until orders are refused, in whole milliseconds: for readers with other clocks. */
+/** In whole milliseconds, for readers with other clocks. */
 export function untilRefusal(ending: Ending, now: Now): number {
   return Math.ceil(orderLeftMs(ending, now))
 }
@@ -122,7 +122,6 @@ interface Witness {
   readonly latestMs: number
 }
 
-/** What becomes of the quote in an answer. */
 export type Fate =
   | { readonly becomes: 'kept'; readonly end: End }
   /** The quote ended on its way to us, so a further call is made. */
@@ -136,10 +135,10 @@ export type Fate =
   | { readonly becomes: 'unreadable'; readonly end: End | undefined }
 
 /**
- * Two witnesses say when a quote ends. The first is its `expiry` on our wall clock. The second is the life that its
- * answer states, `expiry` minus its own `Date`, counted on our steady clock. The quote is served while both say that it
- * lives, and its orders are refused once both say that it is over. While no `Date` contradicts our clock, our clock
- * decides alone, to the millisecond.
+ * Two witnesses say when a quote ends: its `expiry` on our wall clock, and the life that its answer states (`expiry`
+ * minus its own `Date`) on our steady clock. The quote is served while both say that it lives, and its orders are
+ * refused once both say that it is over. While no `Date` contradicts our clock, our clock decides alone, to the
+ * millisecond.
  */
 export class Ends {
   readonly #clockDifference: Pick<ClockDifference, 'note'>
@@ -172,7 +171,7 @@ export class Ends {
       const isSurelyOver =
         (ourClock === 'right' || both.length === 2) && !heard.some(isFar)
       const end = isSurelyOver ? endBy(heard, wallAheadMs) : undefined
-      // Our clock alone says that the quote is over, and its Date disagrees. It is relayed, as all that the provider
+      // Our clock alone says that the quote is over; the Date disagrees. The quote is relayed: it is what the provider
       // has.
       if (end !== undefined && both.some(isWitness)) return { becomes: 'relayed', end }
       return { becomes: 'unreadable', end }
@@ -183,8 +182,8 @@ export class Ends {
     // One clock is enough: an expired quote must not be served because the other clock is slow.
     if (witnesses.some(({ latestMs }) => latestMs <= call.receivedMs))
       return { becomes: 'ended', end }
-    // The Date leaves open whether the quote has ended. It is relayed if the Date's rounding alone says so, or if our
-    // clock says that it lives and nothing contradicts our clock.
+    // The Date leaves open whether the quote has ended. The quote is relayed if only the rounding of the Date ends it,
+    // or if our clock says that it lives and nothing contradicts our clock.
     const mayLive =
       leftMs > -cutMs - lagMs || (ourClock === 'unknown' && witnesses.includes(ours))
     return { becomes: mayLive ? 'relayed' : 'ended', end }
@@ -222,7 +221,7 @@ export class Ends {
   }
 }
 
-/** When a request was sent and the head of its answer received, in our wall time. */
+/** In our wall time. */
 interface Call {
   readonly sentMs: number
   readonly receivedMs: number
@@ -234,8 +233,8 @@ function byDate(lifeMs: number, { sentMs, receivedMs }: Call): Witness {
 }
 
 /**
- * A quote is served while all witnesses say that it lives. Orders for it are refused once all say that it is over, or
- * one has said so for a minute.
+ * Served while all witnesses say that the quote lives. Refused once all say that it is over, or one has said so for a
+ * minute.
  */
 function endBy(witnesses: readonly Witness[], wallAheadMs: number): End {
   const latest = witnesses.map(({ latestMs }) => latestMs)
@@ -296,12 +295,10 @@ export class ClockDifference {
     return this.#least[0]?.ms ?? 0
   }
 
-  /** Whether several answers have come, and none had a readable `Date`. */
   get saysNoTime(): boolean {
     return this.bounds === undefined && this.#answersWithoutTime >= answersBeforeWarning
   }
 
-  /** Undefined: the answer has no readable `Date`. */
   note(bounds: Difference | undefined, steadyMs: number): void {
     if (bounds === undefined) this.#answersWithoutTime += 1
     else {

@@ -2,8 +2,7 @@
 const maxBytes = 16_384
 
 /**
- * The texts of these members in an error of the provider: at its top, or in its `error` or `details`, because providers
- * use all three.
+ * The texts of these members in an error: at its top, or in its `error` or `details`, because providers use all three.
  */
 export function statedInError(body: Buffer, names: readonly string[]): string[] {
   const top = objectIn(body)

@@ -16,7 +16,6 @@ export class Flight {
   waited = false
   /** Whether a request has the answer. An answer that may not be shared is for the first one alone. */
   isTaken = false
-  /** The span of the request that caused the call. */
   span: Span | undefined
   #answer = never
   #left: ClientGone | undefined
@@ -50,7 +49,7 @@ export class Flight {
     return this
   }
 
-  /** Only for requests that find the flight in the table: a landed flight has no answer. */
+  /** Only for requests that find the flight in the table. */
   get answer(): Promise<QuoteAnswer> {
     return this.#answer
   }
@@ -87,9 +86,8 @@ export class Flight {
   }
 
   /**
-   * Drops the call and its answer. A growing Map leaves its old table behind. Once that is in V8's old space, all that
-   * it points to looks alive until a major collection: with whole requests in it, a minor collection took twice as
-   * long.
+   * Drops the call and its answer. A growing Map leaves its old table behind. In V8's old space, that table keeps all
+   * that it points to alive until a major collection: with whole requests in it, a minor collection took twice as long.
    */
   land(): void {
     const { entry } = this
@@ -181,9 +179,9 @@ export class WaitingClient {
   }
 
   /**
-   * Goes on to a further call, because this one gave no answer. Throws if hardly any time is left for it. A further
-   * call has a time limit of its own, so the client's time is counted here from now on; when it is over, the client
-   * gets the failure. `before`: the failure of the joined call, with the same fault.
+   * Goes on to a further call after a call without an answer. Throws if hardly any time is left. A further call has a
+   * time limit of its own, so the client's time is counted here from now on, and ends with this failure. `before`: the
+   * failure of the joined call, whose fault is repeated.
    */
   repeatOrThrow(why: string, before?: UpstreamFailure): void {
     const failure = failureByTime(why, before)
@@ -199,7 +197,6 @@ export class WaitingClient {
     this.#leave(reason)
   }
 
-  /** The client is answered, or has left. */
   end(): void {
     this.#response.off('close', this.#onClose)
     this.#timer?.clear()

@@ -5,7 +5,7 @@ import type { Quote } from './quote.ts'
 import type { QuoteRequest } from './request.ts'
 
 /**
- * What outlives a served quote: orders are judged by it. An unreadable answer has a note too, without id and toAmount.
+ * What outlives a served quote: orders are judged by it. The note of an unreadable answer has no id and no toAmount.
  */
 export interface Note extends Ending {
   readonly id: string
@@ -24,14 +24,13 @@ export interface Note extends Ending {
   readonly expiresAtMs: number
   /** For dropping the quote from the cache. Empty once the quote is over; journals have it only with a shared store. */
   readonly cacheKey: string
-  /** When the quote was first noted, by our clock: metrics and the console show how old an order's quote is. */
+  /** When the quote was first noted, by our clock: shows how old an order's quote is. */
   readonly notedAtMs: number
 }
 
 /** Names one quote: the same id with a later expiry is another quote. */
 export type QuoteName = Pick<Note, 'id' | 'expiresAtMs'>
 
-/** Who was given a quote, or who sends an order. */
 export type Whose = Pick<Note, 'application' | 'partition'>
 
 export function isUnreadable({ toValue }: Pick<Note, 'toValue'>): boolean {

@@ -3,11 +3,11 @@ import type { Problem } from '../http/problem.ts'
 import type { Lookalike, Quote } from './quote.ts'
 import type { QuoteRequest } from './request.ts'
 
-/** The memory of served quotes, by which orders are judged. */
+/** The served quotes that orders are judged by. */
 export interface QuoteNotes {
   /**
-   * Notes a quote that came at `at`, even if it is over. Settles once every replica can judge an order for it: the
-   * quote is not served before.
+   * Notes a quote that came at `at`, even if it is over. Settles once every replica can judge an order for the quote:
+   * it is not served before.
    */
   note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void
   /** Notes an unreadable answer that a caller may take for a quote. It is not relayed before, either. */
@@ -18,7 +18,6 @@ export interface QuoteNotes {
   wasUsed(quote: Quote): boolean
 }
 
-/** What operators hold. */
 export interface QuoteHolds {
   /** Throws if the request is held. */
   refuse(request: HeldQuote): void
@@ -46,7 +45,7 @@ export interface LookOptions {
   readonly known: Quote | undefined
 }
 
-/** Another replica's quote, or this replica's turn to fetch one. */
+/** A quote of another replica, or this replica's turn to fetch one. */
 export type Look = { readonly kind: 'found'; readonly quote: Quote } | Turn
 
 export interface Turn {

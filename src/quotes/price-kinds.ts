@@ -11,7 +11,7 @@ export interface PriceKind {
   in(reading: TargetReading): (QuotePath & AmountReading) | undefined
   readonly needsAppName: boolean
   readonly readBody: typeof readQuote
-  /** What breakers and queues count its calls as. */
+  /** The kind of its calls, for breakers and queues. */
   kindOf(pair: string): RequestKind
 }
 
@@ -38,7 +38,7 @@ export const unnoted: QuoteNotes = {
   wasUsed: () => false,
 }
 
-/** Operators hold quotes and orders. Rates pass, as they do without SHARE_RATES. */
+/** Operators hold quotes and orders, not rates. */
 export const unheld: QuoteHolds = {
   refuse() {},
   whenHeld: () => () => {},

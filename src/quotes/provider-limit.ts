@@ -10,7 +10,7 @@ import type { AnswerHead } from '../upstream/fetch.ts'
 import { statedInError } from './error-body.ts'
 import type { QuoteRequest } from './request.ts'
 
-/** By what the provider identifies the caller of a quote call. */
+/** How the provider identifies a caller. */
 type Caller = Pick<QuoteRequest, 'application' | 'authorization' | 'address'>
 
 const maxCallers = 1_000
@@ -94,7 +94,7 @@ export class ProviderLimit {
     this.#byCaller.set(whole, { application, address: undefined, untilMs, inRow })
   }
 
-  /** The provider answered a quote of this application, so the whole application is not limited. */
+  /** The provider answered a quote, so the whole application is not limited. */
   answered(caller: Caller): void {
     if (this.#byCaller.size > 0) this.#byCaller.delete(this.#keysOf(caller).whole)
   }

@@ -78,7 +78,6 @@ interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
   readonly repeated: readonly string[]
 }
 
-/** The provider's answer to a quote call. */
 export type ProviderAnswer =
   /** A quote for any request with the same key. */
   | { readonly kind: 'quote'; readonly quote: Quote; readonly received: Received }
@@ -98,7 +97,6 @@ export type QuoteAnswer =
   | ProviderAnswer
   | { readonly kind: 'found'; readonly quote: Quote }
 
-/** The end of the quote in the answer. Undefined: the answer has no quote. */
 export function endOf(answer: QuoteAnswer): End | undefined {
   return answer.kind === 'not-kept' ? answer.end : answer.quote.end
 }
@@ -118,7 +116,6 @@ export interface AnswerReaderParts {
   clockDifference: Pick<ClockDifference, 'note'>
 }
 
-/** Reads the answer of a quote call: what to serve, whether to cache it, and who may share it. */
 export class AnswerReader {
   readonly #maxBytes: number
   readonly #readBody: typeof readQuote
@@ -318,7 +315,7 @@ export function readRates(body: Buffer): Stated | NotKeptReason {
   return { ...nothing, hasNumbers: false, expiresAtMs: Math.min(...known) }
 }
 
-/** Reads what replicas share: a quote, or a list of rates. */
+/** For what replicas share. */
 export function readEither(body: Buffer): Stated | NotKeptReason {
   const quote = readQuote(body)
   return quote === 'not-a-quote' ? readRates(body) : quote
@@ -350,7 +347,6 @@ function readLookalike(body: Buffer): Lookalike | undefined {
   return lookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
 }
 
-/** Reads an Amount, or a number or text in its place. */
 function amountIn(stated: unknown): string | undefined {
   const value =
     typeof stated === 'object' && stated !== null && 'value' in stated

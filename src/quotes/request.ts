@@ -10,25 +10,24 @@ import type { PriceKind } from './price-kinds.ts'
 
 /** What a caller wants a quote for: all that tells this quote from others. */
 export interface QuoteRequest {
-  /** The pair that the path means. */
   pair: string
   /**
-   * The path as received, if it is not the plain spelling of the pair. It is part of the key, because the provider may
-   * treat escapes and case in its own way.
+   * The path as received, if it is not the plain spelling of the pair. Part of the key, because the provider may treat
+   * escapes and case in its own way.
    */
   spelledPath?: string | undefined
   canonicalAmount: string
   /** In the order of QUOTE_KEY_HEADERS: names in lower case, values as the provider receives them. */
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
-  /** Requests of one partition may share a quote. Undefined: this one shares with no other. */
+  /** Requests of one partition may share a quote. Undefined: the request shares none. */
   partition: string | undefined
   /** App-Name as the provider receives it. */
   application: string
   /** As the provider receives it; empty: the request has none. */
   authorization: string
-  /** The other query parameters that tell quotes apart, as sent. */
+  /** Query parameters that tell quotes apart besides the amount, as sent. */
   query: string
-  /** The request target as received. The provider gets the same. */
+  /** As received, and as sent to the provider. */
   target: string
   /** Undefined: the provider gets for=unknown. */
   address: string | undefined
@@ -52,7 +51,6 @@ export interface RequestReaderParts {
   sharedStore: { readonly salt: string } | undefined
 }
 
-/** Reads a QuoteRequest from an HTTP request, and makes the headers of its call. */
 export class QuoteRequestReader {
   readonly #parts: RequestReaderParts
   readonly #priceKind: PriceKind
@@ -73,7 +71,6 @@ export class QuoteRequestReader {
     this.#read = ['via', 'connection', ...keyHeaders]
   }
 
-  /** Throws a Problem if the request is not for a quote. */
   read(exchange: Exchange): QuoteRequest {
     const { clients, partitionOf, supplied } = this.#parts
     const { rawHeaders } = exchange.request
@@ -122,7 +119,7 @@ export class QuoteRequestReader {
     return request
   }
 
-  /** All headers of a quote call. Its request id and trace context come from the exchange that caused it. */
+  /** The request id and trace context come from the exchange that caused the call. */
   headersOf({ keyedHeaders, address }: QuoteRequest, exchange: Exchange): string[] {
     const headers: string[] = []
     for (const [index, [name, value]] of keyedHeaders.entries()) {
@@ -147,9 +144,9 @@ const noAppName = {
 }
 
 /**
- * Two requests have the same key if and only if one quote may answer both. The target is not part of the key, because
- * it only spells the other parts. The key is a digest, because headers may be secret and others can read the shared
- * store, and because the ledger bounds the number of keys, not their bytes.
+ * Two requests have the same key if and only if one quote may answer both. The target is not part of it, because it
+ * only spells the other parts. The key is a digest: headers may be secret, others can read the shared store, and the
+ * ledger bounds the number of keys, not their bytes.
  */
 export function keyOf(
   { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedRequest,

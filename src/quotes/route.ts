@@ -58,7 +58,7 @@ interface QuoteRouteParts extends RequestReaderParts, AnswerReaderParts {
 
 type Missed = Exclude<Lookup, 'hit'>
 
-/** Why a call is made, and for which request. */
+/** The request that a call is made for. */
 interface CallCause {
   readonly exchange: Exchange
   readonly request: QuoteRequest
@@ -71,7 +71,7 @@ interface CallCause {
 /** How many quotes a request tries to get, if each expires before it is written. */
 const maxTries = 3
 
-/** GET and HEAD /v3/pairs/:pairId/quotes: the path of a quote, from the request to the answer. */
+/** GET and HEAD /v3/pairs/:pairId/quotes. */
 export class QuoteRoute {
   readonly #parts: QuoteRouteParts
   readonly #priceKind: PriceKind
@@ -129,7 +129,7 @@ export class QuoteRoute {
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     const held = heldQuote(request)
     const stopLooking = holds.whenHeld(held, (problem) => client.leave(problem))
-    /** What the request finds first is what it is counted as. */
+    /** A request is counted by its first lookup. */
     let lookup: Missed | undefined = cache.missOf(request.key)
     /** The key of its call in `cache.flights`. Undefined: no other request joins it. */
     let entry = request.key
@@ -156,8 +156,8 @@ export class QuoteRoute {
           this.#repeatAfterFailure(answer, client, { exchange, request, hasJoined })
           entry = request.key
         } else if (notFor !== undefined) {
-          // If one refusal were the answer to all, a refused user that asks in a loop would block the pair for all who
-          // share quotes with it. The others share one further call; if that is refused too, each makes its own.
+          // A refused user who asks in a loop must not block the pair for all who share its quotes. The others share
+          // one further call; if that is refused too, each makes its own.
           client.repeatOrThrow(repeatReasons[notFor])
           entry =
             client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
@@ -209,11 +209,10 @@ export class QuoteRoute {
       isProviderLimit(failure) && this.#parts.providerLimit.leftMs(request) === 0
     if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
       throw failure
-    // Another caller's limit kept the call back. The loop ends: each round answers all who share that limit.
+    // The limit of another caller kept the call back. The loop ends, because each round answers all who share a limit.
     client.repeatOrThrow(repeatReasons.limitOfOther)
   }
 
-  /** Replaces a quote that is close to its end, in the background. */
   async #refresh(
     exchange: Exchange,
     request: QuoteRequest,
@@ -240,7 +239,6 @@ export class QuoteRoute {
     return flight.start(() => this.#fetch(flight, cause))
   }
 
-  /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
     const { cache, clock, events, notes, sharedQuotes } = this.#parts
     const { request, lookup, replaces } = cause
@@ -284,8 +282,8 @@ export class QuoteRoute {
     // A refresh outlives the exchange that caused it.
     const times = replaces === undefined ? exchange.asksUpstream() : undefined
     providerLimit.check(request)
-    // The call is under way before it is counted, so that others wait for it and are not counted: a crowd that needs
-    // one call would use up many limits.
+    // The call is under way before it is counted, so that others wait for it uncounted: a crowd that needs one call
+    // would use up many limits.
     if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
     flight.throwIfLeft()
     const call = fetchWhole({
@@ -316,7 +314,6 @@ export class QuoteRoute {
     return whole
   }
 
-  /** Notes what the provider answered, gives it to the other replicas, and keeps it. */
   async #taken(
     whole: WholeAnswer,
     cause: CallCause,
