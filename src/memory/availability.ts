@@ -8,7 +8,6 @@ interface AvailabilityOptions {
   client: ValkeyClient
   timeoutMs: number
   log: Logger
-  /** Default: the machine's clock. */
   clock?: Clock | undefined
   /** Asks whether the store behind a new connection takes our commands, writes included. */
   greet(): Promise<unknown>
@@ -27,8 +26,8 @@ export const lastGreetAgainMs = 1_000
 const steadyAfterMs = 5_000
 
 /**
- * Watches the connection to the store. The store is not used while a command waits for longer than VALKEY_TIMEOUT_MS. A
- * new connection is greeted first; after the store has refused writes, it is greeted until it takes them again.
+ * Watches the connection to the store. The store is not used while a command waits for longer than VALKEY_TIMEOUT_MS,
+ * until a new connection was greeted, and after it has refused writes: then it is greeted until it takes them again.
  */
 export class Availability {
   readonly #options: AvailabilityOptions
@@ -37,8 +36,8 @@ export class Availability {
   readonly well: Well<'connection'>
   readonly #unanswered = new Set<Unanswered>()
   /**
-   * Whether the oldest command waits too long. Checked once what came was read, so that a busy process does not blame
-   * the store.
+   * Whether the oldest command waits too long. Checked after incoming data was read, so that a busy process does not
+   * blame the store.
    */
   #isStuck = false
   #isGreeted = false
@@ -91,7 +90,7 @@ export class Availability {
     client.on('close', () => {
       this.connectionsEnded += 1
       this.#isGreeted = false
-      // The next connection is greeted. Ending one while the client asks a Sentinel would end the client permanently.
+      // The next connection is greeted. Ending one during a Sentinel's lookup would end the client permanently.
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
@@ -193,7 +192,7 @@ export class Availability {
       },
       (error) => {
         this.#down(error)
-        // After another failure the next connection is greeted. A Cluster keeps its connection, whichever master
+        // After another failure, only a new connection is greeted. A Cluster keeps its connection, whichever master
         // failed.
         if (!this.#isClosed) this.#greetAgain(error)
       },

@@ -2,7 +2,7 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 
 export type ValkeyClient = Redis | Cluster
 
-/** The address of the shared store, parsed from VALKEY_URL. */
+/** Parsed from VALKEY_URL. */
 export interface StoreAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   /** The server, the Sentinels, or some nodes of the Cluster, which name the other nodes. */
@@ -23,15 +23,14 @@ interface StoreNode {
 
 export const connectTimeoutMs = 2_000
 
-/** Options of every connection. */
 function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: {} } : {}),
     connectTimeout: connectTimeoutMs,
-    // A frozen server never acknowledges that a connection ends. With ioredis's longer default, a Cluster would connect
-    // again before that, and then forget the new connection, which stays open.
+    // A frozen server never acknowledges the end of a connection. With ioredis's longer default, a Cluster has
+    // reconnected by then; it forgets the new connection, and leaves it open.
     disconnectTimeout: 100,
     lazyConnect: true,
     // A command that cannot be sent fails at once. A command in flight may have been run, so it is not repeated.
@@ -78,7 +77,6 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
 /** Short enough to be back within a second, long enough not to burden a server that starts or refuses. */
 export const retryAfterMs = 500
 
-/** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
   if (address.kind === 'cluster')
     return new Cluster([...address.nodes], clusterOptions(address)).on(
@@ -105,8 +103,8 @@ export function createClient(address: StoreAddress): ValkeyClient {
 }
 
 /**
- * At some malformed replies, ioredis throws in the socket's 'data' event, which would end the process. It also takes
- * the text of a server that refuses a connection for the reply to a command.
+ * ioredis throws at some malformed replies in the socket's 'data' event, which would end the process. It also takes a
+ * server's refusal of the connection for the reply to a command.
  */
 function catchParserErrors(redis: Redis): Redis {
   return redis.on('connect', () => {

@@ -48,7 +48,6 @@ interface Head {
 /** What earlier processes left in the folder. */
 export interface Folder {
   readonly salt: string
-  /** The first line of the file, sealed. */
   readonly head: Buffer
   /** Why the existing file is not this gateway's. Undefined: it is, or the folder has no file. */
   readonly foreign: string | undefined
@@ -57,7 +56,7 @@ export interface Folder {
   readonly setAside: number
 }
 
-/** Sets aside files that this version does not read, and files of the layout before that belong to another gateway. */
+/** Sets aside files that this version does not read, and older files of another gateway. */
 export async function findFolder(options: FolderOptions): Promise<Folder> {
   const { directory, swapBaseUrl, salt } = options
   await finishBeginning(directory)
@@ -99,9 +98,7 @@ export async function findFolder(options: FolderOptions): Promise<Folder> {
   }
 }
 
-/**
- * Ends the replacement of a file: the old one was set aside, and the new one, which has its keys, still needs its name.
- */
+/** Finishes the replacement of a file: the old one was set aside, and the new one still needs its name. */
 async function finishBeginning(directory: string): Promise<void> {
   const [path, begun] = [join(directory, journalName), join(directory, nameAtFirst)]
   const isMissing = (await fileAt(path)) === undefined
@@ -130,7 +127,7 @@ async function readHead(path: string): Promise<Head | undefined> {
   }
 }
 
-/** Why this gateway cannot use the file. Undefined: it can. */
+/** Undefined: this gateway can use the file. */
 function foreignness(head: Head | undefined, ours: Head): string | undefined {
   if (head === undefined) return 'damaged at the first line'
   if (head.layout !== ours.layout)

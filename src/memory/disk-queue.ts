@@ -14,7 +14,7 @@ export class DiskQueue {
   /** Lines that go first. They do not depend on when they are written, as records do. */
   #urgent: string[] = []
   #urgentLength = 0
-  /** How many records were left out as too long. A provider's quotes are shorter, and a reader skips longer lines. */
+  /** How many records were left out as too long: readers skip such lines, because a provider's quotes are shorter. */
   tooLong = 0
 
   get length(): number {

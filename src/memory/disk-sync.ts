@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../clock.ts'
 import type { AppendedFile } from './appended-file.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
-/** Syncs cost a disk more than writes. With a sync that takes 400 ms as well, data is synced within a second. */
+/** Syncs cost a disk more than writes. Even if a sync takes this long too, data is synced within a second. */
 const afterMs = 400
 
 interface DiskSyncParts {
@@ -17,7 +17,7 @@ interface DiskSyncParts {
 /** Syncs the file a moment after each write. */
 export class DiskSync {
   readonly #parts: DiskSyncParts
-  /** Writes so far, and how many of them are synced; the times up to which all records are written, and synced. */
+  /** How many writes were made, and synced; up to which time all records are written, and synced. */
   #writes = 0
   #synced = 0
   #writtenUpToMs: number
@@ -40,7 +40,7 @@ export class DiskSync {
     return this.#syncedUpToMs
   }
 
-  /** Called before the first record after all was synced. */
+  /** Called for the first record after everything was synced. */
   begins(): void {
     this.#syncedUpToMs = this.#parts.clock.nowMs()
   }
@@ -72,7 +72,6 @@ export class DiskSync {
     const { trouble, file, failed } = this.#parts
     const current = file()
     if (current === undefined) return
-    // Later writes are for the next sync.
     const writes = this.#writes
     const upToMs = this.#writtenUpToMs
     if (await trouble.watch('sync', current.sync())) {

@@ -80,8 +80,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the urgent lines that wait, and the first of the records. Returns whether that worked. Calls before it
-   * begins share it.
+   * Writes the urgent lines, and the first of the records. Returns whether that worked. Calls before it begins share
+   * it.
    */
   write(): Promise<boolean> {
     this.#parts.clock.timers.clear(this.#timer)
@@ -120,8 +120,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the lines to a new file, which then replaces the old one. Lines that are appended meanwhile go to the old
-   * file at once, and to the new one at the end.
+   * Writes a new file, which then replaces the old one. Lines that come meanwhile go to the old file at once, and to
+   * the new one at the end.
    */
   async copy(
     fresh: AppendedFile,

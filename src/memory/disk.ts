@@ -48,7 +48,6 @@ interface HoldsInMemory {
   live(): Iterable<Hold>
 }
 
-/** What the file is read into, and copied from. */
 interface Memory {
   readonly notes: FileReader
   readonly keys: KeysInMemory
@@ -60,15 +59,13 @@ export interface DiskFacts extends JournalFacts {
   readonly bytes: number
   /** Records that were read at startup. */
   readonly restored: number
-  /** Folders in STATE_DIRECTORY that were set aside. */
   readonly setAside: number
-  /** When the disk had all records, by our wall clock. Now, unless something waits to be written or synced. */
+  /** When the disk had all records, by our wall clock: now, unless something waits. */
   readonly syncedAtMs: number
   readonly failures: Readonly<Record<DiskOperation, number>>
 }
 
 const unreadable = 'it could not be read to its end'
-/** How often the folder is looked for, and the length of the file is checked. */
 const lookEveryMs = 1_000
 const copyAgainAfterMs = 2_000
 /** A copy that failed is tried again after ten times its duration. */
@@ -232,7 +229,7 @@ export class DiskJournal {
     this.#mustCopy = true
     // A file that was set aside may have had newer quotes.
     if (!hasFile) return (await this.#readOlder(memory)) && foreign === undefined
-    // The file that was written last is read last, because its lines count.
+    // The newer file is read last, because later lines win.
     if (await areNewer(older, directory, this.#path)) {
       await this.#readFile(memory)
       return this.#readOlder(memory)
@@ -297,7 +294,6 @@ export class DiskJournal {
     return areWhole
   }
 
-  /** An unreadable file must not be removed with the others. */
   async #setAsideOlder(name: string): Promise<void> {
     if (await setAside(this.#options, new Map([[name, unreadable]])))
       this.#counts.setAside += 1
@@ -403,7 +399,7 @@ export class DiskJournal {
 
   // Copying
 
-  /** Writes all that is remembered to a new file, which replaces the old one. Returns whether it does. */
+  /** Replaces the file by a new one with all that is remembered. Returns whether that worked. */
   #copy(): Promise<boolean> {
     this.#copying ??= this.#tryToCopy().finally(() => {
       this.#copying = undefined
@@ -448,7 +444,6 @@ export class DiskJournal {
     await removeOlder(directory, this.#olderNames).catch(() => {})
   }
 
-  /** The lines of a file that is written now. */
   *#lines(head: string): Iterable<string> {
     yield head
     for (const record of this.#memory?.notes.live() ?? [])
@@ -499,7 +494,7 @@ export class DiskJournal {
     if (this.#options.clock.steadyMs() >= this.#copyNotBeforeMs) await this.#copy()
   }
 
-  /** Its path leads to another file now, which must not be overwritten. */
+  /** If its path leads to another file now, that file must not be overwritten. */
   async #leaveLostFile(): Promise<void> {
     if ((await this.#writer.file?.isThere()) === false) await this.#writer.lose()
   }

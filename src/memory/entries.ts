@@ -52,8 +52,8 @@ export class Entry implements KnownQuote {
   }
 
   /**
-   * The other's refusal time on this entry's wall clock, because the clock may have been set between the two. Whole
-   * milliseconds, because each look at two clocks is off by a fraction of one.
+   * Converts a refusal time to this entry's wall clock, because the clock may have been set since. Whole milliseconds,
+   * because each look at two clocks is off by a fraction of one.
    */
   refusedFromOf({ refusedFromMs, wallAheadMs }: Ending): number {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
@@ -79,7 +79,6 @@ function shared(text: string, known: string): string {
   return text === known ? known : text
 }
 
-/** Pairs are compared without regard to case. */
 export function fold(pair: string): string {
   return pair.toUpperCase()
 }

@@ -57,7 +57,7 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   ],
 ]
 
-/** Describes a failure for the log: what it means to the operator, and the error's own message. */
+/** What a failure means to the operator, with the error's own message. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, message: original } = rootOf(error)

@@ -29,7 +29,7 @@ export function fileAt(path: string): Promise<string | undefined> {
 
 /**
  * Lets one process use a folder. The lock is a socket in it, because the system closes a socket however its process
- * ends. The file that is left then refuses connections, and the next process replaces it.
+ * ends. The next process replaces the file that is left, which refuses connections.
  */
 export async function lockFolder(directory: string): Promise<FolderLock> {
   if (process.platform === 'win32') return lockByPipe(directory)
@@ -114,7 +114,7 @@ function isTaken(error: unknown): boolean {
 
 /**
  * Two processes can find the same file of an ended process, and replace it one after the other. This socket has a name
- * without a file, which only one process can have, and which ends with it.
+ * without a file: only one process can have it, and it ends with the process.
  */
 async function guardOf(directory: string): Promise<Server> {
   const { dev, ino } = await stat(directory, { bigint: true })

@@ -17,18 +17,18 @@ export interface Hold extends HoldScope {
   /** Whether quotes are held too. */
   readonly quotes: boolean
   /**
-   * The time by the wall clock of the replica that said it, and later than the statement before it: the later one
+   * By the wall clock of the replica that said it. Always later than the statement before, because the later one
    * counts.
    */
   readonly saidAtMs: number
   /** How long the hold was to last when it began. */
   readonly lastsMs: number
   readonly endsSteadyMs: number
-  /** Its end by our wall clock, as that clock was when this process learned of the hold. */
+  /** The end by our wall clock, as of the moment when this process learned of the hold. */
   readonly untilMs: number
   /**
-   * The hold is kept until all that it replaced would have ended. Otherwise a replica that missed it could bring an
-   * older one back.
+   * Kept until all that it replaced would have ended. Otherwise a replica that missed it could bring an older hold
+   * back.
    */
   readonly keptSteadyMs: number
 }
@@ -74,14 +74,12 @@ const lookEveryMs = 500
 /** Limits holds and releases together, to keep the journal and the store small. */
 export const maxHolds = 100
 
-/** What operators hold: orders, and also quotes if they choose so. */
 export class Holds {
   readonly #parts: HoldsParts
   /** The latest statement about each scope, until its end. */
   readonly #said = new Map<string, Hold>()
   /** Holds whose beginning was reported to listeners, and whose end was not. */
   readonly #told = new Map<string, Hold>()
-  /** Called when a hold begins. */
   readonly #listeners = new Set<() => void>()
   #timer: Timer | undefined
   #isLooking = false
@@ -92,7 +90,6 @@ export class Holds {
 
   // Requests
 
-  /** Throws if the request is held. */
   refuse(request: HeldRequest): void {
     const hold = this.covering(request)
     if (hold !== undefined) throw this.#problem(hold, request)
@@ -157,8 +154,8 @@ export class Holds {
   }
 
   /**
-   * Begins a hold, or replaces the hold of the same scope. Returns whether all replicas learn of it. Undefined: too
-   * many holds exist.
+   * Begins a hold, or replaces that of the same scope. Returns whether all replicas learn of it. Undefined: too many
+   * exist.
    */
   async hold(
     scope: HoldScope,
@@ -273,8 +270,8 @@ export class Holds {
 }
 
 /**
- * Gives one name to all spellings of a pair that routers or readers of orders may take as equal: only characters that a
- * hold's pair may have count. Some readers end a text at a NUL or a question mark. Letters such as the Kelvin sign
+ * Gives one name to all spellings of a pair that routers or readers of orders may take as equal, out of the characters
+ * that a hold's pair may have. Some readers end a text at a NUL or a question mark. Letters such as the Kelvin sign
  * become ASCII only in lower case.
  */
 export function foldedPair(pair: string): string {

@@ -6,8 +6,8 @@ export type JournalRecord =
   | { readonly kind: 'used'; readonly quote: QuoteName }
 
 /**
- * A list that is appended to and read in order: it outlives the process, or reaches the other replicas. Its methods
- * never throw or reject, whatever the disk or the store does.
+ * A list that is appended to and read in order: on the disk it outlives the process, in the store it reaches the other
+ * replicas. Its methods never throw or reject.
  */
 export interface Journal {
   /** Settles once every replica will find the record, or once waiting does not help. The quote is not served before. */
@@ -17,7 +17,6 @@ export interface Journal {
   close(): Promise<void>
 }
 
-/** The memory that the list of all replicas is read into. */
 export interface ListReader {
   /** The shared list has this record. `generation` counts the lists: each loss begins a new one. */
   deliver(record: JournalRecord, generation: number): void
@@ -27,14 +26,13 @@ export interface ListReader {
   missing(generation: number, own: boolean): Iterable<JournalRecord>
 }
 
-/** The memory that the file of a folder is read into, and copied from. */
 export interface FileReader {
   /**
    * Takes a record of an earlier process, which may refuse fewer orders than one of this process (`orders/guard.ts`).
    * Returns whether it is still remembered.
    */
   restore(record: JournalRecord): boolean
-  /** The earlier process ended without a clean end, so it may have noted more than was restored. */
+  /** The earlier process had no clean end, so it may have noted more than was restored. */
   doubtRestored(): void
   /** Whether users may still hold quotes that an earlier process served and did not write. */
   readonly doubtsRestored: boolean

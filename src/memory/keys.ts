@@ -9,7 +9,6 @@ interface HeldKey extends KnownKey {
   readonly claimedSteadyMs: number
 }
 
-/** What a keeper knows of a key, and how long ago the key was claimed. */
 interface Kept {
   readonly text: string
   readonly ageMs: number

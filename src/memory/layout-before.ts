@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline'
 import type { KeyRecord } from './records.ts'
 
 /*
- * The layout before this one: STATE_DIRECTORY had files of the journal, of an hour at most, and a file of the keys of
- * orders. These files are read, and removed once the one file of this layout has their content.
+ * The previous layout: STATE_DIRECTORY had journal files of an hour at most, and a file of the keys of orders. They are
+ * read, and removed once the present file has their content.
  */
 
 /** The layout number in the heads of these files. */
@@ -81,7 +81,7 @@ function readKey(line: string): KeyRecord | undefined {
   }
 }
 
-/** Whether the newest of them was written after the one file: the version before this one ran again. */
+/** Whether the newest of them was written after the present file: the previous version ran again. */
 export async function areNewer(
   { names }: OlderFiles,
   directory: string,

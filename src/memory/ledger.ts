@@ -21,8 +21,8 @@ interface LedgerOptions {
 
 /** A provider may give one quote to all callers. This many of them are found by its id. */
 const maxOfOneId = 1_000
-// Few, so that the first quote after a quiet day does not block the event loop while a day's quotes are dropped. More
-// than one, so that old quotes are dropped faster than new ones come.
+// Few, so that the first quote after a quiet day does not wait until a day's quotes are dropped. More than one, so that
+// old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
 /** For a quiet hour, when nothing is noted. */
 const tidyTimes = 500
@@ -36,9 +36,9 @@ const warnEveryMs = 600_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown". A list
- * has the quotes in the order of noting, and a full ledger drops its first. Maps find them by id, and by pair and
- * amount. A quote that was over when it was noted stands before the live ones: after a loss in the shared store the
- * live quotes come again first, and must not be dropped first.
+ * has the quotes in the order of noting, and a full ledger drops its first. A quote that was over when it was noted
+ * stands before the live ones: after a loss in the shared store, live quotes come again first, and must not be dropped
+ * first.
  */
 export class Ledger implements KnownQuotes {
   readonly timers: Timers
@@ -52,7 +52,7 @@ export class Ledger implements KnownQuotes {
   readonly #byId = new EntriesByKey()
   /** By pair and from amount. A quote has two from amounts, and an order may state either. */
   readonly #offers = new Map<string, Offers>()
-  /** The last to end of each partition: for one amount and application, and for the pair. */
+  /** Unreadable answers by partition, for one amount and application and for the pair: the last to end of each. */
   readonly #unreadable = new Map<string, Entry>()
   /** The lives of the last quotes. */
   readonly #livesMs: number[] = []
@@ -136,8 +136,8 @@ export class Ledger implements KnownQuotes {
   }
 
   /**
-   * The note of a relayed answer that looked like a quote and was unreadable. Until its end, an order of its partition
-   * for these terms is sent.
+   * The note of an unreadable answer that looked like a quote. Until its end, an order of its partition for these terms
+   * is sent.
    */
   unreadable(
     terms: Pick<Note, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,

@@ -17,16 +17,14 @@ interface NotesParts {
   journals: Readonly<Record<'disk' | 'stream', Pick<Journal, 'append'> | undefined>>
   /** Digests a partition as orders are matched by it. */
   markOf(partition: string | undefined): string | undefined
-  /** This replica's cache. `forgetAll` returns how many keys had the quote. */
+  /** Returns how many keys had the quote. */
   cache: { forgetAll(keys: readonly string[], id: string): number }
-  /** The cache that replicas share, if there is one. */
   sharedQuotes: { forget(keys: readonly string[], id: string): void } | undefined
   events: Events
 }
 
 type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
-/** What this replica remembers and tells the others: served quotes, and which of them were used. */
 export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   readonly #parts: NotesParts
   /**
@@ -46,7 +44,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
     const note = this.#noteOf(quote, request, at.nowMs)
-    // The provider gave the same quote again, or another replica has noted it.
+    // The provider gave the quote again, or another replica has noted it.
     if (ledger.knows(note)) return
     ledger.note(note, 'own', at)
     return this.#append({ kind: 'noted', quote: this.#written(note) })
@@ -77,8 +75,8 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
       application: briefText(request.application),
       partition: markOf(request.partition),
     }
-    // An order repeats the pair of the answer or, if the answer names none, the pair that the path means. It repeats
-    // the requested amount, or the amount of the answer.
+    // An order repeats the pair of the answer or, if it names none, the pair that the path means; and the requested
+    // amount, or that of the answer.
     const pairs = new Set([pairId ?? decoded(request.pair), request.pair])
     const amounts = new Set([
       request.canonicalAmount,
@@ -118,7 +116,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
-  /** Keeps all replicas from serving the quote again. Returns how many keys of this replica's cache had it. */
+  /** Keeps all replicas from serving the quote again. Returns how many keys of our cache had it. */
   drop({ id, expiresAtMs, cacheKey }: Cached): number {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0
@@ -236,8 +234,5 @@ function keyOf({ id, expiresAtMs }: QuoteName, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
 
-/**
- * At most 10,000 are remembered; fewer are used while one of them lives. Not `max`, which takes all the memory from the
- * start.
- */
+/** Fewer quotes than this are used within one life. `maxSize`, because `max` allocates all memory at the start. */
 const bound = { maxSize: 10_000, sizeCalculation: () => 1 }

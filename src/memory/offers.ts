@@ -14,8 +14,8 @@ const maxOfOnePrice = 8
 const maxOfOneClient = 200
 
 /**
- * The quotes of one pair and fromAmount. A new quote replaces older ones of its price and application, except those
- * that end after it. A full ledger still drops the older quote first.
+ * The quotes of one pair and fromAmount. A new quote replaces older ones of its price and application that end before
+ * it. If an older one ends after it, a full ledger still drops the older one first.
  */
 export class Offers implements OffersOfSwap {
   /** The last prices of all applications, oldest first. */
@@ -109,8 +109,8 @@ export class Offers implements OffersOfSwap {
 }
 
 /**
- * A client's own quotes: all of them, and apart from these the ones of this application, so that others do not displace
- * them. A blank separates the parts, and a digest has none.
+ * Two keys for a partition's own quotes: with the application, so that other applications do not displace them, and
+ * without. A digest has no blank.
  */
 function clientKeys({ partition, application }: Whose): string[] {
   return partition === undefined ? [] : [partition, `${partition} ${application}`]

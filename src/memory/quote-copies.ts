@@ -12,7 +12,6 @@ import {
 import { decodeCopy, encodeCopy, idLine } from './records.ts'
 import type { SharedStore } from './store.ts'
 
-/** The part of the store that is used here. */
 export type QuoteStore = Pick<SharedStore, 'keyPrefix' | 'run' | 'insist' | 'up'>
 
 interface Wanted {
@@ -50,7 +49,7 @@ export class QuoteCopies {
     token: string,
     { expiresAfterMs, lockMs }: Wanted,
   ): Promise<StoreAnswer | undefined> {
-    // Looked at before the answer comes: from an earlier time, the quote has less life left in the cache.
+    // Before the answer comes: counted from an earlier time, the quote has less life left.
     const before = lookAt(this.#clock)
     const wasUp = this.#store.up
     // The quote must live by our clock too: the store's clock may have been set back.
@@ -60,7 +59,7 @@ export class QuoteCopies {
       getOrLockScript(client, this.#at(key), parameters),
     )
     if (answer === undefined) {
-      // A frozen store takes the lock later. Other replicas would then wait for this one, which has gone on without it.
+      // A frozen store takes the lock later. Other replicas would then wait for a call that goes on without the lock.
       if (wasUp && lockMs > 0) void this.#store.insist('unlock', this.#unlock(key, token))
       return undefined
     }
@@ -74,7 +73,7 @@ export class QuoteCopies {
       }
     const copy = decodeCopy(bytes, endIn({ serveMs, orderMs }, now, before))
     if (copy !== undefined) return { kind: 'quote', quote: this.#ours(copy) }
-    // A damaged copy: it is removed, and the call goes on as if the store had failed, so that it puts nothing there.
+    // A damaged copy is removed. The call goes on as if the store had failed, so that it puts nothing there.
     void this.#forget(key, bytes.subarray(0, bytes.indexOf('\n') + 1))
     return undefined
   }

@@ -4,12 +4,12 @@ import { createScript } from './script.ts'
  * The store has one hash for a cache key. So each step is one script on one key, even in a Cluster, and a request waits
  * for the store once. Replicas send what is left of a quote. The hash has instants of the store's clock, because all
  * replicas can read it. The fields:
- *   quote        the encoded quote
- *   expires      the quote's own expiry, by the provider's clock
- *   servedUntil  until when it is served, by the store's clock
- *   refusedFrom  from when an order for it is refused, by the store's clock
- *   lock         the token of the call that is asking the provider now
- *   lockedUntil  when the lock ends, by the store's clock
+ *   quote        the encoded quote.
+ *   expires      the quote's own expiry, by the provider's clock.
+ *   servedUntil  until when it is served, by the store's clock.
+ *   refusedFrom  from when an order for it is refused, by the store's clock.
+ *   lock         the token of the call that is asking the provider now.
+ *   lockedUntil  when the lock ends, by the store's clock.
  */
 
 const start = `
@@ -62,9 +62,9 @@ function isQuoteOrLock(answer: unknown): boolean {
 
 /**
  * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this
- * was sent, the quote could be served for ARGV[4] ms, until ARGV[5] by the store's clock or a little earlier. An order
- * for it was to be refused after ARGV[6] ms. A slow command makes the quote be served no longer, and refused no
- * earlier. A live quote with a later expiry stays: this call had lost its lock to the call of that quote.
+ * was sent, the quote could be served for ARGV[4] ms, until ARGV[5] by the store's clock or a little earlier, and
+ * orders for it were to be refused after ARGV[6] ms. If the command is slow, the quote is still served no longer, and
+ * refused no earlier. A live quote with a later expiry stays: its call had the lock after this call had lost it.
  */
 export const setScript = createScript(`${start}
 local expires, keptUntil = unpack(redis.call('HMGET', KEYS[1], 'expires', 'servedUntil'))

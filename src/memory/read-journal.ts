@@ -12,7 +12,6 @@ interface ReadingOptions {
   take(record: DiskRecord, now: Now): void
 }
 
-/** What was found in a file of the journal. */
 export interface ReadFile {
   /** The length up to the end of the last whole line. */
   readonly bytes: number
@@ -54,7 +53,7 @@ export async function readJournal(
   }
   let isHead = true
   let wholeBytes = 0
-  /** The pieces behind the last line break. They are joined once their line ends, and not for each new piece. */
+  /** The pieces behind the last line break, joined once their line ends. */
   let torn: Buffer[] = []
   // The event loop is free between two pieces.
   for await (const piece of createReadStream(path)) {

@@ -9,17 +9,17 @@ import type { Hold } from './holds.ts'
 import type { JournalRecord } from './journal.ts'
 
 /*
- * What other processes read: the lines of the journals, and the copies of quotes in the shared cache. A line is a list in
- * JSON, and its first member is a checksum of the rest. An end is written as what is left of it, because readers have
- * other clocks; beside it is the writer's wall clock. The lines:
+ * What other processes read: the lines of the journals, and the copies of quotes in the shared cache. A line is a list
+ * in JSON, and its first member is a checksum of the rest. An end is written as what is left of it, because readers have
+ * other clocks. The lines:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  *     expiresAtMs]: a note; the amounts of a quote with numbers are "from to ~"; `requested` 0: the from amount
  *   [checksum, "u", wallMs, id, expiresAtMs]: a used quote
  *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key]: null if the key is free again
  *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]: a hold
  *   [checksum, "e", wallMs]: a clean end
- * A missing partition, pair or application is 0. "k" is only on the disk, because the store has a value for each key. "h"
- * is on the disk, and in a hash of the store.
+ * `wallMs` is the writer's wall clock. A missing partition, pair or application is 0. "k" is only on the disk, because
+ * the store has a value for each key. "h" is on the disk, and in a hash of the store.
  */
 
 /** Longer lines are not read. */
@@ -131,7 +131,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
   const leftMs = untilRefusal(note, now)
   const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
-  // Both amounts are one text, because V8 looks up each text of up to ten characters in one large table.
+  // The two amounts are one text, because V8 looks up each text of up to ten characters in one large table.
   const amounts = `${fromValue} ${toValue}${hasNumbers ? numbersMark : ''}`
   return [
     'n',
@@ -164,7 +164,7 @@ export interface KeyRecord {
   readonly claimedAtMs: number
 }
 
-/** A line that was read. Its note has the times that it would have if this process had written it now. */
+/** The times of its note are as if this process had written it now. */
 interface ReadLine<Kind = JournalRecord> {
   /** Undefined: the line of a clean end. */
   readonly record: Kind | undefined
@@ -286,9 +286,9 @@ function isText(value: unknown): value is string {
 }
 
 /**
- * A copy for the cache that replicas share: a line with the quote's id, a line with what is needed to serve it, and its
- * body, byte for byte. JSON has no line breaks, so a script can compare the first line to identify the quote. What is
- * left of the quote is stored beside the copy.
+ * A copy for the shared cache: a line with the quote's id, a line with what is needed to serve it, and its body, byte
+ * for byte. JSON has no line breaks, so a script can compare the first line to identify the quote. What is left of the
+ * quote is stored beside the copy.
  */
 export function encodeCopy({ id, body, headers, lifeMs, expiresAtMs }: Quote): Buffer {
   const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
@@ -301,8 +301,7 @@ export function idLine(id: string): string {
 
 /**
  * `end`: by our clocks, from what was beside the copy. Undefined: the bytes are not a copy of a quote or of a list of
- * rates. They are checked, because other programs can write to the store, and a damaged quote would be served until it
- * expires.
+ * rates. Other programs can write to the store, and a damaged quote would be served until it expires.
  */
 export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
   const idEnd = bytes.indexOf(lineBreak)

@@ -22,9 +22,8 @@ export class StrayReply extends Error {
 
 /**
  * Commands on one key that run atomically. The text is sent to each server once, and later its digest. Replies echo a
- * call id, because after a lost or doubled reply another call's reply would look valid, and may hold the quote of
- * another pair. Such a reply counts as a failure of the store. Without `isAnswer` the answer is not used, and any reply
- * will do.
+ * call id: after a lost or doubled reply, another call's reply would look valid, and may hold another pair's quote.
+ * Such a reply counts as a failure of the store. Without `isAnswer` any reply will do.
  */
 export function createScript<Answer = unknown>(
   text: string,

@@ -42,7 +42,7 @@ interface Change {
 
 type HoldStore = Pick<SharedStore, 'run' | 'insist' | 'up'>
 
-/** Another replica may write at the same time. */
+/** Other replicas may write at the same time. */
 const maxTries = 3
 
 /** The holds of all replicas: a hash in the shared store, with a field for each scope. */
@@ -57,7 +57,6 @@ export class SharedHolds {
     this.#clock = clock
   }
 
-  /** Takes the store's later statements, and stores ours that are later. Returns whether that worked. */
   async exchange(holds: Holds, insists: boolean): Promise<boolean> {
     const store = this.#store
     if (!insists && !store.up) return false

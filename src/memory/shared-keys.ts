@@ -8,9 +8,9 @@ import { WriteQueue } from './write-queue.ts'
 const tokenLength = 22
 
 /**
- * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value the key stays free. For a used key, returns
- * its text and what is left of its time. If a connection ends, the client of a Cluster runs this again, perhaps after
- * the outcome was written.
+ * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. For a used key, returns its
+ * text and what is left of its time. If a connection ends, the client of a Cluster runs this again, perhaps after the
+ * outcome was written.
  */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `
@@ -25,8 +25,8 @@ return false
 )
 
 /**
- * Replaces the value of a key, if it still has the claim with token ARGV[1], or has none any more. Without a value
- * ARGV[2] the key is removed.
+ * Replaces the value of a key by ARGV[2], unless its claim has another token than ARGV[1]. Without ARGV[2] it is
+ * removed.
  */
 const settleScript = createScript(`
 local kept = redis.call('GET', KEYS[1])

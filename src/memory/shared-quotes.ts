@@ -31,8 +31,8 @@ type StoreLook =
   | (StoreLock & { readonly spare: Quote | undefined })
 
 /**
- * Makes one call to the provider for all replicas. This replica takes a quote that another has fetched, and waits for
- * one that another is fetching. If the store or the other replica fails, this replica makes the call.
+ * Makes one call to the provider for all replicas. A quote that another replica has fetched is taken, and one that it
+ * is fetching is waited for. If the store or the other replica fails, this replica makes the call.
  */
 export class QuotesOfAll implements SharedQuotes {
   readonly #parts: QuotesOfAllParts
@@ -113,9 +113,7 @@ export class QuotesOfAll implements SharedQuotes {
     }
   }
 
-  /**
-   * Removes the quote from the store, under all of these keys. If that fails, a replica that finds it there forgets it.
-   */
+  /** If this fails, a replica that finds the quote there forgets it. */
   async forget(keys: readonly string[], id: string): Promise<void> {
     for (let at = 0; at < keys.length; at += forgetBatch)
       await Promise.all(

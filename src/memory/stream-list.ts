@@ -10,7 +10,6 @@ import {
 /** An entry counts as new if the last whole read began less than this long ago: its quote has all of its time left. */
 const freshForMs = 250
 
-/** A part of the list, from one read. */
 interface ReadPart {
   /** The entries that were not read before. */
   readonly entries: readonly StreamEntry[]
@@ -31,7 +30,6 @@ export class ReadList {
   /** How many entries were ever added, as far as this replica has read. Undefined: the end was not read yet. */
   #counted: number | undefined
   #wholeReadBeganMs = Number.NEGATIVE_INFINITY
-  /** Whether the list was read to its end. */
   isWhole = false
   /** How many entries were there at the last look and are not read yet. */
   behind = 0

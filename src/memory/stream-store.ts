@@ -1,11 +1,10 @@
 /**
- * The store's client as the stream uses it. It sends at once and in order, over one connection, and has no deadlines,
- * because what was sent may still arrive. A promise rejects if the store refuses, or if its connection ended.
+ * Sends at once and in order, over one connection, without deadlines, because what was sent may still arrive. A promise
+ * rejects if the store refuses, or if its connection ended.
  */
 export interface StreamStore {
   /** Whether the store answers in time, and takes writes. */
   readonly up: boolean
-  /** How many connections have ended. */
   readonly connectionsEnded: number
   /** Within this time after the store is back, every replica has connected and been greeted. */
   readonly backWithinMs: number
@@ -22,7 +21,6 @@ export interface ServerFacts {
   readonly maxmemoryPolicy: string | undefined
 }
 
-/** How many entries are read at once. */
 export const partEntries = 1_000
 
 export const firstId = '0-0'

@@ -39,7 +39,6 @@ export class StreamWriter {
   readonly #queue: WriteQueue<Unwritten>
   /** Since startup. */
   appended = 0
-  /** Whether records were dropped from the queue. */
   hasDropped = false
 
   constructor(
@@ -113,8 +112,8 @@ export class StreamWriter {
   }
 
   /**
-   * A slow entry is appended again, and the earlier end counts: it says what was left when it was sent, and its readers
-   * count that from its arrival. Not after a loss, when a slow store would get everything twice.
+   * Whether an entry was slow, and is appended again. It says what was left when it was sent, but readers count from
+   * its arrival; the earlier of two ends counts. Not after a loss, when a slow store would get everything twice.
    */
   #wasLate({ record, isFirst }: Unwritten, tookMs: number): boolean {
     const { timeoutMs, clock } = this.#options

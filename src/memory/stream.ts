@@ -17,7 +17,6 @@ export interface StreamJournalOptions extends StreamOptions {
 }
 
 export interface StreamFacts extends JournalFacts {
-  /** How many entries were there at the last look and are not read yet. */
   readonly behind: number
 }
 
@@ -28,7 +27,7 @@ const refillOthersAfterMs = [500, 1_500] as const
 const minStartPatienceMs = 500
 const closePatienceMs = 500
 const doubtedAfterStartMs = 2_000
-/** Added to the time that other replicas take once the store is back: a slow read that is not yet trouble. */
+/** A slow read that is not yet trouble. Added to the time that other replicas take once the store is back. */
 const slowReadMs = 250
 
 /**

@@ -29,7 +29,6 @@ export interface ValkeyOptions {
   timeoutMs: number
   log: Logger
   events: Events
-  /** Default: the machine's clock. */
   clock?: Clock
 }
 
@@ -226,10 +225,7 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /**
-   * Collects all commands of this turn of the event loop. A Cluster has a connection for each server, and is not
-   * corked.
-   */
+  /** Collects all commands of this turn of the event loop. A Cluster has several connections, and is not corked. */
   #cork(): void {
     const stream = this.#client instanceof Cluster ? undefined : this.#client.stream
     if (this.#isCorked || stream === undefined) return
@@ -275,7 +271,6 @@ type ReadReply = [
   ...entries: Buffer[],
 ]
 
-/** Reads at most ARGV[2] entries from the id ARGV[1] on. */
 const readScript = createScript<ReadReply>(
   `
 local time = redis.call('TIME')

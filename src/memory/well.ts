@@ -26,8 +26,8 @@ interface WellOptions<Operation extends string> {
 
 /**
  * Whether a part works, and if not, since when and why. An outage is reported once when it begins and once when it
- * ends, and metrics, /status and readiness show the same one. After trouble the part is doubted for a while: other
- * replicas may have noted what is not here yet, and may find the store later than this process.
+ * ends; metrics, /status and readiness show the same one. After trouble the part is doubted for a while, because other
+ * replicas may have noted what is not here yet, and may find the store later.
  */
 export class Well<Operation extends string> {
   readonly #options: WellOptions<Operation>
@@ -144,7 +144,7 @@ export class Well<Operation extends string> {
 
   /**
    * Doubts the part if the answer takes longer than `timeoutMs`, because quotes were served without it. A pause of this
-   * process does not count: what came meanwhile is read before the time is over.
+   * process does not count.
    */
   async inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
     const { clock } = this.#options

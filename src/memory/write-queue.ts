@@ -27,9 +27,9 @@ interface Waiting<Item> {
 }
 
 /**
- * What must still be written to the store. A new item is sent at once, in one write with the others of this turn of the
- * event loop. It is not sent again while it has no answer. Failed items wait in their order. After a failure they are
- * sent one at a time, so that a store that takes nothing gets no more.
+ * Items that must still be written to the store. A new item is sent at once, in one write with the others of this turn
+ * of the event loop. Items that failed wait in their order, and are sent again: after a failure one at a time, so that
+ * a store that takes nothing gets no more.
  */
 export class WriteQueue<Item> {
   readonly #options: WriteQueueOptions<Item>
@@ -45,7 +45,6 @@ export class WriteQueue<Item> {
     this.#options = options
   }
 
-  /** How many items wait to be sent. */
   get length(): number {
     return this.#waiting.length
   }
@@ -70,7 +69,6 @@ export class WriteQueue<Item> {
     })
   }
 
-  /** Sends the waiting items that may be sent now. */
   pump(): void {
     const { timers, isUp } = this.#options
     if (this.#isClosed) return
