@@ -59,7 +59,6 @@ interface MakingParts {
   opened(close: (leftMs: number) => unknown): void
 }
 
-/** Makes each part out of those before it. */
 export async function makeParts(
   loaded: LoadedConfig,
   { log, overrides, opened }: MakingParts,
@@ -68,7 +67,7 @@ export async function makeParts(
   const { applicationOf, clients, clock, config, events, readTarget, summedLog } = basics
   opened(() => summedLog.flush())
 
-  // These parts are closed in reverse order.
+  // The parts from here on are closed in reverse order.
   const tracing = await tracingIfSet(basics)
   opened((leftMs) => tracing?.close(leftMs))
   const { network } = overrides
@@ -111,7 +110,7 @@ export async function makeParts(
   const upstream = upstreams.swap
   if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
 
-  // A new hold refuses requests that wait for a connection at once.
+  // A new hold refuses waiting requests at once.
   holds.whenBegun(() => upstream.connections.lookAgain())
 
   // What the routes share.
@@ -189,7 +188,7 @@ export async function makeParts(
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  // Rates must not count, or show, as quotes.
+  // Rates must not show as quotes.
   const insteadOfQuotes = {
     events: new Events(),
     notes: unnoted,
@@ -324,7 +323,6 @@ async function storeIfSet({ config, clock, events, log }: Basics) {
   return new Valkey({ ...config.store, log, events, clock }).start()
 }
 
-/** Throws a StateError where the folder cannot be used. */
 async function diskIfSet(
   { config, clock, log, events }: Basics,
   sharedStore: SharedStore | undefined,

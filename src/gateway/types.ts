@@ -25,11 +25,9 @@ export interface Gateway {
    * changes nothing.
    */
   close(options?: { delayMs?: number }): Promise<void>
-  /** The page that Prometheus reads. */
   metrics(): Promise<string>
   /** Reads the files of secrets again. A file that cannot be used is logged, and the earlier secret stays in use. */
   readSecretsAgain(): void
-  /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -45,6 +43,9 @@ export interface GatewayOverrides {
    * @internal
    */
   limits?: Partial<Limits>
-  /** A simulation passes these in place of sockets. @internal */
+  /**
+   * A simulation passes these in place of sockets.
+   * @internal
+   */
   network?: { connect: ConnectionOptions['connect']; sharedStore: SharedStore }
 }
