@@ -4,7 +4,10 @@ export interface GatewayClock {
   nowMs(): number
   /** Monotonic milliseconds. Without this method, a change of the wall clock may go unnoticed. */
   steadyMs?(): number
-  /** Default: Node's timers. @internal */
+  /**
+   * Default: Node's timers.
+   * @internal
+   */
   readonly timers?: Timers
 }
 
@@ -13,7 +16,6 @@ export type Clock = Required<GatewayClock>
 
 /** Timers, and the time that deadlines are counted by. A test passes timers that do not wait. */
 export interface Timers {
-  /** Monotonic milliseconds. */
   steadyMs(): number
   setTimeout(onTime: () => void, ms: number): Timer
   setInterval(onTime: () => void, ms: number): Timer
@@ -27,7 +29,7 @@ export interface Timer {
   unref(): Timer
 }
 
-/** Both clocks, read at the same moment. */
+/** The time of both clocks at one moment. */
 export interface Now {
   readonly nowMs: number
   readonly steadyMs: number
@@ -41,7 +43,6 @@ export const systemTimers: Timers = {
   clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
 }
 
-/** The clocks of this machine, looked up with each call as `systemTimers` are. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   steadyMs: systemTimers.steadyMs,
@@ -59,9 +60,9 @@ export function completeClock(given?: GatewayClock): Clock {
 }
 
 /**
- * A timer that does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a
- * pause the timer is due at once, though the data that it waits for may lie unread in a socket. So when its time is
- * over it lets the event loop read first, and calls back only if it was not cleared or refreshed meanwhile.
+ * Does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a pause the timer
+ * is due at once, though the data that it waits for may lie unread in a socket. So it lets the event loop read first,
+ * and then calls back unless it was cleared or refreshed.
  */
 export class PatientTimer {
   readonly #timers: Timers
@@ -72,14 +73,13 @@ export class PatientTimer {
     this.#timers = timers
     this.#timer = timers.setTimeout(() => {
       this.#lastLook = setImmediate(() => {
-        // Node leaves an immediate that has run linked to its neighbours and their arguments.
+        // Drops the immediate: Node leaves one that has run linked to its neighbours and their arguments.
         this.#lastLook = undefined
         onTime()
       })
     }, ms)
   }
 
-  /** Starts the time again. */
   refresh(): void {
     clearImmediate(this.#lastLook)
     this.#timer.refresh()

@@ -11,7 +11,6 @@ import type { Breaker, Traffic } from './upstream/breakers.ts'
 import type { Call } from './upstream/call.ts'
 import type { CallOutcome, CountedFailure } from './upstream/fault.ts'
 
-/** What a quote request found. */
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
 
 /** Why an answer is not cached. */
@@ -75,14 +74,13 @@ export type DiskOperation = (typeof diskOperations)[number]
 /** skipped: the store was away, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
-/** The method of an event that no listener wants. */
 const ignored = () => {}
 
 type Hear = (...happened: unknown[]) => void
 
 /**
- * One method for each thing that can happen, called by the code that sees it. It calls the listeners that want the
- * event, in their order. No listener decides anything.
+ * One method for each thing that can happen, called by the code that sees it. It calls the listeners in their order. No
+ * listener decides anything.
  */
 export class Events {
   /** A request was answered, or will not be. `status` 0: the client left, or the answer broke off. */
@@ -102,7 +100,7 @@ export class Events {
     requestId: string,
     from: IncomingMessage | Duplex,
   ) => void = ignored
-  /** No client-address header could be used, or a trusted proxy sent none. `note` says which. */
+  /** No client-address header could be used, or a trusted proxy sent none. */
   addressNoted: (client: ClientAddress) => void = ignored
   /** A trusted proxy named a client for the first time, or its first 20 requests named none. */
   proxyJudged: (peer: string, namesClients: boolean) => void = ignored
@@ -113,21 +111,19 @@ export class Events {
   /** A quote is served now. `lookup`: it was a hit, which `quoteLookedUp` does not report. */
   quoteServed: (pair: string, leftMs: number, nowMs: number, lookup?: 'hit') => void =
     ignored
-  /** The provider is asked for a quote. */
   quoteCalled: (pair: string) => void = ignored
-  /** A quote was stored in memory. */
   quoteKept: (leftMs: number) => void = ignored
   /** The answer to a quote call is relayed and not cached. `code`: what the provider calls its error. */
   quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
     ignored
-  /** A quote was fetched again in the background, before the quote in memory ended. */
+  /** A quote in memory was fetched again in the background, before its end. */
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = ignored
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Called once. */
   cacheControlIgnored: (directive: string) => void = ignored
   /**
-   * The provider answered a quote with 429, and gets no calls for a while. Not called if a further 429 prolongs that.
+   * The provider answered a quote with 429, so it gets no calls for a while. Not called if a further 429 prolongs that.
    * Address undefined: the whole application is limited.
    */
   coolDownBegan: (
@@ -142,19 +138,15 @@ export class Events {
   ) => void = ignored
   /** An order is sent for a quote that an order of the same caller has used or is using. */
   orderRepeated: (exchange: Exchange, order: FloatOrder) => void = ignored
-  /** What became of an order with an Idempotency-Key, or of a key. */
   orderKeyed: (result: KeyResult) => void = ignored
-  /**
-   * Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold that is still in
-   * force.
-   */
+  /** Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold still in force. */
   holdBegan: (hold: ShownHold) => void = ignored
   holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = ignored
-  /** A request to an upstream was refused unsent. */
+  /** A breaker, a queue or a limit kept a request to an upstream back: it was not sent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     ignored
   callRetried: (upstream: UpstreamName) => void = ignored
-  /** A breaker, a queue or a limit kept a request to an upstream back: it was not sent. */
+  /** A request to an upstream has ended, after all of its tries. */
   callEnded: (
     call: Pick<Call, 'upstream' | 'traffic' | 'status'>,
     outcome: CallOutcome,
@@ -173,8 +165,8 @@ export class Events {
     durationMs: number,
   ) => void = ignored
   /**
-   * The journal takes nothing for now: a step of the disk fails or takes long, or the store is away. `cause` is a
-   * number if the step takes long: its milliseconds until now.
+   * The journal takes nothing for now: a step of the disk fails or takes long, or the store is away. `cause`: an error,
+   * or the milliseconds that the step has taken until now.
    */
   journalAway: (part: 'disk' | 'stream', step?: string, cause?: unknown) => void = ignored
   journalBack: (part: 'disk' | 'stream', forMs: number) => void = ignored
@@ -200,8 +192,6 @@ function inTurn(heard: readonly Hear[]): Hear {
   }
 }
 
-/** A listener has a method for each event that it wants. */
 export type Listener = Partial<Events>
 
-/** What a listener to this event is called with. */
 export type Heard<Name extends keyof Events> = Parameters<Events[Name]>

@@ -119,7 +119,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
     'quotegate is listening',
   )
-  // Only in a terminal: these lines are not log lines, and a container or a supervisor expects such.
+  // Only in a terminal, because these lines are not log lines.
   if (gateway.sandboxUrl !== undefined && process.stderr.isTTY === true)
     printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
 }
