@@ -18,7 +18,7 @@ interface ClientAddressOptions {
 }
 
 /**
- * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
+ * No client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
  * another one than CLIENT_IP_HEADER, or none.
  */
 export type AddressNote =
@@ -65,7 +65,7 @@ const maxNamings = 10_000
 
 interface ClientsEvents {
   addressNoted(client: ClientAddress): void
-  /** Says whether a trusted proxy names clients, once it has named one, or has sent 20 requests that name none. */
+  /** A trusted proxy has named a client, or has sent 20 requests that name none. */
   proxyJudged(peer: string, namesClients: boolean): void
 }
 
@@ -296,7 +296,7 @@ export function parseTrustProxy(entries: readonly string[]): Trusts {
   return (address) => blocksHold(blocks, address)
 }
 
-/** A peer in our own network that is not trusted is most likely a proxy that TRUST_PROXY forgot. */
+/** An untrusted peer in our own network is most likely a proxy that TRUST_PROXY forgot. */
 const isOfOwnNetwork = parseTrustProxy([...namedBlocks.keys()])
 
 /** How LOG_CLIENT_ADDRESS writes an address in the log. Undefined: it is left out. */
