@@ -55,7 +55,7 @@ const digitsOfOneQuote = 8
 const digitsOfOwnQuote = 6
 /** Two prices that are rounded to five digits hardly agree by chance. */
 const digitsToRound = 5
-/** An order that gets a connection at once is sent within this time, and mostly within a tenth of it. */
+/** An order that gets a connection at once is sent within this time, mostly within a tenth of it. */
 const judgedOnceMs = 20
 /** A waiting order is judged at least this often: other replicas note quotes meanwhile. */
 const maxMs = 1_000
@@ -67,7 +67,7 @@ interface Judged {
   readonly judgedAtMs: number
 }
 
-/** A float order with all that it is judged by, so that it can be judged again without the shared store. */
+/** All that a float order is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
   readonly terms: OrderTerms
   readonly judging: Judging
@@ -141,10 +141,7 @@ export class FloatOrder {
     return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
-  /**
-   * Why the order may mean a live quote that is not known here: a reason to send it even with
-   * ORDER_UNKNOWN_QUOTE=refuse.
-   */
+  /** Why the order may mean a live quote that is not known here: it is sent even with ORDER_UNKNOWN_QUOTE=refuse. */
   get doubt(): Doubt | undefined {
     if (!this.judging.othersKnown) return 'store-away'
     const { rule } = this.verdict
@@ -314,7 +311,7 @@ class Judgement {
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
-  /** Whether the price is the stated amount, exactly or rounded, in enough digits to rule out chance. */
+  /** Exactly or rounded, in enough digits to rule out chance. */
   #isStated(quote: KnownQuote): boolean {
     if (this.#digits < digitsToRound) return false
     return this.#isExactly(quote) || this.#isRounded(quote)

@@ -171,8 +171,8 @@ function readAmount(json: object, name: string): AmountClaim | 'unreadable' | un
 }
 
 /**
- * Measures the depth before the body is parsed: the parser is recursive, and a body of brackets would overflow the
- * stack. In valid JSON each colon outside a string belongs to one key. No byte of a longer UTF-8 sequence is ASCII.
+ * Measured before parsing: the parser is recursive, and a body of brackets would overflow the stack. In valid JSON each
+ * colon outside a string belongs to one key. No byte of a longer UTF-8 sequence is ASCII.
  */
 function measure(body: Buffer): { depth: number; colons: number } {
   const shape = { depth: 0, colons: 0 }

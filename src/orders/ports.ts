@@ -2,7 +2,7 @@ import type { Now, Timers } from '../clock.ts'
 import type { Note, QuoteName, Whose } from '../quotes/note.ts'
 import type { StatedAmount } from './stated-amount.ts'
 
-/** What orders ask of memory. Memory implements this, so that orders import nothing of it. */
+/** Memory implements this, so that orders import nothing of it. */
 export interface OrderMemory {
   readonly known: KnownQuotes
   readonly uses: QuoteUses
@@ -38,7 +38,7 @@ export interface WantedSwap {
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits; its double if the text is not a plain decimal. */
   readonly text: string
-  /** A JSON number means its nearest double, and this is the shortest decimal of that: 0.1 for 0.10000000000000001. */
+  /** A JSON number means its nearest double, and this is its shortest decimal: 0.1 for 0.10000000000000001. */
   readonly canonical: string
   readonly isNumber: boolean
 }
@@ -59,11 +59,11 @@ export interface KnownQuote extends Note, Price {
 
 /** The quotes of one pair and fromAmount. */
 export interface OffersOfSwap {
-  /** Among the quotes that are not looked through, the last to end. While it lives, some live prices are unknown. */
+  /** The last to end of the quotes that are not looked through. While it lives, some live prices are unknown. */
   readonly unlisted: KnownQuote | undefined
   /**
-   * What decides about an order: the last prices, the quotes with exactly the stated amount, and the orderer's own
-   * quotes. Its own are the newest, and for each price of the last 15 minutes the last to end.
+   * The last prices, the quotes with exactly the stated amount, and the orderer's own: its newest, and for each price
+   * of the last 15 minutes the last to end.
    */
   meantBy(orderer: Whose, stated: StatedAmount | undefined): KnownQuote[]
 }
@@ -84,7 +84,7 @@ export interface QuoteUses {
 
 /** The keys of orders, and what became of the orders. */
 export interface UsedKeys {
-  /** Returns what is known of a key that was used. `no-room`: too many orders have no known answer. */
+  /** Returns what is known of a used key. `no-room`: too many orders have no known answer. */
   claim(id: string, digest: string): Promise<KnownKey | 'claimed' | 'no-room'>
   /** Keeps what became of the order. Undefined: the key is free again. */
   settle(id: string, outcome: KeyState | undefined): Promise<void>

@@ -28,7 +28,7 @@ export function expiredProblem(
     order.pair !== undefined && briefText(order.pair) === quote.pairId
       ? order.pair
       : quote.pairId
-  // JSON can hold half of a surrogate pair, and encodeURIComponent throws on it. Encoding to bytes replaces that half.
+  // JSON can hold half of a surrogate pair, which encodeURIComponent refuses. Encoding to bytes replaces that half.
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:
@@ -193,7 +193,7 @@ export function mayBeAccepted(status: number): boolean {
 
 /**
  * The error of an order that the provider may have received, with a way to learn the outcome. `order` undefined: its
- * body was not read. `status` 0: no head of an answer came.
+ * body was not read. `status` 0: no head came.
  */
 export function orderFailure(
   error: unknown,

@@ -72,7 +72,7 @@ interface OrderToSend {
 }
 
 export class OrderRoutes {
-  /** Orders on their way to the provider, or waiting for its answer. Their clients may have left. */
+  /** Orders on their way, or waiting for an answer. Their clients may have left. */
   underWay = 0
   readonly #parts: OrderParts
 
@@ -111,7 +111,7 @@ export class OrderRoutes {
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
     const read = { terms, application }
     const send = () => this.#order(read, exchange, toSend)
-    // A used key is answered whatever became of its quote since, and beyond the caller's limit.
+    // A used key is answered even if its quote is over now, and beyond the caller's limit.
     const answer = await (key === undefined
       ? send()
       : keyed.once(exchange, { key, headers, bytes, terms }, send))
@@ -206,7 +206,7 @@ export class OrderRoutes {
   }
 
   /**
-   * The answer is read to its end even if the client leaves: a used quote must be forgotten, and the key needs its
+   * Reads the answer to its end even if the client leaves: a used quote must be forgotten, and the key needs its
    * answer.
    */
   async #sendFloat(
