@@ -39,7 +39,7 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** Answers with a quote from memory or from another replica. `lookup`: as in `events.quoteServed`. */
+  /** A quote from memory or from another replica. `lookup`: as in `events.quoteServed`. */
   hit(
     exchange: Exchange,
     quote: Quote,
@@ -52,7 +52,7 @@ export class QuoteWriter {
     this.#again(exchange, quote, this.#own)
   }
 
-  /** Answers with the live quote in memory, because the call for a younger one brought none. */
+  /** The live quote in memory, because the call for a younger one brought none. */
   old(
     exchange: Exchange,
     quote: Quote,
@@ -90,7 +90,7 @@ export class QuoteWriter {
     response.end(quote.body, 'latin1')
   }
 
-  /** Relays an answer that has just come. `how`: whether this exchange made the call. */
+  /** An answer that has just come. `how`: whether this exchange made the call. */
   fresh(
     exchange: Exchange,
     answer: ProviderAnswer,

@@ -14,8 +14,8 @@ interface CacheEntry {
   /** With less time left than this the quote is fetched again. 0 once the provider has repeated it. */
   minLeftMs: number
   /**
-   * With less time left than this the quote is replaced in the background. 0 once that was tried, so that a failing
-   * upstream is not called at every hit.
+   * With less time left than this the quote is replaced in the background. 0 once that was tried: a failing upstream is
+   * not called at every hit.
    */
   refreshWithinMs: number
 }
@@ -38,8 +38,8 @@ const maxExamined = 5_000
 const entryOverheadBytes = 250
 
 /**
- * The quotes that this process keeps, and the calls under way for further ones. The LRU only bounds memory: its ttl is
- * not used, because its clock is monotonic.
+ * The quotes in memory, and the calls under way. The LRU only bounds memory: its ttl is not used, because its clock is
+ * monotonic.
  */
 export class QuoteCache {
   /** The calls under way, most of them under the key of their quote. */
@@ -73,13 +73,13 @@ export class QuoteCache {
     return kept.quote
   }
 
-  /** The live quote of this key, however close its end is: for when a younger one cannot be fetched. */
+  /** The live quote, however close its end is: for when a younger one cannot be fetched. */
   live(key: string | undefined, at: Now): Quote | undefined {
     const quote = key === undefined ? undefined : this.get(key)
     return quote !== undefined && serveLeftMs(quote.end, at) > 0 ? quote : undefined
   }
 
-  /** The quote that was last kept under this key, even if it has expired. */
+  /** The quote that was last kept, even if it has expired. */
   get(key: string): Quote | undefined {
     return this.#quotes.get(key)?.quote
   }
@@ -90,7 +90,7 @@ export class QuoteCache {
     return this.get(key) === undefined ? 'miss' : 'expired'
   }
 
-  /** Replaces the quote of this key. False: the new quote does not fit, and the key has none now. */
+  /** False: the new quote does not fit, and the key has none now. */
   keep(key: string, quote: Quote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
     if (before !== undefined && isLiveRepeat(before, quote, at)) {
@@ -122,7 +122,7 @@ export class QuoteCache {
     return true
   }
 
-  /** The provider gave the quote again. The earlier of the two ends counts, as it does for orders. */
+  /** The provider gave the quote again. The earlier end counts, as it does for orders. */
   shorten(key: string, { id, expiresAtMs, end }: Quote, at: Now): void {
     const kept = this.#quotes.peek(key)
     if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiresAtMs) return
@@ -137,7 +137,7 @@ export class QuoteCache {
     return kept !== undefined && serveLeftMs(kept.quote.end, at) < kept.refreshWithinMs
   }
 
-  /** Marks the quote of this key as being replaced, which is tried once. */
+  /** The quote of this key is being replaced, which is tried once. */
   refreshes(key: string): void {
     const kept = this.#quotes.peek(key)
     if (kept !== undefined) kept.refreshWithinMs = 0

@@ -9,7 +9,7 @@ export interface Ending {
   readonly wallAheadMs: number
 }
 
-/** When a quote ends. Computed once, when its answer comes, and compared with both of our clocks from then on. */
+/** When a quote ends: computed once, when its answer comes, and then compared with both of our clocks. */
 export interface End extends Ending {
   /** The quote is served until this instant of our wall clock. */
   readonly servedUntilMs: number
@@ -89,10 +89,7 @@ export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
   return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }
 
-/**
- * What shows the provider's time: two headers of an answer, and when our clocks saw the request sent and the head
- * received.
- */
+/** What shows the provider's time: two headers, and when our clocks saw the request sent and the head received. */
 interface DatedAnswer {
   readonly date: string | undefined
   readonly age: string | undefined
@@ -110,7 +107,7 @@ const lagMs = 250
 const maxLifeMs = 86_400_000
 /** A slower answer cannot show that the two clocks agree. */
 const promptMs = 1_000
-/** An answer whose `Date` contradicts our clock is remembered for this long, and for this many answers. */
+/** A contradicting `Date` is remembered for this long, and for this many answers. */
 const contradictedForMs = 60_000
 const contradictedForAnswers = 50
 /** One witness alone may refuse after this time. Otherwise a frozen `Date` would end all refusals. */
@@ -144,7 +141,7 @@ export class Ends {
   readonly #clockDifference: Pick<ClockDifference, 'note'>
   #contradictedSteadyMs = Number.NEGATIVE_INFINITY
   #answersSince = contradictedForAnswers
-  /** Our wall clock minus our steady clock at the last prompt answer whose `Date` agreed with our clock. */
+  /** `wallAheadMs` at the last prompt answer whose `Date` agreed with our clock. */
   #rightAheadMs = Number.NaN
 
   constructor(clockDifference: Pick<ClockDifference, 'note'>) {
@@ -287,10 +284,7 @@ export class ClockDifference {
     return lowMs <= 0 && highMs >= 0 ? 0 : (lowMs + highMs) / 2
   }
 
-  /**
-   * The smallest difference of a minute: one edge of the provider, or one cached `Date`, does not show that our clock
-   * is wrong.
-   */
+  /** The smallest difference of a minute: one edge of the provider, or one cached `Date`, does not blame our clock. */
   get leastMs(): number {
     return this.#least[0]?.ms ?? 0
   }

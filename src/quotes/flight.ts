@@ -14,7 +14,7 @@ export class Flight {
   readonly entry: string | undefined
   /** Whether the call first waited for another replica's call. */
   waited = false
-  /** Whether a request has the answer. An answer that may not be shared is for the first one alone. */
+  /** Whether a request has the answer. If it may not be shared, it is for that one alone. */
   isTaken = false
   span: Span | undefined
   #answer = never
@@ -59,12 +59,12 @@ export class Flight {
     return this.#left
   }
 
-  /** `giveUp` ends what the flight waits for now. It is called when the last client leaves. */
+  /** `giveUp` ends what the flight waits for now, when the last client leaves. */
   whenLeft(giveUp: () => void): void {
     this.#giveUp = giveUp
   }
 
-  /** A refresh joins its own call and never leaves, so that the call goes on without clients. */
+  /** A refresh joins its own call and never leaves it. */
   join(): void {
     this.#waiting += 1
   }
@@ -76,7 +76,7 @@ export class Flight {
       maybeSeen: false,
     })
     const giveUp = this.#giveUp
-    // Leaves the table first: a new request must not join a call that is being given up.
+    // Leaves the table first: no request may join a call that is being given up.
     this.land()
     giveUp()
   }
@@ -137,10 +137,10 @@ function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
-/** With less time left, a further call hardly brings a quote and only burdens a provider that hangs. */
+/** With less time left, a further call hardly brings a quote and only burdens a slow provider. */
 const minLeftMs = 50
 
-/** A client that waits for calls until it leaves. Once it waits for a further call, its own time bounds the wait. */
+/** Waits for calls until the client leaves. Its own time bounds the wait for a further call. */
 export class WaitingClient {
   /** Whether it waited for a further call after a timeout: it does so once. */
   tookFurtherCall = false

@@ -65,7 +65,7 @@ export function noteOf(
   }
 }
 
-/** Field by field, because the ledger passes in its entries, which have many more fields. */
+/** Field by field, because entries of the ledger have many more fields. */
 export function withoutCacheKey(note: Note): Note {
   return {
     id: note.id,

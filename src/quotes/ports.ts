@@ -10,11 +10,11 @@ export interface QuoteNotes {
    * it is not served before.
    */
   note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void
-  /** Notes an unreadable answer that a caller may take for a quote. It is not relayed before, either. */
+  /** For an unreadable answer that a caller may take for a quote. It is not relayed before, either. */
   noteUnreadable(lookalike: Lookalike, request: QuoteRequest): Promise<void>
   /** Notes a quote that another replica has fetched and noted for all. */
   noteFound(quote: Quote, request: QuoteRequest): void
-  /** Whether an order used this quote, here or at another replica, so that it must not be served again. */
+  /** Whether an order used this quote anywhere, so that it must not be served again. */
   wasUsed(quote: Quote): boolean
 }
 

@@ -22,7 +22,7 @@ export const quotes: PriceKind = {
   kindOf: (pair) => ({ quoteOf: foldPair(pair) }),
 }
 
-/** Rates are shared like quotes. For all else they are part of the rest of the swap API, as without SHARE_RATES. */
+/** Shared like quotes. For all else, rates are part of the rest of the swap API, as without SHARE_RATES. */
 export const rates: PriceKind = {
   in: (reading) => ('rates' in reading ? reading.rates : undefined),
   needsAppName: false,

@@ -25,16 +25,13 @@ interface Limited {
   /** Undefined: the application is limited as a whole. */
   readonly address: string | undefined
   readonly untilMs: number
-  /**
-   * The keys of the last limited addresses in a row, without an answered quote between them. Only the entry of a whole
-   * application has some.
-   */
+  /** The last limited addresses in a row, without an answered quote between them. Only for whole applications. */
   readonly inRow: readonly string[]
 }
 
 /**
- * After the provider's 429 to a quote, no quote is fetched for the same caller until the requested wait is over. Once
- * three addresses in a row have met such a limit, the whole application waits.
+ * After a 429 of the provider to a quote, the same caller's quotes are not fetched until the requested wait is over.
+ * Once three addresses in a row have met such a limit, the whole application waits.
  */
 export class ProviderLimit {
   readonly #clock: Clock

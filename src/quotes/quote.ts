@@ -31,7 +31,7 @@ interface Stated {
   readonly expiresAtMs: number
 }
 
-/** A quote of the provider, made once when its answer comes, and never changed. */
+/** Made once when its answer comes, and never changed. */
 export interface Quote extends Stated {
   /** The body as received, one character a byte (latin1). */
   readonly body: string
@@ -106,7 +106,7 @@ interface ReadAnswer {
   readonly answer: ProviderAnswer
   /** The quote in it, even if it is over. */
   readonly quote: Quote | undefined
-  /** Set beside a quote that was over before it was requested: that quote refuses only orders that name it. */
+  /** Set beside a quote that was over before it was requested, and so refuses only orders that name it. */
   readonly lookalike: Lookalike | undefined
 }
 
@@ -277,8 +277,8 @@ export const quoteWithoutExpiry = z.object({
 })
 
 /**
- * Reads the body, or returns why it cannot be kept as a quote. `asked`: the canonical amount that was requested;
- * without it, the quote may be for any amount.
+ * What the body states, or why it cannot be kept as a quote. `asked`: the canonical amount that was requested, if it
+ * matters.
  */
 export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason {
   const json = jsonIn(body)

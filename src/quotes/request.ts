@@ -8,7 +8,7 @@ import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, secondAppName, traceHeaders } from '../server/swap-headers.ts'
 import type { PriceKind } from './price-kinds.ts'
 
-/** What a caller wants a quote for: all that tells this quote from others. */
+/** What a caller wants a quote for. */
 export interface QuoteRequest {
   pair: string
   /**
@@ -45,7 +45,7 @@ export interface RequestReaderParts {
   config: { quotes: { keyHeaders: readonly string[] } }
   clients: Pick<Clients, 'identify'>
   partitionOf: Partition
-  /** The headers that SWAP_… supplies if the caller sends none, by name in lower case. */
+  /** Headers that SWAP_… supplies if the caller sends none, by name in lower case. */
   supplied: ReadonlyMap<string, string>
   /** The store that replicas share. Undefined: VALKEY_URL is not set. */
   sharedStore: { readonly salt: string } | undefined

@@ -68,7 +68,7 @@ interface CallCause {
   readonly replaces?: Quote
 }
 
-/** How many quotes a request tries to get, if each expires before it is written. */
+/** How many quotes a request tries to get, if each expires too soon. */
 const maxTries = 3
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
@@ -98,7 +98,7 @@ export class QuoteRoute {
     const { cache, clock } = this.#parts
     const request = this.#requestReader.read(exchange)
     this.#parts.holds.refuse(heldQuote(request))
-    // One look at the clock decides whether the quote is live and how much time it has left.
+    // One look decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
     const quote = cache.hit(request.key, at)
     if (quote === undefined) return this.#answerAfterCall(exchange, request)
@@ -119,8 +119,8 @@ export class QuoteRoute {
   }
 
   /**
-   * Joins the call of the key, or makes one. The call may fail for a reason of another request, or bring a quote that
-   * ends before its turn. The request then waits for a further call while its own time lasts.
+   * Joins the call of the key, or makes one. If the call fails for another request's reason, or its quote ends too
+   * soon, a further call is waited for while the request's own time lasts.
    */
   async #answerAfterCall(exchange: Exchange, request: QuoteRequest): Promise<void> {
     const { cache, clock, config, events, holds } = this.#parts
@@ -231,7 +231,7 @@ export class QuoteRoute {
     }
   }
 
-  /** No `await` may come between looking for a call under way and this: two requests would each make one. */
+  /** No `await` may come between looking for a call under way and this, or two requests each make one. */
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { request: caller, exchange } = cause
@@ -335,7 +335,7 @@ export class QuoteRoute {
       // The store may still have this quote from an earlier answer, with a later end.
       if (answer.kind !== 'quote') void sharedQuotes?.forget([request.key], quote.id)
     }
-    // Goes out in one write with the note. Requests need not wait until the store has it.
+    // In one write with the note. Requests need not wait until the store has it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
     // The quote is not served before every replica can judge an order for it.
     if (noted !== undefined || notedLookalike !== undefined)
