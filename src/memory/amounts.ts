@@ -1,13 +1,13 @@
 import { shortestDecimal } from '../http/decimal.ts'
 import type { AmountClaim } from '../orders/ports.ts'
 
-/** The keys under which a quote for an amount is found: its decimal, and the number that most callers make of it. */
+/** The keys of a quote for an amount: its decimal, and the number that most callers make of it. */
 export function keysOfAmount(amount: string): string[] {
   const shortest = shortestDecimal(amount)
   return shortest === amount ? [amount] : [amount, keyOfNumber(shortest)]
 }
 
-/** The keys of a quote with numbers: also found by texts that spell the amount in more digits than its double has. */
+/** A quote with numbers is also found by texts that spell the amount in more digits than its double has. */
 export function keysOfNumber(amount: string): string[] {
   return [...keysOfAmount(amount), keyOfLongText(shortestDecimal(amount))]
 }

@@ -12,7 +12,7 @@ export interface DiskFile {
 
 export type OpenFile = (path: string, flags: string, mode: number) => Promise<DiskFile>
 
-/** A file that lines are appended to. The rest of a failed write is cut off again. */
+/** Lines are appended to it. The rest of a failed write is cut off again. */
 export class AppendedFile {
   readonly #file: DiskFile
   #path: string
@@ -42,7 +42,7 @@ export class AppendedFile {
     return file
   }
 
-  /** Creates the file. One that an earlier process left half-written is removed. */
+  /** Replaces a file that an earlier process left half-written. */
   static async create(path: string, openFile: OpenFile = open): Promise<AppendedFile> {
     await rm(path, { force: true })
     return new AppendedFile(await openFile(path, 'ax', 0o600), path, 0)
@@ -92,7 +92,7 @@ export class AppendedFile {
   }
 }
 
-/** Otherwise a loss of power could leave a file that is on the disk without its name. */
+/** Otherwise a loss of power could leave the file without its name. */
 async function syncFolderOf(path: string): Promise<void> {
   if (process.platform === 'win32') return
   const folder = await open(dirname(path), 'r')

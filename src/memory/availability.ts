@@ -9,7 +9,7 @@ interface AvailabilityOptions {
   timeoutMs: number
   log: Logger
   clock?: Clock | undefined
-  /** Asks whether the store behind a new connection takes our commands, writes included. */
+  /** Asks whether the store takes our commands, writes included. */
   greet(): Promise<unknown>
 }
 
@@ -90,7 +90,7 @@ export class Availability {
     client.on('close', () => {
       this.connectionsEnded += 1
       this.#isGreeted = false
-      // The next connection is greeted. Ending one during a Sentinel's lookup would end the client permanently.
+      // The next connection is greeted. Ending one during a Sentinel's lookup ends the client permanently.
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
@@ -153,7 +153,7 @@ export class Availability {
     this.#isStuck = oldestMs > this.#options.timeoutMs
     if (this.#isStuck) this.#down(this.#timedOut())
     else if (this.#isGreeted) this.#up()
-    // The kernel takes a quarter of an hour to notice that a machine has vanished.
+    // The kernel needs a quarter of an hour to notice that a machine has vanished.
     if (oldestMs > this.#replaceAfterMs) this.replaceConnection(this.#timedOut())
   }
 
@@ -203,7 +203,7 @@ export class Availability {
     this.#timers.clear(this.#greetTimer)
     this.#greetTimer = this.#timers
       .setTimeout(() => {
-        // A server that became a replica refuses writes. A new connection leads to the new master.
+        // A server that became a replica refuses writes. A new connection finds the new master.
         if (isOfReplica(refusal)) this.#options.client.disconnect(true)
         else this.#greet()
       }, this.#greetAgainMs)

@@ -5,7 +5,7 @@ export type ValkeyClient = Redis | Cluster
 /** Parsed from VALKEY_URL. */
 export interface StoreAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
-  /** The server, the Sentinels, or some nodes of the Cluster, which name the other nodes. */
+  /** The server, the Sentinels, or some nodes of the Cluster, which name the others. */
   readonly nodes: readonly StoreNode[]
   readonly tls: boolean
   readonly username: string | undefined
@@ -69,12 +69,12 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
     enableReadyCheck: false,
     slotsRefreshTimeout: connectTimeoutMs,
     clusterRetryStrategy: () => retryAfterMs,
-    // With TLS a node's name is not resolved, because the certificate has the name.
+    // With TLS a node's name is not resolved: the certificate has the name.
     ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
   }
 }
 
-/** Short enough to be back within a second, long enough not to burden a server that starts or refuses. */
+/** Back within a second, without burdening a server that starts or refuses. */
 export const retryAfterMs = 500
 
 export function createClient(address: StoreAddress): ValkeyClient {

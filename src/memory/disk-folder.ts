@@ -49,7 +49,7 @@ interface Head {
 export interface Folder {
   readonly salt: string
   readonly head: Buffer
-  /** Why the existing file is not this gateway's. Undefined: it is, or the folder has no file. */
+  /** Why the existing file is not this gateway's, if it is not. */
   readonly foreign: string | undefined
   readonly older: OlderFiles
   /** The number of folders `set-aside-<date>`. */
@@ -105,7 +105,7 @@ async function finishBeginning(directory: string): Promise<void> {
   if (isMissing && (await readHead(begun)) !== undefined) await rename(begun, path)
 }
 
-/** Undefined: the file is unreadable, or does not begin with a head. */
+/** Undefined: unreadable, or without a head. */
 async function readHead(path: string): Promise<Head | undefined> {
   let file: FileHandle | undefined
   try {
@@ -139,7 +139,7 @@ function foreignness(head: Head | undefined, ours: Head): string | undefined {
     : 'written with another salt, which VALKEY_URL decides'
 }
 
-/** Returns the folder that the files are in now. Undefined: they could not be moved, and stay where they are. */
+/** Returns the new folder. Undefined: the files could not be moved. */
 export async function setAside(
   { directory, clock, log }: Pick<FolderOptions, 'directory' | 'clock' | 'log'>,
   foreign: ReadonlyMap<string, string>,

@@ -5,13 +5,13 @@ import { encodeRecord, maxRecordLength } from './records.ts'
 /** Encoding this many records does not hold up requests. */
 const maxBatch = 1_000
 const maxBatchLength = 262_144
-/** While the disk takes nothing, at most this much waits. Beyond it, everything is written from memory later. */
+/** At most this much waits while the disk takes nothing. Beyond it, everything is written from memory later. */
 const maxRecords = 100_000
 const maxUrgentLength = 33_554_432
 
 export class DiskQueue {
   #records: JournalRecord[] = []
-  /** Lines that go first. They do not depend on when they are written, as records do. */
+  /** Lines that go first. Unlike records, they do not depend on when they are written. */
   #urgent: string[] = []
   #urgentLength = 0
   /** How many records were left out as too long: readers skip such lines, because a provider's quotes are shorter. */

@@ -10,7 +10,7 @@ interface DiskSyncParts {
   trouble: DiskTrouble
   /** The file to sync. Undefined: none exists, or a copy replaces it soon. */
   file(): AppendedFile | undefined
-  /** A sync failed: the disk may have lost what was written since the last good one. */
+  /** The disk may have lost what was written since the last good sync. */
   failed(): void
 }
 

@@ -17,9 +17,9 @@ interface DiskWriterParts {
   clock: Clock
   trouble: DiskTrouble
   sync: DiskSync
-  /** Creates the file, or replaces a lost one, with the known keys of orders. */
+  /** Creates the file, or replaces a lost one, with the known keys. */
   makeFile(): Promise<AppendedFile>
-  /** The queue was too long, and was dropped: everything has to be written from memory. */
+  /** The queue was too long and is empty now: everything has to be written from memory. */
   overflowed(): void
 }
 
@@ -35,7 +35,7 @@ export class DiskWriter {
   /** The next write, until it begins. */
   #nextWrite: Promise<boolean> | undefined
   #timer: Timer | undefined
-  /** A line has waited its full time: no other waits until the disk works again. */
+  /** A line has waited its full time: no other waits until the disk works. */
   #isSlow = false
   #isClosed = false
 

@@ -72,7 +72,7 @@ const copyAgainAfterMs = 2_000
 const copyPauses = 10
 /** Encoding a piece of this length does not hold up requests. */
 const pieceLength = 262_144
-/** The file is copied once it is 1.5 times as long as its live content, and this much longer. */
+/** The file is copied once it is 1.5 times as long as its live content, plus this. */
 const spareBytes = 524_288
 /** Rough lengths of the line of a head, and of a record. */
 const headBytes = 100
@@ -86,7 +86,7 @@ export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #path: string
-  /** A copy and a first file are written here before they are renamed. */
+  /** Files are written here before they are renamed. */
   readonly #pathOfCopy: string
   readonly #pathOfFirst: string
   readonly #folder: Folder
@@ -99,17 +99,17 @@ export class DiskJournal {
     setAside: number
   }
   #lock: FolderLock
-  /** Files of the layout before, to be removed once the one file has all their content. */
+  /** Files of the previous layout, removed once the one file has all their content. */
   readonly #olderNames: Set<string>
   /** Set once all is read. */
   #memory: Memory | undefined
   #lookTimer: Timer | undefined
   #looking: Promise<void> | undefined
-  /** The file lacks something that is remembered, or the disk may have lost something. */
+  /** The file lacks something that is remembered, or may have lost it. */
   #mustCopy = false
   #copying: Promise<boolean> | undefined
   #copyNotBeforeMs = 0
-  /** The true length of the live content per estimated length, at the last reading or copy. */
+  /** True length per estimated length of the live content, at the last reading or copy. */
   #scale = 1
   /** The file ends with the line of a clean end, or does not exist. */
   #isEndSaid = true
@@ -216,7 +216,7 @@ export class DiskJournal {
     if (this.#mustCopy) void this.#copy()
   }
 
-  /** Returns whether everything that earlier processes noted seems to be there. */
+  /** Returns whether everything that was noted before seems to be there. */
   async #readAll(memory: Memory): Promise<boolean> {
     const { directory } = this.#options
     const { foreign, older } = this.#folder
@@ -248,7 +248,7 @@ export class DiskJournal {
       this.#mustCopy = true
       return false
     }
-    // Damaged lines have bytes but no record, and would spoil the average.
+    // Damaged lines have bytes but no record, and would spoil the scale.
     if (found.skipped === 0) this.#scale = found.bytes / estimated(found)
     try {
       this.#writer.file = await AppendedFile.open(this.#path, found, openFile)
@@ -258,7 +258,7 @@ export class DiskJournal {
     return found.isWhole
   }
 
-  /** Begins a new file, and sets the existing one aside for this reason. */
+  /** Begins a new file, and sets the existing one aside. */
   async #begin(memory: Memory, whyNotThat: string): Promise<void> {
     try {
       this.#writer.file = await this.#makeFile(memory, whyNotThat)
@@ -319,8 +319,8 @@ export class DiskJournal {
   }
 
   /**
-   * Reads only the keys and holds of a file. The digest of a key says whose it is, and known keys stay as they are.
-   * Holds count for any provider.
+   * Reads only the keys and holds. The digest of a key says whose it is, and known keys stay as they are. Holds count
+   * for any provider.
    */
   async #readKeysAndHolds({ keys, holds }: Memory): Promise<void> {
     const { clock } = this.#options
@@ -350,7 +350,7 @@ export class DiskJournal {
     this.#isEndSaid = false
   }
 
-  /** Keeps the keys of orders. A claim finds nothing here, because all keys were read at startup. */
+  /** A claim finds nothing here, because all keys were read at startup. */
   readonly keeper: KeyKeeper = {
     claim: async (id, text) => {
       await this.#appendKey(id, text, 0)
@@ -370,7 +370,7 @@ export class DiskJournal {
     await this.#writer.addUrgent(encodeHold(hold, lookAt(this.#options.clock)))
   }
 
-  /** A new file gets the head, the keys and the holds. If it replaces another, a copy with the quotes follows. */
+  /** With the head, the keys and the holds. If it replaces another file, a copy with the quotes follows. */
   async #makeFile(
     memory = this.#memory,
     whyNotThat = 'of another folder',
@@ -464,7 +464,7 @@ export class DiskJournal {
     return estimated({ records: notes.tidy(), keyBytes: keys.bytes })
   }
 
-  /** Takes the lock again if it was lost: the folder may have been removed or replaced. */
+  /** Takes the lock again if the folder was removed or replaced. */
   async #lockAgain(): Promise<void> {
     if ((await this.#lock.whyLost()) === undefined) return
     const { directory } = this.#options
@@ -506,7 +506,7 @@ export class DiskJournal {
     throw new StateError(`${this.#path} was removed or replaced`)
   }
 
-  /** Throws if another process has the folder now, or the path leads to another folder. */
+  /** Throws if another process has the folder, or the path leads to another one. */
   async #mustBeOurs(): Promise<void> {
     const why = await this.#lock.whyLost()
     if (why !== undefined) throw new StateError(why)

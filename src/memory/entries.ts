@@ -22,7 +22,7 @@ export class Entry implements KnownQuote {
   /** The last generation of the journal that has this entry (`memory/journal.ts`). */
   generation = 0
 
-  /** `alike`: another quote with mostly the same pair, application and amount. Their texts are shared. */
+  /** `alike`: another quote with mostly the same texts, which are then shared. */
   constructor(note: Note, alike: Note = note) {
     this.id = note.id
     this.pairId = shared(note.pairId, alike.pairId)
@@ -44,7 +44,7 @@ export class Entry implements KnownQuote {
     return isUnreadable(this)
   }
 
-  /** A further answer to the same request was unreadable too. The later of the two ends counts. */
+  /** A further answer was unreadable too. The later of the two ends counts. */
   renewedAs(note: Note): this {
     this.notedAtMs = note.notedAtMs
     this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(note))
@@ -59,7 +59,7 @@ export class Entry implements KnownQuote {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
-  /** Whether this is the same quote, given to the same partition. A quote that is over has lost its cache key. */
+  /** The same quote, given to the same partition. A quote that is over has lost its cache key. */
   is(note: Note): boolean {
     return (
       this.expiresAtMs === note.expiresAtMs &&
@@ -85,7 +85,7 @@ export function fold(pair: string): string {
 
 const none: readonly Entry[] = []
 
-/** The entries of each key, oldest first. Nearly every key has one, which is kept without a list. */
+/** Oldest first. Nearly every key has one entry, which is kept without a list. */
 export class EntriesByKey {
   readonly #map = new Map<string, Entry | readonly Entry[]>()
 

@@ -1,4 +1,4 @@
-/** Whether the server itself refused a command. It can be reached, and the next command may succeed. */
+/** The server itself refused a command. It can be reached, and the next command may succeed. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -6,7 +6,7 @@ export function isRefusal(error: unknown): boolean {
 const refusals =
   /^(OOM|READONLY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|LOADING|MASTERDOWN|CLUSTERDOWN)|user executing the script/
 
-/** Whether the server would refuse our other commands too: it is full, a replica or loading, or denies our user. */
+/** The server would refuse our other commands too: it is full, a replica or loading, or denies our user. */
 export function refusesUs(error: unknown): boolean {
   return isRefusal(error) && error instanceof Error && refusals.test(error.message)
 }

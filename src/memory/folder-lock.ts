@@ -66,7 +66,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   try {
     await chmod(fresh, 0o600)
     await rename(fresh, path)
-    // Without the guard, or in another network namespace, another process may have renamed its socket to it since.
+    // Without the guard, or in another network namespace, another process may have renamed its own to it since.
     await pause(guardPauseMs)
     if ((await ask(path)) !== number) throw inUse(directory)
   } catch (error) {

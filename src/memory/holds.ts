@@ -78,7 +78,7 @@ export class Holds {
   readonly #parts: HoldsParts
   /** The latest statement about each scope, until its end. */
   readonly #said = new Map<string, Hold>()
-  /** Holds whose beginning was reported to listeners, and whose end was not. */
+  /** Holds whose beginning was reported, and whose end was not. */
   readonly #told = new Map<string, Hold>()
   readonly #listeners = new Set<() => void>()
   #timer: Timer | undefined
@@ -153,10 +153,7 @@ export class Holds {
       .map(shownHold)
   }
 
-  /**
-   * Begins a hold, or replaces that of the same scope. Returns whether all replicas learn of it. Undefined: too many
-   * exist.
-   */
+  /** Also replaces the hold of the same scope. Returns whether all replicas learn of it. Undefined: too many exist. */
   async hold(
     scope: HoldScope,
     { quotes, reason, lastsMs }: Pick<Hold, 'quotes' | 'reason' | 'lastsMs'>,
@@ -180,7 +177,7 @@ export class Holds {
     })
   }
 
-  /** Ends the hold of exactly this scope. Undefined: it has none in force. */
+  /** Ends the hold of exactly this scope. Undefined: none is in force. */
   async release(scope: HoldScope): Promise<boolean | undefined> {
     await this.#exchange({ insists: false })
     const hold = this.#said.get(keyOf(scope))

@@ -20,7 +20,7 @@ export interface Journal {
 export interface ListReader {
   /** The shared list has this record. `generation` counts the lists: each loss begins a new one. */
   deliver(record: JournalRecord, generation: number): void
-  /** How long a user may hold a quote, judged by the lives of the last quotes; at most five minutes. */
+  /** How long a user may hold a quote, by the lives of the last ones; at most five minutes. */
   readonly longestLifeMs: number
   /** What the list of this generation lacks, live quotes first. `own`: only what this replica noted itself. */
   missing(generation: number, own: boolean): Iterable<JournalRecord>
@@ -28,8 +28,7 @@ export interface ListReader {
 
 export interface FileReader {
   /**
-   * Takes a record of an earlier process, which may refuse fewer orders than one of this process (`orders/guard.ts`).
-   * Returns whether it is still remembered.
+   * A record of an earlier process may refuse fewer orders (`orders/guard.ts`). Returns whether it is still remembered.
    */
   restore(record: JournalRecord): boolean
   /** The earlier process had no clean end, so it may have noted more than was restored. */

@@ -16,7 +16,7 @@ interface Kept {
 
 /** Keeps keys beyond the memory of this process: in a folder, or in the shared store. Never rejects. */
 export interface KeyKeeper {
-  /** Claims the key, or returns what the keeper knows of it. Also undefined if the keeper did not answer in time. */
+  /** Claims the key, or returns what is known of it. Also undefined without an answer in time. */
   claim(id: string, text: string): Promise<Kept | undefined>
   /** Looks the key up without claiming it, for keepers that other processes write to. */
   find?(id: string): Promise<Kept | undefined>
@@ -30,7 +30,7 @@ export interface KeyKeeper {
 
 interface OrderKeysOptions {
   keepers: readonly KeyKeeper[]
-  /** After this time, an order of another process gets no answer any more. */
+  /** An order of another process gets no answer any more after this time. */
   orderMs: number
   clock: Clock
   events: Events
@@ -39,14 +39,14 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 const maxKeptBytes = 33_554_432
-/** After its time limit and this much more, another replica's order has ended, even if that replica is slow. */
+/** Another replica's order has ended this long after its time limit, even if that replica is slow. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
 
 /** What became of the order with each key: in memory, and in the keepers. */
 export class OrderKeys implements UsedKeys {
   readonly #options: OrderKeysOptions
-  /** Keys whose order is on its way, or has an unknown outcome, in the order of claims. None of these is displaced. */
+  /** Keys with an order on its way or an unknown outcome, in the order of claims. None of these is displaced. */
   readonly #open = new Map<string, HeldKey>()
   /** Keys that may be displaced, in the order in which their orders were answered. */
   readonly #answered: LRUCache<string, HeldKey>
@@ -77,7 +77,7 @@ export class OrderKeys implements UsedKeys {
     for (const keeper of this.#options.keepers) await keeper.close?.()
   }
 
-  /** Takes a key of an earlier process. If its order was on its way, its outcome is unknown. */
+  /** A key of an earlier process. If its order was on its way, its outcome is unknown. */
   restore(id: string, text: string, ageMs: number): void {
     this.release(id)
     const known = this.#knownOf({ text, ageMs })

@@ -19,7 +19,7 @@ interface LedgerOptions {
   log?: Pick<Logger, 'warn'> | undefined
 }
 
-/** A provider may give one quote to all callers. This many of them are found by its id. */
+/** A provider may give one quote to all. This many are found by its id. */
 const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not wait until a day's quotes are dropped. More than one, so that
 // old quotes are dropped faster than new ones come.
@@ -27,7 +27,7 @@ const maxTidySteps = 8
 /** For a quiet hour, when nothing is noted. */
 const tidyTimes = 500
 const minCompacted = 1_024
-/** Two ends that differ by less are one: a record takes time on its way, and is rounded. */
+/** Ends that differ by less are one: a record takes time on its way, and is rounded. */
 const roundingMs = 1_000
 /** How long a user may hold a quote: at most, and if no lives are known. */
 const maxLifeMs = 300_000
@@ -50,7 +50,7 @@ export class Ledger implements KnownQuotes {
   /** Quotes that were over when they were noted, and have no place in the list yet. */
   #past: Entry[] = []
   readonly #byId = new EntriesByKey()
-  /** By pair and from amount. A quote has two from amounts, and an order may state either. */
+  /** By pair and from amount. A quote has two, and an order may state either. */
   readonly #offers = new Map<string, Offers>()
   /** Unreadable answers by partition, for one amount and application and for the pair: the last to end of each. */
   readonly #unreadable = new Map<string, Entry>()
@@ -76,7 +76,7 @@ export class Ledger implements KnownQuotes {
     return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
   }
 
-  /** Users may hold quotes that were not restored. These are over after one life of a quote. */
+  /** Users may hold quotes that were not restored. After one life these are over. */
   doubtRestored(): void {
     this.#doubtedUntilSteadyMs = this.now().steadyMs + this.longestLifeMs
   }
@@ -158,7 +158,7 @@ export class Ledger implements KnownQuotes {
     }
   }
 
-  /** All cache keys of the quote, and one that the caller knows: a provider may give one quote to several users. */
+  /** All cache keys of the quote, with the known one: a provider may give one quote to several users. */
   cacheKeysOf(id: string, known = ''): string[] {
     const keys = [known, ...this.#byId.of(id).map(({ cacheKey }) => cacheKey)]
     return [...new Set(keys.filter((key) => key !== ''))]
@@ -256,10 +256,7 @@ export class Ledger implements KnownQuotes {
       if (this.#unreadable.get(key) === entry) this.#unreadable.delete(key)
   }
 
-  /**
-   * The earlier of the two ends counts. The entry stood for older quotes of its price: those that now end after it are
-   * filed again.
-   */
+  /** The earlier of the two ends counts. Older quotes of its price that now end later are filed again. */
   #shorten(entry: Entry, quote: Note, now: Now): void {
     const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return

@@ -55,7 +55,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     return this.#parts.sharedQuotes === undefined ? withoutCacheKey(note) : note
   }
 
-  /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
+  /** This replica can then judge an order for the quote while the store is away. */
   noteFound(quote: Quote, request: QuoteRequest): void {
     const note = this.#noteOf(quote, request, quote.end.servedUntilMs - quote.lifeMs)
     if (!this.#parts.ledger.knows(note)) this.#parts.ledger.note(note, 'delivered')
@@ -178,8 +178,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
       if (use.generation !== generation)
         yield { kind: 'used', quote: { id, expiresAtMs: use.expiresAtMs } }
     for (const isLive of [true, false]) {
-      // One look at the clock, because there may be a million quotes. A quote that is yielded in both rounds does no
-      // harm.
+      // One look, because there may be a million quotes. Yielding one in both rounds does no harm.
       const now = lookAt(clock)
       for (const quote of ledger.entries()) {
         if (quote.generation === generation || (own && quote.origin === 'delivered'))

@@ -9,7 +9,7 @@ import { EntriesByKey, type Entry } from './entries.ts'
 /** Most amounts are quoted rarely: up to 64 quotes need no maps. */
 const maxUnmapped = 64
 const maxPrices = 1_000
-/** A price has one quote of each application here, and more if a later quote ends before an older one. */
+/** One quote of each application, and more if a later quote ends before an older one. */
 const maxOfOnePrice = 8
 const maxOfOneClient = 200
 

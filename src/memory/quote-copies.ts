@@ -32,7 +32,7 @@ export interface StoreLock {
 
 type StoreAnswer = { readonly kind: 'quote'; readonly quote: Quote } | StoreLock
 
-/** The copies of quotes in the store, with a lock for each key. A call is known by its `token`. */
+/** The copies of quotes in the store, with a lock for each key. `token` identifies a call. */
 export class QuoteCopies {
   readonly #store: QuoteStore
   readonly #clock: Clock
@@ -43,7 +43,7 @@ export class QuoteCopies {
     this.#clock = clock
   }
 
-  /** Finds a usable quote, or takes the lock unless another call has it. Undefined: the store failed. */
+  /** Finds a usable quote, or takes the lock if it is free. Undefined: the store failed. */
   async look(
     key: string,
     token: string,
@@ -86,7 +86,7 @@ export class QuoteCopies {
     return quoteOf(copy, { ...copy, headers, end: { ...copy.end, servedUntilMs } })
   }
 
-  /** Writes the quote and releases the lock, atomically. False: only the lock was released. */
+  /** Writes the quote and releases the lock in one step. False: only the lock was released. */
   async put(
     key: string,
     token: string,
@@ -118,7 +118,7 @@ export class QuoteCopies {
     void this.#store.run('unlock', this.#unlock(key, token))
   }
 
-  /** Removes the copy of the quote with this id, unless another quote is in its place. */
+  /** Removes the copy, unless another quote is in its place. */
   forget(key: string, id: string): Promise<unknown> {
     return this.#forget(key, idLine(id))
   }

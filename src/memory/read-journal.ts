@@ -15,14 +15,14 @@ interface ReadingOptions {
 export interface ReadFile {
   /** The length up to the end of the last whole line. */
   readonly bytes: number
-  /** Whether a part of a line follows, as a kill in the middle of a write leaves it. */
+  /** Whether a part of a line follows, as a kill during a write leaves it. */
   readonly isTorn: boolean
   /** How many lines are damaged. */
   readonly skipped: number
   readonly records: number
   /** The length of all lines about keys and holds. */
   readonly keyBytes: number
-  /** Whether everything that the process wrote seems to be there. */
+  /** Whether everything that was written seems to be there. */
   readonly isWhole: boolean
 }
 

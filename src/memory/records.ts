@@ -10,8 +10,8 @@ import type { JournalRecord } from './journal.ts'
 
 /*
  * What other processes read: the lines of the journals, and the copies of quotes in the shared cache. A line is a list
- * in JSON, and its first member is a checksum of the rest. An end is written as what is left of it, because readers have
- * other clocks. The lines:
+ * in JSON, and its first member is a checksum of the rest. An end is written as what is left of it, because readers
+ * have other clocks. The lines:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
  *     expiresAtMs]: a note; the amounts of a quote with numbers are "from to ~"; `requested` 0: the from amount
  *   [checksum, "u", wallMs, id, expiresAtMs]: a used quote

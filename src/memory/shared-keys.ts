@@ -38,9 +38,9 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** The total length of outcomes that wait for the store. For a key whose outcome is dropped, the store says unknown. */
+/** The length of all outcomes that wait for the store. If one is dropped, the store says unknown for its key. */
 const maxUnsettledLength = 8_388_608
-/** The total length of outcomes that are sent again at once: a store that is back must not keep callers waiting. */
+/** The length of all outcomes that are sent again at once: a store that is back must not keep callers waiting. */
 const maxRetriedLength = 262_144
 
 interface Outcome {
@@ -54,7 +54,7 @@ interface Outcome {
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
-  /** The token of each key claimed here, so that a late answer to an earlier claim cannot change a newer one. */
+  /** The token of each key claimed here: a late answer to an earlier claim must not change a newer one. */
   readonly #tokens = new Map<string, string>()
   readonly #outcomes: WriteQueue<Outcome>
 

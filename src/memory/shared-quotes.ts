@@ -11,7 +11,7 @@ interface QuotesOfAllParts {
   minValidityMs: number | undefined
   /** How long to wait for another replica's call, and how long a lock lasts. */
   lockWaitMs: number
-  /** Whether an order used this quote, here or at another replica, so that it must not be served again. */
+  /** Whether an order used this quote anywhere, so that it must not be served again. */
   isUsed(quote: Quote): boolean
 }
 
@@ -61,8 +61,7 @@ export class QuotesOfAll implements SharedQuotes {
       if (seen.kind === 'failed') return { kind: 'turn', spare, waited, ...noLock }
       const { holder } = seen
       const isHeld = holder === token
-      // Otherwise the awaited call has failed, was given up or is too slow. The next holder of the lock is not waited
-      // for.
+      // Otherwise the awaited call has failed, was given up or is too slow. Its successor is not waited for.
       const isAwaited =
         waits &&
         (awaited ?? holder) === holder &&
@@ -124,5 +123,5 @@ export class QuotesOfAll implements SharedQuotes {
 
 type TurnsLock = Pick<Turn, 'put' | 'release'>
 
-/** For a store that has failed, or a call that is given up: nothing is put, and no lock is taken. */
+/** The store has failed, or the call is given up. */
 const noLock: TurnsLock = { put() {}, release() {} }

@@ -7,7 +7,7 @@ import {
   type StreamPart,
 } from './stream-store.ts'
 
-/** An entry counts as new if the last whole read began less than this long ago: its quote has all of its time left. */
+/** Entries are new if the last whole read began less than this long ago: their quotes have all of their time left. */
 const freshForMs = 250
 
 interface ReadPart {
@@ -27,7 +27,7 @@ export class ReadList {
   /** Records that were acknowledged and not read yet, by id. */
   readonly #unseen = new Map<string, JournalRecord>()
   lastId = firstId
-  /** How many entries were ever added, as far as this replica has read. Undefined: the end was not read yet. */
+  /** How many entries were ever added, as of the last read. Undefined: the end was not read yet. */
   #counted: number | undefined
   #wholeReadBeganMs = Number.NEGATIVE_INFINITY
   isWhole = false
@@ -50,7 +50,7 @@ export class ReadList {
     return nowMs - this.#wholeReadBeganMs <= freshForMs
   }
 
-  /** Takes a part that was read from the last id on. Undefined: the store has lost entries. */
+  /** A part that was read from the last id on. Undefined: the store has lost entries. */
   read(part: StreamPart, added: number): ReadPart | undefined {
     const isLast = part.entries.length < partEntries
     const provesNothing = this.lastId === firstId
@@ -83,8 +83,8 @@ export class ReadList {
   }
 
   /**
-   * The list was read to its end. Records that were acknowledged before this read and did not come are lost, though the
-   * count is right. Returns these records.
+   * Records that were acknowledged before this read and did not come are lost, though the count is right. Returns
+   * these.
    */
   end(beganMs: number, acknowledged: readonly string[]): readonly JournalRecord[] {
     this.#wholeReadBeganMs = beganMs

@@ -12,7 +12,7 @@ const maxQueued = 10_000
 const maxInFlight = 1_000
 const retryAfterMs = 25
 
-/** Every replica may have this many, and after a loss each appends some of them again. */
+/** Every replica has LEDGER_ENTRIES, and after a loss each appends some of them again. */
 const entriesPerReplica = 2.5
 
 export interface StreamOptions {
@@ -31,7 +31,7 @@ interface Unwritten {
   readonly span: Span | undefined
 }
 
-/** Appends each record once: a record that was sent without an answer is in the socket, and may still arrive. */
+/** Each record is appended once: without an answer it is in the socket, and may still arrive. */
 export class StreamWriter {
   readonly #options: StreamOptions
   readonly #well: Well<'journal'>

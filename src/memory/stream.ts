@@ -31,8 +31,8 @@ const doubtedAfterStartMs = 2_000
 const slowReadMs = 250
 
 /**
- * The journal of all replicas: one stream in the store, which every replica appends to and reads in order. A loss is
- * seen by counting, and the replicas that know the lost records append them again.
+ * One stream in the store, which every replica appends to and reads in order. A loss is seen by counting, and replicas
+ * that know the lost records append them again.
  */
 export class StreamJournal implements Journal {
   readonly #options: StreamJournalOptions
@@ -83,7 +83,7 @@ export class StreamJournal implements Journal {
     }
   }
 
-  /** Settles once all is read, or once the store does not answer. Rejects if the server does not count its entries. */
+  /** Settles once all is read, or without an answer of the store. Rejects if the server does not count its entries. */
   async start(reader: ListReader): Promise<void> {
     this.#reader = reader
     const isDone = new Promise<true>((resolve, failed) => {
@@ -106,7 +106,7 @@ export class StreamJournal implements Journal {
   async caughtUp(): Promise<boolean> {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
-    // The current read and the next one each have the whole time, because this process may pause meanwhile.
+    // Each read has the whole time, because this process may pause meanwhile.
     const [current, next] = [this.#reads.current, this.#reads.next()]
     for (const read of [current, next]) {
       if (read !== undefined && !(await inTime(read, timeoutMs, this.#timers)))

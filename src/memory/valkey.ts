@@ -34,10 +34,7 @@ export interface ValkeyOptions {
 
 /** A Redis or Valkey: single, with Sentinels, or a Cluster. */
 export class Valkey implements SharedStore {
-  /**
-   * The longest return: a connection attempt that just began fails, the next one waits, and its first greeting is
-   * refused.
-   */
+  /** A connection attempt that just began fails, the next one waits, and its first greeting is refused. */
   readonly backWithinMs = connectTimeoutMs + retryAfterMs + lastGreetAgainMs
   readonly #options: ValkeyOptions
   readonly #timers: Timers

@@ -12,7 +12,7 @@ const afterLateMs = 100
 interface WellOptions<Operation extends string> {
   clock: Clock
   operations: readonly Operation[]
-  /** An outage is over once the part has worked for this long. A shorter return is not reported. */
+  /** An outage is over after this time without a failure. A shorter return is not reported. */
   steadyAfterMs?: number
   /** How long others' notes may be missing here: after startup, and after trouble. */
   doubt?: { readonly afterStartMs: number; readonly afterTroubleMs: number }
@@ -125,7 +125,7 @@ export class Well<Operation extends string> {
     return this.#isDoubted || this.#now().steadyMs < this.#doubtedUntilMs
   }
 
-  /** Doubts the part until it is trusted again, and then until all other replicas can have found it. */
+  /** Doubts the part until it is trusted, and then until all other replicas can have found it. */
   doubt(): void {
     this.#isDoubted = true
     this.#doubtLastsMs = this.#options.doubt?.afterTroubleMs ?? 0

@@ -10,8 +10,7 @@ interface WriteQueueOptions<Item> {
   /** Default: 1. */
   sizeOf?(item: Item): number
   /**
-   * False: nothing is sent. True: failed items may soon be taken. Without it, each item is tried once before `put`
-   * resolves.
+   * False: nothing is sent. True: failed items may soon be taken. Without it, each is tried once before `put` resolves.
    */
   isUp?(): boolean
   /** Returns whether the store has the item. Never rejects. */
