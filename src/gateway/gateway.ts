@@ -13,8 +13,8 @@ import type { Gateway, GatewayOverrides } from './types.ts'
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
- * every wrong setting and every misspelt name, a StateError if STATE_DIRECTORY cannot be used, or a TypeError if an
- * argument is not as declared here.
+ * every wrong setting and every misspelt name, a StateError if STATE_DIRECTORY cannot be used, or a TypeError for a
+ * wrong argument.
  */
 export async function createGateway(
   settings: GatewaySettings = {},

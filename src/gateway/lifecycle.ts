@@ -109,7 +109,7 @@ export class Lifecycle {
     return { trafficUrl, operationsUrl }
   }
 
-  /** The default is more than a stock Linux allows: a warning of it would be the first line of every startup. */
+  /** The default is more than a stock Linux allows: every log would begin with a warning. */
   #warnOfCutBacklog(connections: number): void {
     const cut = cutBacklog(connections)
     if (cut === undefined) return
@@ -119,7 +119,7 @@ export class Lifecycle {
 
   close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
     const served = this.served as Served
-    // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
+    // /readyz has never said ready, so no load balancer needs time to notice the end.
     const wasNeverReady = this.#closing === undefined && !this.isReady
     served.traffic.announceEnd()
     if (delayMs === 0 || wasNeverReady) this.#drainDelay.abort()
@@ -159,9 +159,7 @@ export class Lifecycle {
     return Math.max(noticeCutMs, endsAtMs - performance.now())
   }
 
-  /**
-   * Closes what is behind the traffic listener. The operations listener is last, so that the shutdown can be watched.
-   */
+  /** The operations listener closes last, so that the shutdown can be watched. */
   async closeParts(leftMs: number): Promise<void> {
     const endsAtMs = performance.now() + leftMs
     await closeAll([
@@ -174,7 +172,7 @@ export class Lifecycle {
   }
 }
 
-/** Calls each after the one before has settled, even if that failed: a journal that is not closed counts as a crash. */
+/** Calls each after the one before, even if that failed: a journal that is not closed counts as a crash. */
 export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {
   const errors: Error[] = []
   for (const close of closes) {

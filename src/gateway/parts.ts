@@ -49,7 +49,7 @@ import { Upstream } from '../upstream/upstream.ts'
 import { Secrets } from './secrets.ts'
 import type { GatewayOverrides } from './types.ts'
 
-/** The parts of a gateway. Each part gets all of these, and declares which it needs. */
+/** Each part gets all of these, and declares which it needs. */
 export type Parts = Awaited<ReturnType<typeof makeParts>>
 
 interface MakingParts {

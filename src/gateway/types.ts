@@ -17,7 +17,7 @@ export interface Gateway {
   readonly operations: RequestListener
   /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
   readonly sandboxUrl: string | undefined
-  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT; once, however often it is called. */
+  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT. A further call changes nothing. */
   listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
   /**
    * Shuts down: requests in flight are answered within DRAIN_TIMEOUT_MS. For `delayMs` before that, new connections are
