@@ -71,7 +71,7 @@ function readFlags() {
       process.argv.slice(2).some((given) => isNear(given, flag)),
     )
     const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
-    // The rest of Node's message says how to pass such an argument as a positional one, which is not accepted here.
+    // The rest of Node's message is about positional arguments, which are not accepted here.
     const [what] = (error as Error).message.split('. ')
     throw new UsageError(`${what}.${hint}\nThe flags are: ${known.join(', ')}`)
   }
