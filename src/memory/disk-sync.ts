@@ -17,7 +17,7 @@ interface DiskSyncParts {
 /** Syncs the file a moment after each write. */
 export class DiskSync {
   readonly #parts: DiskSyncParts
-  /** How many writes were made, and synced; up to which time all records are written, and synced. */
+  /** Counts of all writes and of synced writes; until when all records are written, and synced. */
   #writes = 0
   #synced = 0
   #writtenUpToMs: number

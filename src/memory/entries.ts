@@ -59,7 +59,7 @@ export class Entry implements KnownQuote {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
-  /** The same quote, given to the same partition. A quote that is over has lost its cache key. */
+  /** Whether it is the same quote, given to the same partition. A quote that is over has lost its cache key. */
   is(note: Note): boolean {
     return (
       this.expiresAtMs === note.expiresAtMs &&

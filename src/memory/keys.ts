@@ -30,7 +30,7 @@ export interface KeyKeeper {
 
 interface OrderKeysOptions {
   keepers: readonly KeyKeeper[]
-  /** An order of another process gets no answer any more after this time. */
+  /** After this time, an order of another process gets no answer any more. */
   orderMs: number
   clock: Clock
   events: Events
@@ -39,7 +39,7 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 const maxKeptBytes = 33_554_432
-/** Another replica's order has ended this long after its time limit, even if that replica is slow. */
+/** An order of another replica has ended this long after its time limit, even if that replica is slow. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
 

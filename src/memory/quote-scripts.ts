@@ -62,9 +62,9 @@ function isQuoteOrLock(answer: unknown): boolean {
 
 /**
  * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this
- * was sent, the quote could be served for ARGV[4] ms, until ARGV[5] by the store's clock or a little earlier, and
- * orders for it were to be refused after ARGV[6] ms. If the command is slow, the quote is still served no longer, and
- * refused no earlier. A live quote with a later expiry stays: its call had the lock after this call had lost it.
+ * was sent, the quote could be served for ARGV[4] ms, until ARGV[5] by the store's clock or a little earlier. Orders
+ * for it were to be refused after ARGV[6] ms. If the command is slow, the quote is still served no longer, and refused
+ * no earlier. A live quote with a later expiry stays: its call had the lock after this call had lost it.
  */
 export const setScript = createScript(`${start}
 local expires, keptUntil = unpack(redis.call('HMGET', KEYS[1], 'expires', 'servedUntil'))
