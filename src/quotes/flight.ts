@@ -14,7 +14,7 @@ export class Flight {
   readonly entry: string | undefined
   /** Whether the call first waited for another replica's call. */
   waited = false
-  /** Whether a request has the answer. If it may not be shared, it is for that one alone. */
+  /** Whether a request has the answer. An answer that may not be shared is for the first request alone. */
   isTaken = false
   span: Span | undefined
   #answer = never
@@ -49,7 +49,7 @@ export class Flight {
     return this
   }
 
-  /** Only for requests that find the flight in the table. */
+  /** Only for requests that find the flight in the table: a landed flight has no answer. */
   get answer(): Promise<QuoteAnswer> {
     return this.#answer
   }
@@ -64,7 +64,7 @@ export class Flight {
     this.#giveUp = giveUp
   }
 
-  /** A refresh joins its own call and never leaves it. */
+  /** A refresh joins its own call and never leaves, so that the call goes on without clients. */
   join(): void {
     this.#waiting += 1
   }
