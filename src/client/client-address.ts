@@ -18,7 +18,7 @@ interface ClientAddressOptions {
 }
 
 /**
- * No client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
+ * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
  * another one than CLIENT_IP_HEADER, or none.
  */
 export type AddressNote =
