@@ -142,7 +142,7 @@ export class Events {
   /** Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold still in force. */
   holdBegan: (hold: ShownHold) => void = ignored
   holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = ignored
-  /** A breaker, a queue or a limit kept a request to an upstream back: it was not sent. */
+  /** A breaker or a full queue kept a request to an upstream back: it was not sent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     ignored
   callRetried: (upstream: UpstreamName) => void = ignored
