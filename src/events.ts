@@ -118,7 +118,7 @@ export class Events {
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
     ignored
-  /** A quote in memory was fetched again in the background, before its end. */
+  /** A background call ended that was to replace a quote in memory before its end. */
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = ignored
   /** The provider marks its quotes with a Cache-Control that is not obeyed. Called once. */
   cacheControlIgnored: (directive: string) => void = ignored

@@ -22,7 +22,7 @@ export class Flight {
   /** Not an AbortSignal, because V8 promotes each to its old space (Node 20). */
   #giveUp = nothing
   readonly #table: Map<string, Flight>
-  /** To the provider, requests with one key differ in target and address alone. */
+  /** What may make the provider answer two requests with one key differently. */
   readonly #target: string
   readonly #address: string | undefined
   #waiting = 0
