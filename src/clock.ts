@@ -1,36 +1,35 @@
-/** A clock as an application hands it in. */
+/** A clock that an application passes in. */
 export interface GatewayClock {
   /** Wall time in milliseconds since the epoch: what an `expiry` is compared with. */
   nowMs(): number
-  /** Milliseconds that go on evenly when the wall clock is set. Without it, a step of that may go unnoticed. */
+  /** Monotonic milliseconds. Without this method, a change of the wall clock may go unnoticed. */
   steadyMs?(): number
   /**
-   * Without it, Node's.
+   * Default: Node's timers.
    * @internal
    */
   readonly timers?: Timers
 }
 
-/** The time, as everything that judges an expiry asks for it. */
+/** A `GatewayClock` with all its members: what everything that judges an expiry reads. */
 export type Clock = Required<GatewayClock>
 
-/** Timers, and the time that deadlines are counted by. Those of a test do not wait. */
+/** Timers, and the time that deadlines are counted by. A test passes timers that do not wait. */
 export interface Timers {
-  /** Milliseconds that go on evenly when the wall clock is set. */
   steadyMs(): number
   setTimeout(onTime: () => void, ms: number): Timer
   setInterval(onTime: () => void, ms: number): Timer
   clear(timer: Timer | undefined): void
 }
 
-/** A `NodeJS.Timeout` is one. */
+/** The members of a `NodeJS.Timeout` that are used. */
 export interface Timer {
   refresh(): unknown
   /** Keeps the timer from keeping the process running. */
   unref(): Timer
 }
 
-/** One look at both clocks. */
+/** The time of both clocks at one moment. */
 export interface Now {
   readonly nowMs: number
   readonly steadyMs: number
@@ -44,14 +43,13 @@ export const systemTimers: Timers = {
   clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
 }
 
-/** The clocks of this machine, looked up with each call as `systemTimers` are. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   steadyMs: systemTimers.steadyMs,
   timers: systemTimers,
 }
 
-/** One without a steady time counts by its wall time. */
+/** A clock without a steady time counts by its wall time. */
 export function completeClock(given?: GatewayClock): Clock {
   if (given === undefined) return systemClock
   return {
@@ -62,9 +60,9 @@ export function completeClock(given?: GatewayClock): Clock {
 }
 
 /**
- * A timer that does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a
- * pause the timer is due at once, though what it waits for may lie in a socket already, unread. So when its time is
- * over it lets the event loop read first, and calls back only if it was not cleared or refreshed meanwhile.
+ * Does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a pause the timer
+ * is due at once, though the data that it waits for may lie unread in a socket. So it lets the event loop read first,
+ * and then calls back unless it was cleared or refreshed.
  */
 export class PatientTimer {
   readonly #timers: Timers
@@ -75,14 +73,13 @@ export class PatientTimer {
     this.#timers = timers
     this.#timer = timers.setTimeout(() => {
       this.#lastLook = setImmediate(() => {
-        // Node never unlinks one that has run from its neighbours and their arguments.
+        // Drops the immediate: Node leaves one that has run linked to its neighbours and their arguments.
         this.#lastLook = undefined
         onTime()
       })
     }, ms)
   }
 
-  /** Begins the time again. */
   refresh(): void {
     clearImmediate(this.#lastLook)
     this.#timer.refresh()
@@ -94,7 +91,7 @@ export class PatientTimer {
   }
 }
 
-/** What the promise resolves with; undefined: that takes longer. */
+/** Resolves as the promise does, or with undefined once `ms` have passed. */
 export function inTime<Value>(
   promise: Promise<Value>,
   ms: number,
@@ -106,7 +103,7 @@ export function inTime<Value>(
   })
 }
 
-/** `isUnref`: it does not keep the process running. */
+/** `isUnref`: the pause does not keep the process running. */
 export function pause(
   ms: number,
   timers: Timers,

@@ -11,7 +11,6 @@ import type { Breaker, Traffic } from './upstream/breakers.ts'
 import type { Call } from './upstream/call.ts'
 import type { CallOutcome, CountedFailure } from './upstream/fault.ts'
 
-/** What a quote request found. */
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
 
 /** Why an answer is not cached. */
@@ -33,8 +32,9 @@ export const notKeptReasons = [
 export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /**
- * What became of an order with an Idempotency-Key. claimed: it was not known, so the order goes on. too-large: it was
- * answered with more than is kept. displaced: a key that was answered made room. refused: there was none.
+ * What became of an order with an Idempotency-Key. claimed: the key was new, so the order goes on. too-large: it was
+ * answered, but the answer is larger than what is kept. displaced: an answered key was dropped to make room. refused:
+ * no key could be dropped.
  */
 export const keyResults = [
   'claimed',
@@ -65,8 +65,8 @@ export const storeOperations = [
 ] as const
 export type StoreOperation = (typeof storeOperations)[number]
 /**
- * The kinds of steps at the disk of STATE_DIRECTORY. folder: the path still leads to the locked folder. copy: everything
- * that is remembered is written to a new file.
+ * The kinds of steps at the disk of STATE_DIRECTORY. folder: checks that the path still leads to the locked folder.
+ * copy: writes everything that is remembered to a new file.
  */
 export const diskOperations = ['folder', 'write', 'sync', 'copy'] as const
 export type DiskOperation = (typeof diskOperations)[number]
@@ -74,57 +74,57 @@ export type DiskOperation = (typeof diskOperations)[number]
 /** skipped: the store was away, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
-/** What an event does that no listener wants. */
 const ignored = () => {}
 
 type Hear = (...happened: unknown[]) => void
 
 /**
- * All that can happen, one method each: the code that sees it calls it, and the listeners that want it are called in
- * their order. Nothing is decided by what they do.
+ * One method for each thing that can happen, called by the code that sees it. It calls the listeners in their order. No
+ * listener decides anything.
  */
 export class Events {
-  /** A request has its whole answer, or has none. `status` 0: the client left, or the answer broke off. */
+  /** A request was answered, or will not be. `status` 0: the client left, or the answer broke off. */
   requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = ignored
-  /** The gateway answers with a problem. Undefined: the request had not reached a route. */
+  /** The gateway answers with a problem. `exchange` undefined: the request had not reached a route. */
   problemAnswered: (
     problem: Problem,
     requestId: string,
     exchange: Exchange | undefined,
   ) => void = ignored
-  /** That request has its answer. `from`: only the connection, if no request could be read. */
+  /**
+   * A request was answered with a problem before it reached a route. `from`: only the socket, if no request could be
+   * read.
+   */
   requestRefused: (
     problem: Problem,
     requestId: string,
     from: IncomingMessage | Duplex,
   ) => void = ignored
-  /** No client-address header could be used, or a trusted proxy sent none: its `note` says which. */
+  /** No client-address header could be used, or a trusted proxy sent none. */
   addressNoted: (client: ClientAddress) => void = ignored
-  /** Whether a trusted proxy names clients: by its first that it names, or by its first 20 requests without. */
+  /** A trusted proxy named a client for the first time, or its first 20 requests named none. */
   proxyJudged: (peer: string, namesClients: boolean) => void = ignored
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
   rateLimited: (area: Area) => void = ignored
-  /** A quote request that found no live quote in memory. */
+  /** A quote request found no live quote in memory. */
   quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = ignored
-  /** A quote goes out now, with this much of its time left. `lookup`: in memory, which was not said before. */
+  /** A quote is served now. `lookup`: it was a hit, which `quoteLookedUp` does not report. */
   quoteServed: (pair: string, leftMs: number, nowMs: number, lookup?: 'hit') => void =
     ignored
-  /** The provider is asked for a quote. */
   quoteCalled: (pair: string) => void = ignored
-  /** A quote is in memory, with this much of its time left. */
   quoteKept: (leftMs: number) => void = ignored
-  /** The answer to a quote call, with this status, is relayed alone. `code`: what the provider calls its error. */
+  /** The answer to a quote call is relayed and not cached. `code`: what the provider calls its error. */
   quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
     ignored
-  /** A quote was asked for ahead of the end of the one before. */
+  /** A background call ended that was to replace a quote in memory before its end. */
   quoteRefreshed: (outcome: 'stored' | 'found' | 'failed') => void = ignored
-  /** The provider marks its quotes with a Cache-Control that is not obeyed. Once. */
+  /** The provider marks its quotes with a Cache-Control that is not obeyed. Called once. */
   cacheControlIgnored: (directive: string) => void = ignored
   /**
-   * The provider answered a quote with 429, and is not asked for a while. Not for one that another 429 prolongs. Address
-   * undefined: the application is limited as a whole.
+   * The provider answered a quote with 429, so it gets no calls for a while. Not called if a further 429 prolongs that.
+   * Address undefined: the whole application is limited.
    */
   coolDownBegan: (
     application: string,
@@ -136,14 +136,13 @@ export class Events {
     decision: FloatOrderDecision,
     order: FloatOrder,
   ) => void = ignored
-  /** An order goes out for a quote that an order of the same client has used, or is using. */
+  /** An order is sent for a quote that an order of the same caller has used or is using. */
   orderRepeated: (exchange: Exchange, order: FloatOrder) => void = ignored
-  /** What became of an order with an Idempotency-Key, or of a key. */
   orderKeyed: (result: KeyResult) => void = ignored
-  /** Operators hold orders, and perhaps quotes, here or at another replica; at a start, those that are held still. */
+  /** Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold still in force. */
   holdBegan: (hold: ShownHold) => void = ignored
   holdEnded: (hold: ShownHold, how: 'over' | 'released') => void = ignored
-  /** A request to an upstream was refused unsent. */
+  /** A breaker or a full queue kept a request to an upstream back: it was not sent. */
   callRefused: (upstream: UpstreamName, traffic: Traffic, outcome: CallOutcome) => void =
     ignored
   callRetried: (upstream: UpstreamName) => void = ignored
@@ -153,7 +152,7 @@ export class Events {
     outcome: CallOutcome,
     durationMs: number,
   ) => void = ignored
-  /** Not that of a single pair. `failure`: what the last request that it counted had failed with. */
+  /** Any breaker but that of a single pair. `failure`: the last failure that the breaker counted. */
   breakerChanged: (
     upstream: UpstreamName,
     breaker: Breaker,
@@ -166,11 +165,12 @@ export class Events {
     durationMs: number,
   ) => void = ignored
   /**
-   * It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away.
+   * The journal takes nothing for now: a step of the disk fails or takes long, or the store is away. `cause`: an error,
+   * or the milliseconds that the step has taken until now.
    */
   journalAway: (part: 'disk' | 'stream', step?: string, cause?: unknown) => void = ignored
   journalBack: (part: 'disk' | 'stream', forMs: number) => void = ignored
-  /** Too many wait, or the collector did not take them. */
+  /** Spans were dropped: too many waited, or the collector did not take them. */
   spansDropped: (count: number) => void = ignored
 
   constructor(listeners: readonly Listener[] = []) {
@@ -185,15 +185,13 @@ export class Events {
   }
 }
 
-/** An event says at most four things. Naming them costs less than a list of them at each event. */
+/** An event has at most four arguments. Naming them costs less than a rest parameter at each event. */
 function inTurn(heard: readonly Hear[]): Hear {
   return (first, second, third, fourth) => {
     for (const hear of heard) hear(first, second, third, fourth)
   }
 }
 
-/** A listener has a method for each event that it wants. */
 export type Listener = Partial<Events>
 
-/** What a listener to this event is called with. */
 export type Heard<Name extends keyof Events> = Parameters<Events[Name]>

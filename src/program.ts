@@ -71,7 +71,7 @@ function readFlags() {
       process.argv.slice(2).some((given) => isNear(given, flag)),
     )
     const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
-    // Node goes on with what other programs do with such an argument.
+    // The rest of Node's message is about positional arguments, which are not accepted here.
     const [what] = (error as Error).message.split('. ')
     throw new UsageError(`${what}.${hint}\nThe flags are: ${known.join(', ')}`)
   }
@@ -92,7 +92,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const logger = await createLogger(config.log)
   const building = buildGateway(loaded, { logger }, { operationsFirst: true })
   let isStopping = false
-  // Before it is built: for process 1 of a container, the kernel drops a signal that has no listener yet.
+  // Before the gateway is built: the kernel drops a signal to process 1 of a container that has no listener yet.
   onSignalsAndErrors(logger, {
     async close() {
       isStopping = true
@@ -102,14 +102,14 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
       ])
       await built?.close(config.drain)
     },
-    // If it cannot be built, the program ends for that.
+    // If the gateway cannot be built, the program ends with that error.
     readAgain: () =>
       void building.then((built) => built.readSecretsAgain()).catch(() => {}),
   })
   const gateway = await building
   if (isStopping) return
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
-    // Otherwise the next startup would treat this as a crash.
+    // A part that is not closed counts as a crash at the next startup.
     await gateway
       .close()
       .catch((cause) => logger.error({ cause }, 'a part could not be closed'))
@@ -119,7 +119,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
     'quotegate is listening',
   )
-  // In a container or under a supervisor these lines would be no log lines.
+  // Only in a terminal, because these lines are not log lines.
   if (gateway.sandboxUrl !== undefined && process.stderr.isTTY === true)
     printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
 }
@@ -179,7 +179,7 @@ function fail(error: unknown): void {
   process.exit(1)
 }
 
-/** All that the command line offers but the health check. */
+/** Everything on the command line except the health check. */
 export function runProgram(environment: NodeJS.ProcessEnv): Promise<void> {
   ignoreClosedOutput()
   return main(environment).catch(fail)

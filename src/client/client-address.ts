@@ -12,15 +12,14 @@ import { flatText } from '../process/text.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
 interface ClientAddressOptions {
-  /** As the settings have checked them. */
   trustProxy: readonly string[]
   /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */
   ipHeader: string
 }
 
 /**
- * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or its peer is one and
- * sends it in place of CLIENT_IP_HEADER, or sends none at all.
+ * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
+ * another one than CLIENT_IP_HEADER, or none.
  */
 export type AddressNote =
   | NoClientReason
@@ -28,9 +27,9 @@ export type AddressNote =
   | 'other-header'
   | 'no-header'
 
-/** Whose request it is. Addresses are canonical. */
+/** Where a request comes from. Addresses are canonical. */
 export interface ClientAddress {
-  /** Undefined: a trusted proxy names no client, or the peer has no address (a Unix socket, a socket that is gone). */
+  /** Undefined: a trusted proxy names no client, or the peer has no address (a Unix socket, a closed socket). */
   readonly address: string | undefined
   readonly peer: string | undefined
   readonly peerTrusted: boolean
@@ -45,10 +44,10 @@ type ReadClientAddress = (
   rawHeaders: readonly string[],
 ) => ClientAddress
 
-/** Whether a trusted proxy names the clients of the requests that it passes on. */
+/** Whether a trusted proxy names clients. */
 interface Naming {
   hasNamed: boolean
-  /** Requests without a client-address header, as long as it has named no client. */
+  /** Requests without a client-address header. The count stops once the proxy has named a client. */
   silentRequests: number
 }
 
@@ -59,19 +58,17 @@ interface Peer {
   readonly naming: Naming
 }
 
-/** A proxy may send requests of its own, such as checks, before it passes on the first of a client. */
+/** A proxy may send requests of its own, such as health checks, before it passes on the first one. */
 const silentRequestsBeforeNotice = 20
-/** With TRUST_PROXY=0.0.0.0/0 every client is a trusted peer. */
+/** With TRUST_PROXY=0.0.0.0/0 every peer is a trusted proxy. */
 const maxNamings = 10_000
 
 interface ClientsEvents {
-  /** A client-address header that could not be used, or was missing. */
   addressNoted(client: ClientAddress): void
-  /** Whether a trusted proxy names clients: by its first that it names, or by its first 20 requests without. */
+  /** A trusted proxy has named a client, or has sent 20 requests that name none. */
   proxyJudged(peer: string, namesClients: boolean): void
 }
 
-/** Whose requests they are. */
 export class Clients {
   readonly #peerOf: (peerAddress: string | undefined) => Peer
   readonly #clientOf: (peer: Peer, rawHeaders: readonly string[]) => ClientAddress
@@ -88,7 +85,7 @@ export class Clients {
   readonly read: ReadClientAddress = (peerAddress, rawHeaders) =>
     this.#clientOf(this.#peerOf(peerAddress), rawHeaders)
 
-  /** Reads whose request of the swap API it is. What is to be known of its proxy is counted with each call. */
+  /** For requests of the swap API. Also counts whether the proxy names its clients. */
   identify({
     socket,
     rawHeaders,
@@ -120,7 +117,7 @@ export class Clients {
 function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
   const nodesOf = nodesByHeader.get(ipHeader) ?? oneNode
   const readLines = (lines: readonly string[]) => walk(nodesOf(lines), trusts)
-  // A client whose quote is in the cache mostly sent the same header line a moment ago.
+  // Successive requests of a client mostly have the same header line.
   const readLine = memoize((line) => readLines([line]))
 
   return (
@@ -137,7 +134,7 @@ function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
       }
       const { address, reason } =
         lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
-      // A frozen object that is spread is copied field by field by V8's runtime.
+      // Not spread: V8 copies a frozen object field by field in its slow runtime.
       if (reason === undefined)
         return { address, peer: plain.peer, peerTrusted: plain.peerTrusted }
       const isIts = (part: string, at: number) =>
@@ -166,7 +163,7 @@ const unknownPeer: Peer = {
   naming: namingOfNoProxy,
 }
 
-/** A memoized peer holds its naming: a request of a proxy that names its clients looks nothing up for it. */
+/** Each memoized peer holds its `Naming`, so that nothing is looked up for a proxy that names clients. */
 function createPeers(trusts: Trusts) {
   const namings = new Map<string, Naming>()
 
@@ -195,8 +192,8 @@ function createPeers(trusts: Trusts) {
 }
 
 /**
- * The header that names a client's address, as spelled. Of several, the one into which most proxies write: its name is
- * the advice to the operator. What else begins with `x-forwarded-` says how the client asked, not from where.
+ * The client-address header that a trusted proxy sent, as spelled, for the warning. X-Forwarded-For comes first,
+ * because most proxies write it. Other `x-forwarded-` headers say how the client asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
   const claiming = claimingHeaders(rawHeaders)
@@ -208,24 +205,23 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
   )
 }
 
-/** Why a trusted proxy's header names no client. */
 type NoClientReason = 'malformed-header' | 'no-client-named'
 
-/** With a reason where it names none. */
+/** `reason`: why the header names no client. */
 interface NamedClient {
   readonly address: string | undefined
   readonly reason?: NoClientReason
 }
 
-/** What each proxy says of the peer that connected to it; undefined if it says nothing. */
+/** For each hop, the peer that connected to it; undefined if the hop does not say. */
 type Nodes = Generator<string | undefined>
 
-/** Stands for a piece that cannot be read. No header can contain it as a node. */
+/** Stands for a piece that cannot be parsed. A lone quote is never a valid node. */
 const malformedNode = '"'
 
 /**
- * Reads from the right: a trusted hop's entry says who connected to it, and nothing about entries further left. If the
- * walk ends before any address, the client is not known; the proxy's own address would be another client's.
+ * Reads from the right: the entry of a trusted hop says who connected to it, and nothing about entries further left.
+ * Without an address the client is unknown: the proxy's own address would stand for all its clients.
  */
 function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
   let believed: string | undefined
@@ -240,21 +236,21 @@ function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
     believed = address
     if (!trusts(address)) break
   }
-  // Rate limits keep thousands of addresses. A slice would keep its whole header line in memory.
+  // Rate limits keep thousands of addresses, and a slice would keep the whole header line in memory.
   return believed === undefined
     ? { address: undefined, reason }
     : { address: flatText(believed) }
 }
 
-/** Each line is read by itself, so that a quote opened in one cannot reach into the next, which another hop wrote. */
+/** Reads line by line: a quote that is left open must not reach into the line of another hop. */
 function* forwardedNodes(lines: readonly string[]): Nodes {
   for (const line of lines.toReversed())
     yield* parseForwarded(line)?.reverse() ?? piecewise(line)
 }
 
 /**
- * A malformed line is cut at its commas: a client that opens a quote cannot hide the element that a proxy has added
- * behind it. A comma inside a quoted string cuts too, and leaves two malformed pieces.
+ * Cuts a malformed line at its commas. So a client that opens a quote cannot hide the element of a proxy behind it. A
+ * comma inside a quoted string cuts too, and leaves two malformed pieces.
  */
 function* piecewise(line: string): Nodes {
   for (const piece of line.split(',').reverse())
@@ -267,24 +263,24 @@ function* listedNodes(lines: readonly string[]): Nodes {
       if (part.trim() !== '') yield part.trim()
 }
 
-/** With two lines, one is the edge's and one the client's, and it cannot be known which is which. */
+/** With two lines, one is the edge's and one the client's, and we cannot tell which. */
 function* oneNode([line = '', ...more]: readonly string[]): Nodes {
   yield more.length > 0 ? malformedNode : line.trim() || undefined
 }
 
-/** CloudFront always adds the port, and writes IPv6 without brackets: the last group is never the address's. */
+/** CloudFront always adds a port, and writes IPv6 without brackets: what follows the last colon is the port. */
 function oneNodeWithPort(lines: readonly string[]): Nodes {
   return oneNode(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-/** The nodes in the lines of a trusted proxy's header, from the right. A header that is not in this map has one node. */
+/** How to list the nodes of each header, last hop first. Any other header has one node. */
 const nodesByHeader: ReadonlyMap<string, (lines: readonly string[]) => Nodes> = new Map([
   ['forwarded', forwardedNodes],
   ['x-forwarded-for', listedNodes],
   ['cloudfront-viewer-address', oneNodeWithPort],
 ])
 
-/** Whether a proxy at this address, which is canonical, is believed. */
+/** Whether the peer at this canonical address is a trusted proxy. */
 type Trusts = (address: string) => boolean
 
 export function parseTrustProxy(entries: readonly string[]): Trusts {
@@ -300,10 +296,10 @@ export function parseTrustProxy(entries: readonly string[]): Trusts {
   return (address) => blocksHold(blocks, address)
 }
 
-/** The own network: a proxy in it that is not trusted is most likely one that was forgotten. */
+/** An untrusted peer in our own network is most likely a proxy that TRUST_PROXY forgot. */
 const isOfOwnNetwork = parseTrustProxy([...namedBlocks.keys()])
 
-/** By LOG_CLIENT_ADDRESS, how a client's address is written in the log; undefined: it is not. */
+/** How LOG_CLIENT_ADDRESS writes an address in the log. Undefined: it is left out. */
 export const loggedAddresses = {
   masked: maskedAddress,
   full: (address) => address ?? 'unknown',

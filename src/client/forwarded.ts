@@ -5,12 +5,12 @@ import { plainAddress } from '../http/ip-address.ts'
  * Reads a `Forwarded` field by RFC 7239 section 4: the `for` of each element, unquoted, or undefined if that hop names
  * none. Undefined: malformed.
  *
- * Read from the left, because a quoted string may hold commas and only the text before it tells where it begins. So
- * one mistake makes the whole value unreadable.
+ * The field is read from the left, because a quoted string may hold commas, and only the text before it tells where it
+ * begins. So one mistake makes the whole value unreadable.
  *
- * Three things that the grammar forbids are still read, because proxies write them, they can only mean
- * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
- * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
+ * Three mistakes against the grammar are accepted: an unquoted port (`for=192.0.2.1:4711`), an unquoted IPv6 address
+ * (`for=[2001:db8::1]`), and blanks around a semicolon. Proxies write them, and each can only mean one thing. Refusing
+ * them would put every user of such a proxy at the proxy's own address.
  */
 export function parseForwarded(value: string): (string | undefined)[] | undefined {
   let position = 0
@@ -31,29 +31,26 @@ export function parseForwarded(value: string): (string | undefined)[] | undefine
       if (read(equalsSign) === undefined) return undefined
       const quoted = read(quotedString)
       const text = quoted?.slice(1, -1).replace(/\\(.)/g, '$1') ?? read(unquotedRun)
-      // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
-      // examples). To pick one of two addresses would be a guess.
+      // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (by its examples: element).
+      // Picking one of two addresses would be a guess.
       if (text === undefined || element.has(name)) return undefined
       element.set(name, text)
       read(blanks)
     }
     separator = read(separators)
     if (separator === ';') continue
-    // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
-    // element may lack every pair as well (`;`): such an element says no more than an empty one.
+    // RFC 9110 section 5.6.1.2: empty list elements are ignored. RFC 7239 also allows an element without any pair
+    // (`;`).
     if (element.size > 0) nodes.push(element.get('for'))
     element = new Map()
   } while (separator !== undefined)
   return position === value.length ? nodes : undefined
 }
 
-/**
- * The address that a node names, without port, brackets and zone, spelled as received; undefined for
- * `unknown`, for an obfuscated name, and for text that is not a node.
- */
+/** The address of a node as received, without port, brackets and zone. Undefined: the node has none. */
 export function nodeAddress(node: string): string | undefined {
-  // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. It is never
-  // cut: RFC 5952 section 6 wants brackets where a port follows, so without them the last group is not a port.
+  // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. Its last group is not a
+  // port, because RFC 5952 section 6 requires brackets before a port.
   const bare = plainAddress(node)
   if (bare !== undefined) return bare
   const match = nodeWithPort.exec(node)
@@ -63,7 +60,7 @@ export function nodeAddress(node: string): string | undefined {
   return bracketed.includes(':') ? plainAddress(bracketed) : undefined
 }
 
-/** Whether a node says that it will not say: RFC 7239 sections 6.2 (`unknown`) and 6.3 (`_hidden`). */
+/** Whether the node hides its address: RFC 7239 sections 6.2 (`unknown`) and 6.3 (`_hidden`). */
 export function isUndisclosedNode(node: string): boolean {
   return undisclosedNode.test(node)
 }
@@ -72,7 +69,7 @@ export function isUndisclosedNode(node: string): boolean {
 const nodeWithPort = /^(?:\[([^\]]*)\]|([^:]*))(?::(?:\d{1,5}|_[\w.-]+))?$/
 const undisclosedNode = /^(?:unknown|_[\w.-]+)(?::(?:\d{1,5}|_[\w.-]+))?$/i
 
-// Where each of these runs goes on, only one way fits, so no input makes it try a second one.
+// At each character only one branch of these patterns matches, so none of them backtracks.
 const tokenRun = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y
 const unquotedRun = /[!#$%&'*+.^_`|~0-9A-Za-z:[\]-]+/y
 // RFC 9110 section 5.6.4: tab, blank, visible characters and obs-text.

@@ -8,20 +8,17 @@ export type PartitionClient = Pick<ClientAddress, 'address' | 'peerTrusted'>
 
 interface PartitionOptions {
   mode: 'ip' | 'header' | 'none'
-  /** QUOTE_PARTITION_HEADER, in lower case: the headers that together say one place. */
+  /** QUOTE_PARTITION_HEADER in lower case: the headers that together name one place. */
   placeHeaders: readonly string[]
 }
 
-/**
- * Which clients may share a quote, and whose quotes an order may mean: those of one partition. Undefined: this client
- * shares with no other client.
- */
+/** Clients of one partition share quotes, and an order may mean any of them. Undefined: this client shares none. */
 export type Partition = (
   client: PartitionClient,
   rawHeaders: readonly string[],
 ) => string | undefined
 
-/** A digest of a partition, for where it is kept longer than its requests, or where others can read it. */
+/** Digests a partition for places that keep it after its request, or where others can read it. */
 export function createPartitionMark(
   salt: string = randomBytes(32).toString('base64url'),
 ) {
@@ -36,16 +33,16 @@ export function createPartition({ mode, placeHeaders }: PartitionOptions): Parti
   if (mode === 'none') return () => ''
   if (mode === 'ip') return byAddress
   return (client, rawHeaders) => {
-    // Any other client could name the country whose quotes it wants. The provider gets for=unknown for a client without
-    // an address, so its answer may not be that of the place.
+    // Only a trusted proxy may name the place: another client could choose one. For a client without an address the
+    // provider gets for=unknown, so its answer may differ from the place's.
     if (!client.peerTrusted || client.address === undefined) return byAddress(client)
     const values = linesOf(rawHeaders, placeHeaders)
-    // No value holds a comma, so no value can imitate two.
+    // No value has a comma, so one value cannot imitate two.
     return values.every(saysPlace) ? `place:${values.join(',')}` : byAddress(client)
   }
 }
 
-/** Whether the partition is one address, and no place or all clients. */
+/** Whether the partition is a single address, not a place or all clients. */
 export function isAddress(partition: string | undefined): boolean {
   return partition?.startsWith('ip:') ?? false
 }
@@ -54,7 +51,7 @@ function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }
 
-/** What edges send when they do not know a place, or for a place that is not a single country, in upper case. */
+/** What edges send for an unknown place, or for one that is not a single country. In upper case. */
 const placeholders: ReadonlySet<string> = new Set([
   '',
   'UNKNOWN',
@@ -62,7 +59,7 @@ const placeholders: ReadonlySet<string> = new Set([
   '??',
   '**',
   'NO REGION',
-  // XX: Cloudflare's unknown. ZZ: Google's, and CLDR's. T1: Tor.
+  // XX: Cloudflare's unknown. ZZ: Google's and CLDR's unknown. T1: Tor.
   'XX',
   'ZZ',
   'T1',
@@ -76,9 +73,9 @@ const placeholders: ReadonlySet<string> = new Set([
 
 function saysPlace(value: string | undefined): boolean {
   if (value === undefined || placeholders.has(value.toUpperCase())) return false
-  // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
+  // Two lines, as they came or joined by a proxy (RFC 9110 section 5.2): the client may have smuggled one in.
   return !value.includes(',') && !value.includes(lineBreak)
 }
 
-/** App-Name as the swap upstream sees it: the request's own, else SWAP_APP_NAME. Undefined if there is neither. */
+/** The App-Name that the swap API sees: the request's own, else SWAP_APP_NAME. Undefined if neither is there. */
 export type ApplicationOf = (rawHeaders: readonly string[]) => string | undefined

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache'
 
-/** What is left of a client's limit after one of its requests was counted. */
+/** What is left of a limit after one request was counted. */
 export interface Taken {
   allowed: boolean
   remaining: number
-  /** When all of it may be used again. */
+  /** How long until the whole limit may be used again. */
   resetMs: number
 }
 
-/** Limits the requests per minute of each bucket; the minute begins with a bucket's first request. */
+/** Limits the requests of each bucket per minute. A minute begins with the bucket's first request. */
 export interface RateLimiter {
   readonly perMinute: number
   take(bucket: string): Promise<Taken>
@@ -17,9 +17,8 @@ export interface RateLimiter {
 export const windowSeconds = 60
 
 /**
- * A fixed window in this process's memory. The number of buckets has a bound, because a client that makes up an
- * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
- * limit keeps asking, so its own bucket stays.
+ * A fixed window in this process's memory. The number of buckets is bounded, because made-up App-Names could fill the
+ * memory. The least recently used one is dropped: a client at its limit keeps asking, so its bucket stays.
  */
 export function createMemoryRateLimiter(
   perMinute: number,
@@ -31,7 +30,7 @@ export function createMemoryRateLimiter(
   return {
     perMinute,
     async take(bucket) {
-      // Not the wall clock: setting that back would lengthen every minute under way.
+      // Monotonic, because setting the wall clock back would lengthen every minute.
       const nowMs = Math.floor(performance.now())
       let minute = minutes.get(bucket)
       if (minute === undefined || nowMs >= minute.endsAtMs) {

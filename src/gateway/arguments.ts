@@ -10,7 +10,7 @@ const methods = {
 } as const
 const names = Object.keys(methods) as (keyof typeof methods)[]
 
-/** Throws a TypeError that says what is expected, in place of a failure later on that says nothing of the call. */
+/** Throws a TypeError that says what is expected. Otherwise the mistake would fail later, far from this call. */
 export function checkArguments(
   settings: GatewaySettings,
   overrides: GatewayOverrides,
@@ -37,7 +37,7 @@ export function checkArguments(
 function checkMethods(name: keyof typeof methods, override: unknown): void {
   const { required, optional } = methods[name]
   const expected = `${name} must be an object with ${required.map((method) => `${method}()`).join(', ')}`
-  // A function may have them too, such as a logger that can itself be called.
+  // A function may have methods too, such as a callable logger.
   const mayHave = override !== null && ['object', 'function'].includes(typeof override)
   must(mayHave, `${expected}, not ${kindOf(override)}`)
   const given = override as Record<string, unknown>

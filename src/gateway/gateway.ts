@@ -13,8 +13,8 @@ import type { Gateway, GatewayOverrides } from './types.ts'
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
- * every setting that is wrong, and every name that is nearly a setting's; a StateError where STATE_DIRECTORY cannot be
- * used; a TypeError where an argument is not what is declared here.
+ * every wrong setting and every misspelt name, a StateError if STATE_DIRECTORY cannot be used, or a TypeError for a
+ * wrong argument.
  */
 export async function createGateway(
   settings: GatewaySettings = {},
@@ -29,8 +29,8 @@ export async function createGateway(
 }
 
 /**
- * If a part fails, what was opened before it is closed. `operationsFirst`: answers probes before the ledger is read,
- * which may take longer than a supervisor waits for any answer.
+ * If a part fails, the parts opened before it are closed. `operationsFirst`: answers probes while the ledger is read,
+ * which may take longer than a supervisor waits.
  * @internal
  */
 export async function buildGateway(
@@ -54,7 +54,7 @@ export async function buildGateway(
   }
 }
 
-/** The gateway that these parts are, with its listeners, which do not listen yet. */
+/** Builds the gateway of these parts. Its listeners do not listen yet. */
 async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
   const {
     clock,
@@ -71,7 +71,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
     orders,
   } = parts
   metrics.watch(parts)
-  // The folder first: what the shared list has counts for more.
+  // The folder first, so that what the shared list says counts for more.
   await journals.disk?.read(notes, keys, holds)
   await journals.stream?.start(notes)
   await holds.start()
@@ -92,7 +92,7 @@ async function served(parts: Parts, lifecycle: Lifecycle): Promise<Gateway> {
       ...loaded.sources[name],
     })),
     isReady: () => lifecycle.isReady,
-    // Reached from this machine, also where it listens on every address.
+    // The URL for this machine, also if the gateway listens on every address.
     trafficUrl: () =>
       lifecycle.trafficUrl
         ?.replace('//0.0.0.0:', '//127.0.0.1:')

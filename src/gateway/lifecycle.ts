@@ -14,13 +14,13 @@ import type { Gateway } from './types.ts'
 interface Served {
   readonly traffic: TrafficServer
   readonly operations: OperationsApp
-  /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
+  /** Requests without a complete answer, also those through a mounted app. */
   readonly exchanges: { readonly inFlight: number }
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
   readonly orders: { readonly underWay: number }
 }
 
-/** Closes a part. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
+/** Closes a part within what is left of DRAIN_TIMEOUT_MS, and a moment more. */
 type Close = (leftMs: number) => unknown
 
 const lookEveryMs = 20
@@ -28,16 +28,16 @@ const lookEveryMs = 20
 const noticeCutMs = 200
 /** Enough for a scrape that is being answered. */
 const closeOperationsWithinMs = 2_000
-/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
+/** Node's default. With a shorter backlog the kernel would drop clients that we want to answer with 503. */
 const minBacklog = 511
 
 /** Opens both listeners, and closes them and what is behind them in order. */
 export class Lifecycle {
   trafficUrl: string | undefined
-  /** What the listeners answer; undefined: the one for operations says that the gateway starts. */
+  /** Undefined: the operations listener answers that the gateway is starting. */
   served: Served | undefined
   readonly #config: Config
-  /** CLIENT_CONNECTIONS is set. */
+  /** Whether CLIENT_CONNECTIONS is set. */
   readonly #asksForConnections: boolean
   readonly #log: Logger
   readonly #operations = createOperationsServer((request, response) => {
@@ -45,7 +45,7 @@ export class Lifecycle {
     answer(request, response)
   })
   #operationsUrl: string | undefined
-  /** The last that was opened first. */
+  /** The part that was opened last comes first. */
   readonly #closes: Close[] = []
   readonly #drainDelay = new AbortController()
   #opening: ReturnType<Gateway['listen']> | undefined
@@ -57,7 +57,7 @@ export class Lifecycle {
     this.#log = log
   }
 
-  /** Called once a part is open, with how to close it. */
+  /** Called with how to close a part, once the part is open. */
   readonly opened = (close: Close): void => {
     this.#closes.unshift(close)
   }
@@ -67,7 +67,7 @@ export class Lifecycle {
     return this.trafficUrl !== undefined && this.#closing === undefined
   }
 
-  /** Alone, before there is anything to operate, because reading the ledger may take long. */
+  /** Opens early, before the traffic listener, because reading the ledger may take long. */
   async listenForOperations(): Promise<string> {
     const options = { setting: 'ADMIN_PORT', log: this.#log } as const
     this.#operationsUrl ??= await listen(this.#operations, this.#config.admin, options)
@@ -94,7 +94,7 @@ export class Lifecycle {
     await operations.filesRead
     const operationsUrl = await this.listenForOperations()
     const { connections } = this.#config.requests
-    // As many as may be open, so that clients that come all at once are answered. Those that the kernel drops past that
+    // Room for all connections, so that clients that come at once are answered. The kernel drops further ones, which
     // try again after a second.
     const at = { ...this.#config.traffic, backlog: Math.max(minBacklog, connections) }
     const trafficUrl = await listen(traffic, at, {
@@ -109,7 +109,7 @@ export class Lifecycle {
     return { trafficUrl, operationsUrl }
   }
 
-  /** The default is more than a stock Linux allows, so a warning of it would be the first line of every start. */
+  /** The default is more than a stock Linux allows: every log would begin with a warning. */
   #warnOfCutBacklog(connections: number): void {
     const cut = cutBacklog(connections)
     if (cut === undefined) return
@@ -119,7 +119,7 @@ export class Lifecycle {
 
   close({ delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
     const served = this.served as Served
-    // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
+    // /readyz has never said ready, so no load balancer needs time to notice the end.
     const wasNeverReady = this.#closing === undefined && !this.isReady
     served.traffic.announceEnd()
     if (delayMs === 0 || wasNeverReady) this.#drainDelay.abort()
@@ -135,7 +135,7 @@ export class Lifecycle {
     await this.closeParts(await this.#drain(served))
   }
 
-  /** Answers or cuts what is in flight. Returns how long what is behind it may take. */
+  /** Answers or cuts the requests in flight. Returns how long closing the parts may take. */
   async #drain({ traffic, exchanges, orders }: Served): Promise<number> {
     const { timeoutMs } = this.#config.drain
     const startedAtMs = performance.now()
@@ -151,15 +151,15 @@ export class Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut,
     })
-    // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
-    // get what is left of the same time.
+    // The listener's own requests have ended by now. Requests of a mounted app, and orders whose clients have left, get
+    // the rest of the time.
     const endsAtMs = Math.max(performance.now(), startedAtMs + timeoutMs) + noticeCutMs
     const isBusy = () => exchanges.inFlight > 0 || orders.underWay > 0
     while (isBusy() && performance.now() < endsAtMs) await setTimeout(lookEveryMs)
     return Math.max(noticeCutMs, endsAtMs - performance.now())
   }
 
-  /** What is behind the traffic listener. The operations listener last, so that the end can be watched. */
+  /** The operations listener closes last, so that the shutdown can be watched. */
   async closeParts(leftMs: number): Promise<void> {
     const endsAtMs = performance.now() + leftMs
     await closeAll([
@@ -172,7 +172,7 @@ export class Lifecycle {
   }
 }
 
-/** Calls each after the one before has settled, also if that failed: a journal that is not closed counts as a crash. */
+/** Calls each after the one before, even if that failed: a journal that is not closed counts as a crash. */
 export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {
   const errors: Error[] = []
   for (const close of closes) {

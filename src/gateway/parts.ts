@@ -49,17 +49,16 @@ import { Upstream } from '../upstream/upstream.ts'
 import { Secrets } from './secrets.ts'
 import type { GatewayOverrides } from './types.ts'
 
-/** What a gateway is made of. Each part is given this, and declares what it needs of it. */
+/** Each part gets all of these, and declares which it needs. */
 export type Parts = Awaited<ReturnType<typeof makeParts>>
 
 interface MakingParts {
   log: Logger
   overrides: GatewayOverrides
-  /** Called once a part is open, with how to close it. `leftMs`: what the last spans may take. */
+  /** Called with how to close a part, once the part is open. `leftMs`: how long the last spans may take. */
   opened(close: (leftMs: number) => unknown): void
 }
 
-/** Makes each part out of those before it. */
 export async function makeParts(
   loaded: LoadedConfig,
   { log, overrides, opened }: MakingParts,
@@ -68,7 +67,7 @@ export async function makeParts(
   const { applicationOf, clients, clock, config, events, readTarget, summedLog } = basics
   opened(() => summedLog.flush())
 
-  // What has to be closed, in the other order.
+  // The parts from here on are closed in reverse order.
   const tracing = await tracingIfSet(basics)
   opened((leftMs) => tracing?.close(leftMs))
   const { network } = overrides
@@ -88,7 +87,7 @@ export async function makeParts(
     clock,
     events,
   })
-  // Once the upstreams are closed, each order has its outcome.
+  // The keys close after the upstreams, when each order has its outcome.
   opened(() => keys.close())
   const sandbox = await sandboxIfNeeded(basics)
   opened(() => sandbox?.close())
@@ -111,10 +110,10 @@ export async function makeParts(
   const upstream = upstreams.swap
   if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
 
-  // What waits for a connection is refused at once.
+  // A new hold refuses waiting requests at once.
   holds.whenBegun(() => upstream.connections.lookAgain())
 
-  // What the ways of requests share.
+  // What the routes share.
   const exchanges = new Exchanges({ readTarget, tracing }, events)
   const { perMinute, by } = config.rateLimit
   const limiter =
@@ -123,7 +122,7 @@ export async function makeParts(
     ? new RateLimit({ limiter, by, applicationOf, clients, events })
     : undefined
   const supplied = suppliedHeaders(config.swap)
-  // CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us.
+  // Trusted proxies send CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER to us alone: they do not go on.
   const forUsAlone = new Set([
     config.client.ipHeader,
     ...config.quotes.partition.placeHeaders,
@@ -135,7 +134,7 @@ export async function makeParts(
     timers: clock.timers,
   })
   const partitionOf = createPartition(config.quotes.partition)
-  // With the salt of the folder, restored quotes know their partition.
+  // The salt of the folder, so that restored quotes keep their partition.
   const markOf = createPartitionMark(disk?.salt ?? sharedStore?.salt)
   const ledger = new Ledger({ ...config.ledger, clock, log })
   const cache = new QuoteCache({ config, events })
@@ -162,7 +161,6 @@ export async function makeParts(
 
   const secrets = new Secrets({ loaded, log, supplied, upstreams })
 
-  // The ways themselves.
   const before = {
     ...basics,
     loaded,
@@ -190,7 +188,7 @@ export async function makeParts(
   }
   const passThrough = new PassThroughRoute(before)
   const quotes = new QuoteRoute(before)
-  // The events of quotes count, and show, quotes alone.
+  // Rates must not show as quotes.
   const insteadOfQuotes = {
     events: new Events(),
     notes: unnoted,
@@ -218,7 +216,7 @@ export async function makeParts(
 
 type Basics = ReturnType<typeof makeBasics>
 
-/** What every other part may need, and what listens to all of them. */
+/** What every other part may need, and the listeners to events. */
 function makeBasics(
   { config }: LoadedConfig,
   { log, overrides }: Omit<MakingParts, 'opened'>,
@@ -294,7 +292,7 @@ const idleRateLimiter =
   'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
   'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
-// What only some settings need is imported where they are set, because startup is a fifth faster without it.
+// Only some settings need these modules. Startup is a fifth faster without them.
 
 async function tracingIfSet({ config: { traces }, events, clients, summedLog }: Basics) {
   if (traces === undefined) return undefined
@@ -306,7 +304,7 @@ async function tracingIfSet({ config: { traces }, events, clients, summedLog }: 
   })
   return new OtlpTracing({
     ...traces,
-    // Without its headers, the reading of an address says no more than whether the peer is trusted.
+    // Without headers, only `peerTrusted` is of use.
     isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
     dropped(spans, reason) {
       events.spansDropped(spans)
@@ -325,7 +323,6 @@ async function storeIfSet({ config, clock, events, log }: Basics) {
   return new Valkey({ ...config.store, log, events, clock }).start()
 }
 
-/** Throws a StateError where the folder cannot be used. */
 async function diskIfSet(
   { config, clock, log, events }: Basics,
   sharedStore: SharedStore | undefined,
@@ -379,7 +376,7 @@ async function sharedHoldsIfSet(
 ) {
   if (sharedStore === undefined) return undefined
   const { SharedHolds } = await import('../memory/shared-holds.ts')
-  // In a Cluster the braces put it beside the journal.
+  // In a Cluster, the braces put this key beside the journal.
   const key = `${sharedStore.keyPrefix}holds:{${journalKey(config, sharedStore)}}`
   return new SharedHolds(sharedStore, key, clock)
 }

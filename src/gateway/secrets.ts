@@ -8,14 +8,14 @@ import type { TlsFiles } from '../upstream/connection.ts'
 interface SecretsParts {
   loaded: LoadedConfig
   log: Logger
-  /** What the swap API is sent where the client sends none. */
+  /** Headers that the swap API gets if the caller sends none. */
   supplied: Map<string, string>
   upstreams: Readonly<
     Record<UpstreamName, { connections: { renew(tls: TlsFiles): void } } | undefined>
   >
 }
 
-/** Files that are read together, what they hold, and who uses it from then on. */
+/** Files that are read together, the secret in them, and what uses it. */
 interface SecretFiles<Secret> {
   readonly files: readonly string[]
   of(config: Config): Secret | undefined
@@ -23,13 +23,13 @@ interface SecretFiles<Secret> {
 }
 
 const baseUrls = ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL']
-/** Another one would lead to another store, or through another proxy. */
+/** A changed value would lead to another store, or through another proxy. */
 const neverAgain = ['VALKEY_URL', 'UPSTREAM_PROXY']
 
 /** The secrets in files that are read again while the gateway runs. */
 export class Secrets {
   adminToken: string | undefined
-  /** How often a file could not be used, and what was read before stayed in use. */
+  /** How often a file could not be used, and the earlier secret stayed in use. */
   failures = 0
   readonly #ofFiles: LoadedConfig['ofFiles']
   readonly #log: Logger
@@ -66,7 +66,7 @@ export class Secrets {
     ]
   }
 
-  /** A row that knows what is in use. `read` returns whether that is another one now. */
+  /** Remembers the secret in use. `read` returns whether it has changed. */
   #rowOf<Secret>(config: Config, { files, of, use }: SecretFiles<Secret>) {
     const set = files.filter((name) => name in this.#ofFiles)
     let used = JSON.stringify(of(config))
@@ -83,7 +83,7 @@ export class Secrets {
     return { files: set, read }
   }
 
-  /** What cannot be used leaves in use what was read before. */
+  /** A file that cannot be used leaves the earlier secret in use. */
   readAgain() {
     const changed: string[] = []
     const unchanged: string[] = []

@@ -11,34 +11,32 @@ export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
 export interface Gateway {
   /** The whole service: what `listen()` serves, and what may be mounted in another Express app. */
   readonly app: RequestListener
-  /** The same function as `app`. */
+  /** An alias of `app`. */
   readonly listener: RequestListener
   /** Metrics, health and the console. */
   readonly operations: RequestListener
   /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
   readonly sandboxUrl: string | undefined
-  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT; once, however often it is called. */
+  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT. A further call changes nothing. */
   listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
   /**
-   * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
-   * are still served, while /readyz says that they should go elsewhere. A further call without `delayMs` cuts that
-   * short; one with it changes nothing.
+   * Shuts down: requests in flight are answered within DRAIN_TIMEOUT_MS. For `delayMs` before that, new connections are
+   * still served, and /readyz answers 503 already. A further call without `delayMs` ends that delay; one with it
+   * changes nothing.
    */
   close(options?: { delayMs?: number }): Promise<void>
-  /** The page that Prometheus reads. */
   metrics(): Promise<string>
-  /** What cannot be used is logged, and leaves in use what was read before. */
+  /** Reads the files of secrets again. A file that cannot be used is logged, and the earlier secret stays in use. */
   readSecretsAgain(): void
-  /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export interface GatewayOverrides {
   /** The clock of the gateway and of the built-in sandbox. */
   clock?: GatewayClock
-  /** Nothing is logged unless one is given. */
+  /** Without a logger, nothing is logged. */
   logger?: GatewayLogger
-  /** Counts for RATE_LIMIT_PER_MINUTE, which has to be set too, in place of this process's memory. */
+  /** Replaces the built-in counting for RATE_LIMIT_PER_MINUTE, which must be set too. */
   rateLimiter?: RateLimiter
   /**
    * Times and sizes that tests want smaller.
@@ -46,7 +44,7 @@ export interface GatewayOverrides {
    */
   limits?: Partial<Limits>
   /**
-   * What a simulation has in place of sockets.
+   * A simulation passes these in place of sockets.
    * @internal
    */
   network?: { connect: ConnectionOptions['connect']; sharedStore: SharedStore }

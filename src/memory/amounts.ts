@@ -1,13 +1,13 @@
 import { shortestDecimal } from '../http/decimal.ts'
 import type { AmountClaim } from '../orders/ports.ts'
 
-/** Under which keys a quote for an amount is found: its decimal, and the number that most clients make of it. */
+/** The keys of a quote for an amount: its decimal, and the number that most callers make of it. */
 export function keysOfAmount(amount: string): string[] {
   const shortest = shortestDecimal(amount)
   return shortest === amount ? [amount] : [amount, keyOfNumber(shortest)]
 }
 
-/** The same of a quote that has numbers: the texts that spell the amount in more digits than its double has find it. */
+/** A quote with numbers is also found by texts that spell the amount in more digits than its double has. */
 export function keysOfNumber(amount: string): string[] {
   return [...keysOfAmount(amount), keyOfLongText(shortestDecimal(amount))]
 }
@@ -19,7 +19,7 @@ export function keysOfClaim({ canonical, isNumber }: AmountClaim): string[] {
   return shortest === canonical ? [canonical] : [canonical, keyOfLongText(shortest)]
 }
 
-/** Apart from the decimal that is spelled alike, so that other decimals of the same double displace none of its quotes. */
+/** Differs from the decimal itself, so that other decimals of the same double displace none of its quotes. */
 function keyOfNumber(shortest: string): string {
   return `~${shortest}`
 }

@@ -2,7 +2,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileAt } from './folder-lock.ts'
 
-/** What is written to; a `FileHandle` is one. */
+/** What lines are written to, such as a `FileHandle`. */
 export interface DiskFile {
   appendFile(bytes: Buffer): Promise<void>
   truncate(bytes: number): Promise<void>
@@ -12,16 +12,16 @@ export interface DiskFile {
 
 export type OpenFile = (path: string, flags: string, mode: number) => Promise<DiskFile>
 
-/** A file that lines are appended to. What a failed write left of its lines is cut off again. */
+/** Lines are appended to it. The rest of a failed write is cut off again. */
 export class AppendedFile {
   readonly #file: DiskFile
   #path: string
-  /** Which file it is (`fileAt`). */
+  /** From `fileAt`. */
   #id: string | undefined
   #bytes: number
-  /** Whether the file ends with a part of what could not be written. */
+  /** Whether the file ends with part of a failed write. */
   #isTorn = false
-  /** Whether the file got its name after its last sync. */
+  /** Whether the file was renamed after its last sync. */
   #isMoved = false
 
   private constructor(file: DiskFile, path: string, bytes: number) {
@@ -30,7 +30,7 @@ export class AppendedFile {
     this.#bytes = bytes
   }
 
-  /** Opens a file that is there, up to its last whole line. */
+  /** Opens an existing file, up to its last whole line. */
   static async open(
     path: string,
     { bytes, isTorn }: { bytes: number; isTorn: boolean },
@@ -42,7 +42,7 @@ export class AppendedFile {
     return file
   }
 
-  /** Creates the file, in place of one that an earlier process left half-written. */
+  /** Replaces a file that an earlier process left half-written. */
   static async create(path: string, openFile: OpenFile = open): Promise<AppendedFile> {
     await rm(path, { force: true })
     return new AppendedFile(await openFile(path, 'ax', 0o600), path, 0)
@@ -52,7 +52,7 @@ export class AppendedFile {
     return this.#bytes
   }
 
-  /** Whether its path still leads to it. */
+  /** Whether its path still leads to this file. */
   async isThere(): Promise<boolean> {
     return (await fileAt(this.#path)) === this.#id
   }
@@ -72,7 +72,7 @@ export class AppendedFile {
     this.#isMoved = false
   }
 
-  /** Takes the place of the file at that path, if there is one. */
+  /** Replaces the file at that path, if there is one. */
   async moveTo(path: string): Promise<void> {
     await rename(this.#path, path)
     this.#path = path
@@ -85,14 +85,14 @@ export class AppendedFile {
     await this.#file.close().catch(() => {})
   }
 
-  /** Removes the file: it could not take the place of another one. */
+  /** Removes a file that could not replace another one. */
   async discard(): Promise<void> {
     await this.#file.close().catch(() => {})
     await rm(this.#path, { force: true }).catch(() => {})
   }
 }
 
-/** Else a file of which all is on the disk could have no name after a loss of power. */
+/** Otherwise a loss of power could leave the file without its name. */
 async function syncFolderOf(path: string): Promise<void> {
   if (process.platform === 'win32') return
   const folder = await open(dirname(path), 'r')

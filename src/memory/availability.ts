@@ -8,13 +8,11 @@ interface AvailabilityOptions {
   client: ValkeyClient
   timeoutMs: number
   log: Logger
-  /** Default: the machine's. */
   clock?: Clock | undefined
-  /** Asks whether a new connection leads to a store that takes our commands, writes included. */
+  /** Asks whether the store takes our commands, writes included. */
   greet(): Promise<unknown>
 }
 
-/** A command that the store has not answered. */
 export interface Unanswered {
   readonly sentAtMs: number
   giveUp(error: Error): void
@@ -24,23 +22,22 @@ const lookEveryMs = 50
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
 export const lastGreetAgainMs = 1_000
-/** A shorter return ends no outage in the log. */
+/** A shorter return does not end an outage in the log. */
 const steadyAfterMs = 5_000
 
 /**
- * Watches the connection to the store, which cannot be used while a command waits for longer than VALKEY_TIMEOUT_MS, before
- * a new connection was greeted, and after the store has refused to take writes: until then it is greeted again and again.
+ * Watches the connection to the store. The store is not used while a command waits for longer than VALKEY_TIMEOUT_MS,
+ * until a new connection was greeted, and after it has refused writes: then it is greeted until it takes them again.
  */
 export class Availability {
   readonly #options: AvailabilityOptions
   readonly #timers: Timers
   readonly #replaceAfterMs: number
   readonly well: Well<'connection'>
-  /** The oldest first. */
   readonly #unanswered = new Set<Unanswered>()
   /**
-   * Whether the oldest waits for too long. Seen after what came was read, so that a busy process does not blame the
-   * store.
+   * Whether the oldest command waits too long. Checked after incoming data was read, so that a busy process does not
+   * blame the store.
    */
   #isStuck = false
   #isGreeted = false
@@ -48,7 +45,7 @@ export class Availability {
   #greetTimer: Timer | undefined
   #lookTimer: Timer | undefined
   #isClosed = false
-  /** How it failed last; undefined: it is up. */
+  /** The last failure. Undefined: the store is up. */
   #problem: unknown
 
   connectionsEnded = 0
@@ -78,7 +75,7 @@ export class Availability {
 
   start(): void {
     const { client } = this.#options
-    // After a pause of this process, what it waits for may lie in the socket, unread.
+    // After a pause of this process, an answer may lie unread in the socket.
     const look = () => setImmediate(() => this.look())
     this.#lookTimer = this.#timers.setInterval(look, lookEveryMs).unref()
     // Without a listener the first 'error' event would end the process.
@@ -93,11 +90,11 @@ export class Availability {
     client.on('close', () => {
       this.connectionsEnded += 1
       this.#isGreeted = false
-      // The next one is greeted. To end it while it asks a Sentinel would end the client permanently.
+      // The next connection is greeted. Ending one during a Sentinel's lookup ends the client permanently.
       this.#timers.clear(this.#greetTimer)
       this.#down(this.#problem ?? new Error('the connection was closed'))
     })
-    // A node of a Cluster left. The client sends again, over another connection, what that node has not answered.
+    // A node of a Cluster left. The client repeats its unanswered commands over another connection.
     client.on('-node', () => {
       this.connectionsEnded += 1
     })
@@ -109,7 +106,7 @@ export class Availability {
     return this.#isGreeted && !this.#isStuck && !this.#isClosed
   }
 
-  /** Whether the store takes our commands, however late it answers them. */
+  /** Whether the store takes our commands, even if it answers late. */
   get isGreeted(): boolean {
     return this.#isGreeted && !this.#isClosed
   }
@@ -142,21 +139,21 @@ export class Availability {
     this.#greetAgain(error)
   }
 
-  /** The deadline of a call is over: the next one is not to wait as well. */
+  /** A call has timed out: the next one should not wait as well. */
   late(): void {
     if (this.#isClosed || this.#unanswered.size === 0) return
     this.#isStuck = true
     this.#down(this.#timedOut())
   }
 
-  /** What only time shows. */
+  /** Checks whether the oldest command waits too long. */
   look(): void {
     if (this.#isClosed) return
     const oldestMs = this.#oldestMs()
     this.#isStuck = oldestMs > this.#options.timeoutMs
     if (this.#isStuck) this.#down(this.#timedOut())
     else if (this.#isGreeted) this.#up()
-    // To the kernel, a connection to a machine that vanished looks alive for a quarter of an hour.
+    // The kernel needs a quarter of an hour to notice that a machine has vanished.
     if (oldestMs > this.#replaceAfterMs) this.replaceConnection(this.#timedOut())
   }
 
@@ -176,7 +173,6 @@ export class Availability {
     this.#timers.clear(this.#greetTimer)
   }
 
-  /** The deadline of a call passed. */
   #timedOut(): Error {
     return new Error(`no answer within ${this.#options.timeoutMs} ms (VALKEY_TIMEOUT_MS)`)
   }
@@ -196,7 +192,8 @@ export class Availability {
       },
       (error) => {
         this.#down(error)
-        // After another failure the next connection is greeted. That of a Cluster stays, whichever of its masters failed.
+        // After another failure, only a new connection is greeted. A Cluster keeps its connection, whichever master
+        // failed.
         if (!this.#isClosed) this.#greetAgain(error)
       },
     )
@@ -206,7 +203,7 @@ export class Availability {
     this.#timers.clear(this.#greetTimer)
     this.#greetTimer = this.#timers
       .setTimeout(() => {
-        // A server that became a replica refuses writes. A new connection leads to the new master.
+        // A server that became a replica refuses writes. A new connection finds the new master.
         if (isOfReplica(refusal)) this.#options.client.disconnect(true)
         else this.#greet()
       }, this.#greetAgainMs)

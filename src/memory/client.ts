@@ -2,16 +2,16 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 
 export type ValkeyClient = Redis | Cluster
 
-/** The address of the shared store, parsed from VALKEY_URL. */
+/** Parsed from VALKEY_URL. */
 export interface StoreAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
-  /** The server, the Sentinels, or some nodes of the Cluster, which name the other nodes. */
+  /** The server, the Sentinels, or some nodes of the Cluster, which name the others. */
   readonly nodes: readonly StoreNode[]
   readonly tls: boolean
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
-  /** The name under which the Sentinels know the server to use. */
+  /** The name that the Sentinels have for the server. */
   readonly masterName: string | undefined
   readonly sentinelPassword: string | undefined
 }
@@ -23,26 +23,25 @@ interface StoreNode {
 
 export const connectTimeoutMs = 2_000
 
-/** Options of every connection. It sends no client info, queues no commands and resends none. */
 function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: {} } : {}),
     connectTimeout: connectTimeoutMs,
-    // A frozen server never acknowledges that a connection ends. By ioredis's default timeout, a Cluster would have made
-    // the next connection; the late end of this one makes it forget the new one, which stays open.
+    // A frozen server never acknowledges the end of a connection. With ioredis's longer default, a Cluster has
+    // reconnected by then; it forgets the new connection, and leaves it open.
     disconnectTimeout: 100,
     lazyConnect: true,
-    // A command that cannot be sent now fails now. A command in flight may have been run, so it is not sent again.
+    // A command that cannot be sent fails at once. A command in flight may have been run, so it is not repeated.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // The greeting (availability.ts) finds out whether the server takes commands.
+    // The greeting (availability.ts) shows whether the server takes commands.
     enableReadyCheck: false,
-    // With it, a connection that is accepted and closed at once stays `ready` without end.
+    // With the client info, a connection that is accepted and closed at once stays `ready` without end.
     disableClientInfo: true,
-    // With autopipelining, commands would overtake others. A `commandTimeout` would not stop what was sent.
+    // Autopipelined commands would overtake others. A `commandTimeout` would not stop a command that was sent.
     enableAutoPipelining: false,
   }
 }
@@ -70,15 +69,14 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
     enableReadyCheck: false,
     slotsRefreshTimeout: connectTimeoutMs,
     clusterRetryStrategy: () => retryAfterMs,
-    // With TLS a node's name is not resolved to an address, because the certificate has the name.
+    // With TLS a node's name is not resolved: the certificate has the name.
     ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
   }
 }
 
-/** Short enough to be back within a second, long enough not to burden a server that starts or refuses. */
+/** Back within a second, without burdening a server that starts or refuses. */
 export const retryAfterMs = 500
 
-/** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
   if (address.kind === 'cluster')
     return new Cluster([...address.nodes], clusterOptions(address)).on(
@@ -89,8 +87,8 @@ export function createClient(address: StoreAddress): ValkeyClient {
   const client = catchParserErrors(
     new Redis({
       ...serverOptions(address),
-      // A connection that was stable and is cut is replaced at once, because until then orders are judged by this
-      // replica's ledger alone.
+      // A stable connection that is cut is replaced at once: until then, orders are judged by this replica's ledger
+      // alone.
       retryStrategy() {
         const wasStable = performance.now() - readySinceMs >= retryAfterMs
         readySinceMs = Number.POSITIVE_INFINITY
@@ -105,8 +103,8 @@ export function createClient(address: StoreAddress): ValkeyClient {
 }
 
 /**
- * ioredis throws out of the socket's 'data' event at some malformed replies, which would end the process. And it takes
- * what a server says to a connection that it will not have for the reply to a command.
+ * ioredis throws at some malformed replies in the socket's 'data' event, which would end the process. It also takes a
+ * server's refusal of the connection for the reply to a command.
  */
 function catchParserErrors(redis: Redis): Redis {
   return redis.on('connect', () => {
@@ -127,7 +125,7 @@ function catchParserErrors(redis: Redis): Redis {
   })
 }
 
-/** A server in protected mode says why it will not have a connection, and closes it. */
+/** A server in protected mode says why it refuses a connection, and closes it. */
 function isDenial(bytes: Buffer): boolean {
   return bytes.toString('latin1', 0, 7) === '-DENIED'
 }

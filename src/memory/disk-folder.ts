@@ -11,17 +11,17 @@ export interface FolderOptions {
   /** STATE_DIRECTORY. */
   directory: string
   swapBaseUrl: string
-  /** The shared store's, if there is one; else the folder has its own. */
+  /** The shared store's salt. Undefined: the folder has its own. */
   salt: string | undefined
   clock: Clock
   log: Logger
 }
 
 export const journalName = 'journal.ndjson'
-/** A file has this name until its head and its keys are written. */
+/** The name of a file until its head and its keys are written. */
 export const nameAtFirst = `${journalName}.begun`
 export const nameOfCopy = `${journalName}.new`
-/** 1 and 2 were LevelDB. */
+/** Layouts 1 and 2 were LevelDB. */
 const layout = 4
 const maxHeadBytes = 16_384
 const namesBefore: ReadonlySet<string> = new Set([
@@ -35,10 +35,10 @@ const namesBefore: ReadonlySet<string> = new Set([
   'rescue',
   oldLock,
 ])
-/** Before the digest of a shared store's salt, which is made of that store's password. */
+/** Marks the digest of a shared store's salt, which is made of that store's password. */
 const sharedPrefix = 'shared:'
 
-/** The first line of a file: whose it is. */
+/** The first line of a file: whose file it is. */
 interface Head {
   readonly layout: number
   readonly swapBaseUrl: string
@@ -48,16 +48,15 @@ interface Head {
 /** What earlier processes left in the folder. */
 export interface Folder {
   readonly salt: string
-  /** The first line of the file. */
   readonly head: Buffer
-  /** Why the file that is there is not this gateway's. Undefined: it is, or there is none. */
+  /** Why the existing file is not this gateway's, if it is not. */
   readonly foreign: string | undefined
   readonly older: OlderFiles
-  /** How often something was found in it that nothing reads: `set-aside-<date>`. */
+  /** The number of folders `set-aside-<date>`. */
   readonly setAside: number
 }
 
-/** Sets aside what no version reads since, and what the version before left for another gateway. */
+/** Sets aside files that this version does not read, and older files of another gateway. */
 export async function findFolder(options: FolderOptions): Promise<Folder> {
   const { directory, swapBaseUrl, salt } = options
   await finishBeginning(directory)
@@ -99,14 +98,14 @@ export async function findFolder(options: FolderOptions): Promise<Folder> {
   }
 }
 
-/** A file was set aside, and the one in its place, which has its keys, has not got its name yet. */
+/** Finishes the replacement of a file: the old one was set aside, and the new one still needs its name. */
 async function finishBeginning(directory: string): Promise<void> {
   const [path, begun] = [join(directory, journalName), join(directory, nameAtFirst)]
   const isMissing = (await fileAt(path)) === undefined
   if (isMissing && (await readHead(begun)) !== undefined) await rename(begun, path)
 }
 
-/** Undefined: it cannot be read, or does not begin with a head. */
+/** Undefined: unreadable, or without a head. */
 async function readHead(path: string): Promise<Head | undefined> {
   let file: FileHandle | undefined
   try {
@@ -128,7 +127,7 @@ async function readHead(path: string): Promise<Head | undefined> {
   }
 }
 
-/** Why this gateway cannot use it; undefined: it can. */
+/** Undefined: this gateway can use the file. */
 function foreignness(head: Head | undefined, ours: Head): string | undefined {
   if (head === undefined) return 'damaged at the first line'
   if (head.layout !== ours.layout)
@@ -140,7 +139,7 @@ function foreignness(head: Head | undefined, ours: Head): string | undefined {
     : 'written with another salt, which VALKEY_URL decides'
 }
 
-/** Returns the folder that they are in now; undefined: they could not be moved, and are left alone. */
+/** Returns the new folder. Undefined: the files could not be moved. */
 export async function setAside(
   { directory, clock, log }: Pick<FolderOptions, 'directory' | 'clock' | 'log'>,
   foreign: ReadonlyMap<string, string>,
@@ -157,7 +156,7 @@ export async function setAside(
     )
     return folder
   } catch (cause) {
-    // For example a full disk. They are not read.
+    // For example, the disk is full. These files are not read.
     log.warn(
       { ...about, cause },
       'STATE_DIRECTORY has files that cannot be used, nor set aside: they are left alone',

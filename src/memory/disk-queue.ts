@@ -2,27 +2,26 @@ import type { Now } from '../clock.ts'
 import type { JournalRecord } from './journal.ts'
 import { encodeRecord, maxRecordLength } from './records.ts'
 
-/** So few that encoding them holds up no request. */
+/** Encoding this many records does not hold up requests. */
 const maxBatch = 1_000
 const maxBatchLength = 262_144
-/** While the disk takes nothing, at most this much waits. Past it, everything is written from memory later. */
+/** At most this much waits while the disk takes nothing. Beyond it, everything is written from memory later. */
 const maxRecords = 100_000
 const maxUrgentLength = 33_554_432
 
-/** What waits to be written to the disk. */
 export class DiskQueue {
   #records: JournalRecord[] = []
-  /** Lines that go first. Unlike a record's, they do not depend on when they are written. */
+  /** Lines that go first. Unlike records, they do not depend on when they are written. */
   #urgent: string[] = []
   #urgentLength = 0
-  /** How many records were left out: a reader skips lines that are longer than any provider's quote. */
+  /** How many records were left out as too long: readers skip such lines, because a provider's quotes are shorter. */
   tooLong = 0
 
   get length(): number {
     return this.#records.length + this.#urgent.length
   }
 
-  /** Returns whether it has room. */
+  /** Returns whether the queue has room. */
   add(record: JournalRecord): boolean {
     this.#records.push(record)
     return this.#records.length <= maxRecords
@@ -40,7 +39,7 @@ export class DiskQueue {
     this.#urgentLength = 0
   }
 
-  /** The first of what waits, those that go first before all else, and how to drop it once it is written. */
+  /** The urgent lines and the first records. `written` drops them from the queue. */
   next(now: Now): { lines: Buffer; isAll: boolean; written(): void } {
     const [records, urgent] = [this.#records, this.#urgent]
     const urgentTaken = urgent.length
@@ -57,7 +56,7 @@ export class DiskQueue {
       lines: Buffer.from(lines),
       isAll: taken === records.length,
       written: () => {
-        // If all was cleared meanwhile, these lists are not what waits now.
+        // If the queue was cleared meanwhile, these are not its lists any more.
         records.splice(0, taken)
         const written = urgent.splice(0, urgentTaken)
         if (urgent === this.#urgent)
@@ -67,7 +66,7 @@ export class DiskQueue {
   }
 }
 
-/** Empty for a record whose line a reader would skip as too long. */
+/** Empty: a reader would skip the line as too long. */
 export function lineOf(record: JournalRecord, now: Now): string {
   const line = encodeRecord(record, now)
   return line.length <= maxRecordLength ? `${line}\n` : ''

@@ -2,22 +2,22 @@ import type { Clock, Timer } from '../clock.ts'
 import type { AppendedFile } from './appended-file.ts'
 import type { DiskTrouble } from './disk-trouble.ts'
 
-/** Syncs cost a disk more than writes. With one that takes as long, what was written is synced within a second. */
+/** Syncs cost a disk more than writes. Even if a sync takes this long too, data is synced within a second. */
 const afterMs = 400
 
 interface DiskSyncParts {
   clock: Clock
   trouble: DiskTrouble
-  /** The file that is written to. Undefined: there is none, or a copy takes its place soon. */
+  /** The file to sync. Undefined: none exists, or a copy replaces it soon. */
   file(): AppendedFile | undefined
-  /** A sync failed, so the disk may have lost what was written since the one before. */
+  /** The disk may have lost what was written since the last good sync. */
   failed(): void
 }
 
-/** Syncs what was written a moment after it was. */
+/** Syncs the file a moment after each write. */
 export class DiskSync {
   readonly #parts: DiskSyncParts
-  /** Writes, and how many of them are synced; and until when all is that was appended. */
+  /** Counts of all writes and of synced writes; until when all records are written, and synced. */
   #writes = 0
   #synced = 0
   #writtenUpToMs: number
@@ -35,17 +35,17 @@ export class DiskSync {
     return this.#synced === this.#writes
   }
 
-  /** When the disk had all that was appended, if it has not all of it now. */
+  /** When the disk last had all records, if it lacks some now. */
   get upToMs(): number {
     return this.#syncedUpToMs
   }
 
-  /** The first record since all was synced is appended now. */
+  /** Called for the first record after everything was synced. */
   begins(): void {
     this.#syncedUpToMs = this.#parts.clock.nowMs()
   }
 
-  /** Undefined: more was appended before that is not written yet. */
+  /** Undefined: older records still wait to be written. */
   written(upToMs: number | undefined): void {
     this.#writes += 1
     if (upToMs !== undefined) this.#writtenUpToMs = upToMs
@@ -72,7 +72,6 @@ export class DiskSync {
     const { trouble, file, failed } = this.#parts
     const current = file()
     if (current === undefined) return
-    // What is written meanwhile is for the next sync.
     const writes = this.#writes
     const upToMs = this.#writtenUpToMs
     if (await trouble.watch('sync', current.sync())) {

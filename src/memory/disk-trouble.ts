@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import { type DiskOperation, diskOperations, type Events } from '../events.ts'
 import { Well } from './well.ts'
 
-/** Whether the disk of STATE_DIRECTORY is well. */
 export class DiskTrouble extends Well<DiskOperation> {
   constructor(clock: Clock, events: Events) {
     super({
@@ -15,7 +14,7 @@ export class DiskTrouble extends Well<DiskOperation> {
   }
 }
 
-/** A number is how long a step has taken. Of an error of the system, all but the call and the path. */
+/** A number is how long a step has taken. Call and path of a system error are left out. */
 function textOf(cause: unknown): string {
   if (typeof cause === 'number') return `takes longer than ${cause / 1_000} s`
   const text = cause instanceof Error ? cause.message : String(cause)

@@ -6,36 +6,36 @@ import type { DiskTrouble } from './disk-trouble.ts'
 import type { JournalRecord } from './journal.ts'
 
 const writeAfterMs = 50
-/** On a disk that has failed. */
+/** After a failed write. */
 const retryAfterMs = 2_000
-/** An order with a key waits for its line for at most this long, and then goes out. */
+/** An order with a key is sent after this time, even if its line is not written. */
 const urgentPatienceMs = 1_000
-/** A few records wait for more to come, because a write of one takes the time of many. */
+/** Fewer records wait for more: one write costs the same for one record and for many. */
 const minBatch = 1_000
 
 interface DiskWriterParts {
   clock: Clock
   trouble: DiskTrouble
   sync: DiskSync
-  /** Makes the file, or makes it again where it was lost, with the keys of orders that are known. */
+  /** Creates the file, or replaces a lost one, with the known keys. */
   makeFile(): Promise<AppendedFile>
-  /** So much waits that it was dropped: it has to be written from memory. */
+  /** The queue was too long and is empty now: everything has to be written from memory. */
   overflowed(): void
 }
 
-/** Appends what comes to the file of the journal, in steps of which one runs at a time. */
+/** Appends to the file of the journal, one step at a time. */
 export class DiskWriter {
   readonly #parts: DiskWriterParts
   readonly #queue = new DiskQueue()
-  /** Undefined: no file was made yet, or it was lost. */
+  /** Undefined: the file was not created yet, or was lost. */
   file: AppendedFile | undefined
-  /** What was appended since a copy of the file was begun. */
+  /** Lines that were appended since a copy of the file was begun. */
   #since: Buffer[] | undefined
   #lastStep: Promise<unknown> = Promise.resolve()
-  /** The step that writes what waits now, until it begins. */
+  /** The next write, until it begins. */
   #nextWrite: Promise<boolean> | undefined
   #timer: Timer | undefined
-  /** A line has waited for its whole time: no other waits until the disk works again. */
+  /** A line has waited its full time: no other waits until the disk works. */
   #isSlow = false
   #isClosed = false
 
@@ -51,13 +51,13 @@ export class DiskWriter {
     return this.#queue.tooLong
   }
 
-  /** `soon`: it is not kept waiting for others. */
+  /** `soon`: does not wait for further records. */
   add(record: JournalRecord, { soon }: { soon: boolean }): void {
     if (!this.#queue.add(record)) this.#overflow()
     this.#schedule(soon ? 0 : writeAfterMs)
   }
 
-  /** Settles once it is written, or once waiting does not help. */
+  /** Settles once the line is written, or once waiting does not help. */
   async addUrgent(line: string): Promise<void> {
     if (this.#isClosed) return
     if (!this.#queue.addUrgent(line)) this.#overflow()
@@ -80,8 +80,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the keys and holds that wait, and the first of the records. Returns whether that was done. Callers that come
-   * before it begins share it.
+   * Writes the urgent lines, and the first of the records. Returns whether that worked. Calls before it begins share
+   * it.
    */
   write(): Promise<boolean> {
     this.#parts.clock.timers.clear(this.#timer)
@@ -99,7 +99,7 @@ export class DiskWriter {
     return this.#nextWrite
   }
 
-  /** Runs the step once those before it have ended. */
+  /** Runs the step after those before it. */
   inTurn<Result>(step: () => Promise<Result>): Promise<Result> {
     const done = this.#lastStep.then(step)
     this.#lastStep = done.catch(() => {})
@@ -120,8 +120,8 @@ export class DiskWriter {
   }
 
   /**
-   * Writes the lines to a new file, which then takes the place of the old one. Lines that are appended meanwhile go to the
-   * old file at once, and to the new one in the end.
+   * Writes a new file, which then replaces the old one. Lines that come meanwhile go to the old file at once, and to
+   * the new one at the end.
    */
   async copy(
     fresh: AppendedFile,
@@ -148,14 +148,14 @@ export class DiskWriter {
     await before?.close()
   }
 
-  /** Gives the file up: its path does not lead to it any more. */
+  /** Gives up a file that its path does not lead to any more. */
   async lose(): Promise<void> {
     const lost = this.file
     this.file = undefined
     await lost?.close()
   }
 
-  /** Returns how much could not be written. */
+  /** Returns how many records and lines were not written. */
   async close(): Promise<number> {
     while (this.#queue.length > 0 && (await this.write()));
     this.#isClosed = true

@@ -29,26 +29,25 @@ import { patienceMs } from './well.ts'
 
 export interface DiskOptions extends FolderOptions {
   events: Events
-  /** Tests make a disk fail or hang. */
+  /** For tests of a disk that fails or hangs. */
   openFile?: OpenFile
 }
 
-/** The keys of orders, as their owner has them (`memory/keys.ts`). */
+/** The keys of orders in memory (`memory/keys.ts`). */
 export interface KeysInMemory {
   restore(id: string, text: string, ageMs: number): void
   release(id: string): void
   live(): Iterable<{ id: string; text: string; ageMs: number }>
-  /** About how much of a file they take. */
+  /** About how many bytes of the file they take. */
   readonly bytes: number
 }
 
-/** What operators said, as its owner has it (`memory/holds.ts`). */
+/** The holds in memory (`memory/holds.ts`). */
 interface HoldsInMemory {
   restore(hold: Hold): void
   live(): Iterable<Hold>
 }
 
-/** What the file is read into, and copied from. */
 interface Memory {
   readonly notes: FileReader
   readonly keys: KeysInMemory
@@ -58,38 +57,36 @@ interface Memory {
 /** For metrics and the console. */
 export interface DiskFacts extends JournalFacts {
   readonly bytes: number
-  /** Records that were read at the start. */
+  /** Records that were read at startup. */
   readonly restored: number
-  /** Folders in STATE_DIRECTORY that were set aside and that nothing reads. */
   readonly setAside: number
-  /** When the disk had all that was appended, by our wall clock: now, unless something waits to be written or synced. */
+  /** When the disk had all records, by our wall clock: now, unless something waits. */
   readonly syncedAtMs: number
   readonly failures: Readonly<Record<DiskOperation, number>>
 }
 
 const unreadable = 'it could not be read to its end'
-/** How often the folder, which may be gone, and the length of the file are looked at. */
 const lookEveryMs = 1_000
 const copyAgainAfterMs = 2_000
-/** A copy that failed is tried again after ten times as long as it took. */
+/** A copy that failed is tried again after ten times its duration. */
 const copyPauses = 10
 /** Encoding a piece of this length does not hold up requests. */
 const pieceLength = 262_144
-/** The file is copied when it is longer than 1.5 times what lives in it, and this. */
+/** The file is copied once it is 1.5 times as long as its live content, plus this. */
 const spareBytes = 524_288
-/** Rough lengths of a head's line and of a record's. */
+/** Rough lengths of the line of a head, and of a record. */
 const headBytes = 100
 const recordBytes = 200
 
 /**
- * The journal in a folder on this machine: one file, which one process appends to, and reads when it starts. It is copied
- * from memory where much of it is forgotten, where the disk has failed, and at a clean end.
+ * The journal in a local folder: one file, which one process appends to, and reads at startup. It is copied from memory
+ * if much of it is forgotten, if the disk has failed, and at a clean shutdown.
  */
 export class DiskJournal {
   readonly trouble: DiskTrouble
   readonly #options: DiskOptions
   readonly #path: string
-  /** Where a copy and a first file are written before they are renamed. */
+  /** Files are written here before they are renamed. */
   readonly #pathOfCopy: string
   readonly #pathOfFirst: string
   readonly #folder: Folder
@@ -102,19 +99,19 @@ export class DiskJournal {
     setAside: number
   }
   #lock: FolderLock
-  /** Files of the layout before, which go once all of them is in the one file. */
+  /** Files of the previous layout, removed once the one file has all their content. */
   readonly #olderNames: Set<string>
-  /** Once all is read. */
+  /** Set once all is read. */
   #memory: Memory | undefined
   #lookTimer: Timer | undefined
   #looking: Promise<void> | undefined
-  /** The file lacks something that is remembered, or the disk may have lost some of it. */
+  /** The file lacks something that is remembered, or may have lost it. */
   #mustCopy = false
   #copying: Promise<boolean> | undefined
   #copyNotBeforeMs = 0
-  /** The true length of what lives per estimated length, as of the last reading or copy. */
+  /** True length per estimated length of the live content, at the last reading or copy. */
   #scale = 1
-  /** The file ends with a clean end, or there is none. */
+  /** The file ends with the line of a clean end, or does not exist. */
   #isEndSaid = true
   #closing: Promise<void> | undefined
 
@@ -148,7 +145,7 @@ export class DiskJournal {
     })
   }
 
-  /** Throws a StateError where the start has to be refused. */
+  /** Throws a StateError if startup has to be refused. */
   static async open(options: DiskOptions): Promise<DiskJournal> {
     const { directory } = options
     try {
@@ -219,7 +216,7 @@ export class DiskJournal {
     if (this.#mustCopy) void this.#copy()
   }
 
-  /** Returns whether all that earlier processes noted is there, as far as it can tell. */
+  /** Returns whether everything that was noted before seems to be there. */
   async #readAll(memory: Memory): Promise<boolean> {
     const { directory } = this.#options
     const { foreign, older } = this.#folder
@@ -230,9 +227,9 @@ export class DiskJournal {
     const hasOlder = older.names.length > 0
     if (!hasOlder) return !hasFile || ((await this.#readFile(memory)) && older.isWhole)
     this.#mustCopy = true
-    // In a file that was set aside there may have been newer quotes.
+    // A file that was set aside may have had newer quotes.
     if (!hasFile) return (await this.#readOlder(memory)) && foreign === undefined
-    // What was written last counts.
+    // The newer file is read last, because later lines win.
     if (await areNewer(older, directory, this.#path)) {
       await this.#readFile(memory)
       return this.#readOlder(memory)
@@ -246,12 +243,12 @@ export class DiskJournal {
     const found = await this.#readLines(this.#path, memory)
     if (this.#isOver) return false
     if (found === undefined) {
-      // Nothing is written over what could not be read.
+      // An unreadable file is not overwritten.
       await this.#begin(memory, unreadable)
       this.#mustCopy = true
       return false
     }
-    // Damaged lines are bytes of no record: all records would seem to be as long.
+    // Damaged lines have bytes but no record, and would spoil the scale.
     if (found.skipped === 0) this.#scale = found.bytes / estimated(found)
     try {
       this.#writer.file = await AppendedFile.open(this.#path, found, openFile)
@@ -261,7 +258,7 @@ export class DiskJournal {
     return found.isWhole
   }
 
-  /** Begins a new file, and sets the one that is there aside for this reason. */
+  /** Begins a new file, and sets the existing one aside. */
   async #begin(memory: Memory, whyNotThat: string): Promise<void> {
     try {
       this.#writer.file = await this.#makeFile(memory, whyNotThat)
@@ -278,7 +275,7 @@ export class DiskJournal {
       const found = await this.#readLines(join(directory, name), memory)
       if (found === undefined) await this.#setAsideOlder(name)
       const isLast = name === segments.at(-1)
-      // A kill leaves the newest one torn, and no other.
+      // A kill leaves only the newest file torn.
       if (found?.isTorn && !isLast) this.#counts.skipped += 1
       areWhole &&=
         found !== undefined && (found.isWhole || (!isLast && found.skipped === 0))
@@ -297,13 +294,12 @@ export class DiskJournal {
     return areWhole
   }
 
-  /** Saves an unreadable file from being removed with the others. */
   async #setAsideOlder(name: string): Promise<void> {
     if (await setAside(this.#options, new Map([[name, unreadable]])))
       this.#counts.setAside += 1
   }
 
-  /** Undefined: it could not be read to its end. */
+  /** Undefined: the file could not be read to its end. */
   async #readLines(path: string, { notes, keys, holds }: Memory) {
     const { clock, log } = this.#options
     const take = (record: DiskRecord, now: Now): void => {
@@ -323,8 +319,8 @@ export class DiskJournal {
   }
 
   /**
-   * Reads only the keys and holds of a file. The digests of keys say whose they are, and keys that are known stay as they
-   * are. Operators hold orders whatever the provider is.
+   * Reads only the keys and holds. The digest of a key says whose it is, and known keys stay as they are. Holds count
+   * for any provider.
    */
   async #readKeysAndHolds({ keys, holds }: Memory): Promise<void> {
     const { clock } = this.#options
@@ -333,7 +329,7 @@ export class DiskJournal {
       if (record.kind === 'hold') holds.restore(record.hold)
       if (record.kind === 'key' && !known.has(record.id)) restoreKey(keys, record, now)
     }
-    // To its end, at the end of this process too: then it is set aside.
+    // Read to its end even during a shutdown, because the file is set aside then.
     const isOver = () => false
     await readJournal(this.#path, { clock, take, isOver }).catch(() => {})
   }
@@ -349,12 +345,12 @@ export class DiskJournal {
   append(record: JournalRecord): void {
     if (this.#isIdle) this.#sync.begins()
     this.#counts.appended += 1
-    // Until the first one is written, a kill leaves no trace of this process.
+    // Before the first record is written, a kill leaves no trace of this process.
     this.#writer.add(record, { soon: this.#isEndSaid })
     this.#isEndSaid = false
   }
 
-  /** Keeps the keys of orders. A claim finds nothing here, because all keys were read at the start. */
+  /** A claim finds nothing here, because all keys were read at startup. */
   readonly keeper: KeyKeeper = {
     claim: async (id, text) => {
       await this.#appendKey(id, text, 0)
@@ -374,7 +370,7 @@ export class DiskJournal {
     await this.#writer.addUrgent(encodeHold(hold, lookAt(this.#options.clock)))
   }
 
-  /** A new file has the head, the keys and the holds. If there was one before, a copy with the quotes follows. */
+  /** With the head, the keys and the holds. If it replaces another file, a copy with the quotes follows. */
   async #makeFile(
     memory = this.#memory,
     whyNotThat = 'of another folder',
@@ -388,7 +384,7 @@ export class DiskJournal {
       await file.append(this.#folder.head)
       for (const piece of inPieces(this.#urgentLines(memory))) await file.append(piece)
       if (isTaken) {
-        // Until then its keys and holds are in the other file alone.
+        // Until this sync, the other file alone has its keys and holds.
         await file.sync()
         await this.#setAsideFile(whyNotThat)
       }
@@ -403,7 +399,7 @@ export class DiskJournal {
 
   // Copying
 
-  /** Writes all that is remembered to a new file, which takes the place of the old one. Returns whether it does. */
+  /** Replaces the file by a new one with all that is remembered. Returns whether that worked. */
   #copy(): Promise<boolean> {
     this.#copying ??= this.#tryToCopy().finally(() => {
       this.#copying = undefined
@@ -448,7 +444,6 @@ export class DiskJournal {
     await removeOlder(directory, this.#olderNames).catch(() => {})
   }
 
-  /** What the file would have if it were written now. */
   *#lines(head: string): Iterable<string> {
     yield head
     for (const record of this.#memory?.notes.live() ?? [])
@@ -469,7 +464,7 @@ export class DiskJournal {
     return estimated({ records: notes.tidy(), keyBytes: keys.bytes })
   }
 
-  /** Takes the lock again if it was lost: the folder may have been removed, or another one put in its place. */
+  /** Takes the lock again if the folder was removed or replaced. */
   async #lockAgain(): Promise<void> {
     if ((await this.#lock.whyLost()) === undefined) return
     const { directory } = this.#options
@@ -477,7 +472,7 @@ export class DiskJournal {
     const lock = await lockFolder(directory)
     await this.#lock.release()
     this.#lock = lock
-    // Those of another folder have not been read.
+    // The older files of another folder have not been read.
     this.#olderNames.clear()
   }
 
@@ -499,19 +494,19 @@ export class DiskJournal {
     if (this.#options.clock.steadyMs() >= this.#copyNotBeforeMs) await this.#copy()
   }
 
-  /** What is at its path now is another one, which is not written over. */
+  /** If its path leads to another file now, that file must not be overwritten. */
   async #leaveLostFile(): Promise<void> {
     if ((await this.#writer.file?.isThere()) === false) await this.#writer.lose()
   }
 
-  /** Throws if what is written would not be found by the next process. */
+  /** Throws if the next process would not find what is written. */
   async #mustBeThere(): Promise<void> {
     await this.#mustBeOurs()
     if ((await this.#writer.file?.isThere()) !== false) return
     throw new StateError(`${this.#path} was removed or replaced`)
   }
 
-  /** Throws if the folder is another process's by now, or another folder. */
+  /** Throws if another process has the folder, or the path leads to another one. */
   async #mustBeOurs(): Promise<void> {
     const why = await this.#lock.whyLost()
     if (why !== undefined) throw new StateError(why)
@@ -550,10 +545,10 @@ export class DiskJournal {
   async #writeLast(): Promise<number> {
     const writer = this.#writer
     const waiting = await writer.close()
-    // A copy of what was read in part would take the place of what was not.
+    // After a partial reading, a copy would replace what was not read.
     if (this.#memory === undefined) return 0
     const mustCopy = this.#mustCopy
-    // Otherwise the next start has to doubt what it reads.
+    // After any other end, the next startup has to doubt what it reads.
     const isClean = waiting === 0 && !this.#memory.notes.doubtsRestored
     const isNews = !this.#isEndSaid && isClean
     const isCopied = (mustCopy || isNews) && (await this.#copy())
@@ -576,7 +571,6 @@ function restoreKey(
   else keys.restore(id, text, Math.max(0, now.nowMs - claimedAtMs))
 }
 
-/** A rough length of a file with this content. */
 function estimated({ records, keyBytes }: { records: number; keyBytes: number }): number {
   return headBytes + records * recordBytes + keyBytes
 }

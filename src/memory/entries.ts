@@ -19,10 +19,10 @@ export class Entry implements KnownQuote {
   notedAtMs: number
   cacheKey: string
   origin: Origin = 'own'
-  /** The last generation of the journal that has it (`memory/journal.ts`). */
+  /** The last generation of the journal that has this entry (`memory/journal.ts`). */
   generation = 0
 
-  /** `alike`: most quotes repeat the pair, application and amount of another one, whose texts they then share. */
+  /** `alike`: another quote with mostly the same texts, which are then shared. */
   constructor(note: Note, alike: Note = note) {
     this.id = note.id
     this.pairId = shared(note.pairId, alike.pairId)
@@ -44,7 +44,7 @@ export class Entry implements KnownQuote {
     return isUnreadable(this)
   }
 
-  /** An answer to the same request could not be read either: the later of their two ends counts. */
+  /** A further answer was unreadable too. The later of the two ends counts. */
   renewedAs(note: Note): this {
     this.notedAtMs = note.notedAtMs
     this.refusedFromMs = Math.max(this.refusedFromMs, this.refusedFromOf(note))
@@ -52,14 +52,14 @@ export class Entry implements KnownQuote {
   }
 
   /**
-   * From when the other one is refused, by the wall clock as it was when this one was noted: it may have been set since.
-   * Whole milliseconds, because each look at two clocks is off by part of one.
+   * Converts a refusal time to this entry's wall clock, because the clock may have been set since. Whole milliseconds,
+   * because each look at two clocks is off by a fraction of one.
    */
   refusedFromOf({ refusedFromMs, wallAheadMs }: Ending): number {
     return Math.ceil(refusedFromMs - wallAheadMs + this.wallAheadMs)
   }
 
-  /** Whether it is this quote, given to the same client. Once it is over, its cache key is not known. */
+  /** Whether it is the same quote, given to the same partition. A quote that is over has lost its cache key. */
   is(note: Note): boolean {
     return (
       this.expiresAtMs === note.expiresAtMs &&
@@ -79,14 +79,13 @@ function shared(text: string, known: string): string {
   return text === known ? known : text
 }
 
-/** Pairs are compared without regard to case. */
 export function fold(pair: string): string {
   return pair.toUpperCase()
 }
 
 const none: readonly Entry[] = []
 
-/** The entries of each key, oldest first. A single one, as nearly always, is kept without a list around it. */
+/** Oldest first. Nearly every key has one entry, which is kept without a list. */
 export class EntriesByKey {
   readonly #map = new Map<string, Entry | readonly Entry[]>()
 
@@ -95,7 +94,7 @@ export class EntriesByKey {
     return found instanceof Entry ? [found] : found
   }
 
-  /** Of more than `max`, the oldest go. */
+  /** Beyond `max`, the oldest entry is dropped. */
   add(key: string, entry: Entry, max: number): void {
     const before = this.of(key)
     if (before.length === 0) this.#map.set(key, entry)

@@ -1,4 +1,4 @@
-/** Whether the server itself refused a command. It is reachable, and the next command may succeed. */
+/** The server itself refused a command. It can be reached, and the next command may succeed. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -6,7 +6,7 @@ export function isRefusal(error: unknown): boolean {
 const refusals =
   /^(OOM|READONLY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|LOADING|MASTERDOWN|CLUSTERDOWN)|user executing the script/
 
-/** Whether it would refuse our other commands too: it is full, a replica, loading, or its user may not do this. */
+/** The server would refuse our other commands too: it is full, a replica or loading, or denies our user. */
 export function refusesUs(error: unknown): boolean {
   return isRefusal(error) && error instanceof Error && refusals.test(error.message)
 }
@@ -18,7 +18,7 @@ export function isOfReplica(error: unknown): boolean {
 const noPassword = /^NOAUTH/
 const wrongPassword = /^WRONGPASS|^ERR invalid password/
 
-/** After a refused password, a server refuses the connection's next command because no password was given. */
+/** After a wrong password, the server refuses the next command for a missing one. */
 export function repeatsRefusal(error: unknown, before: unknown): boolean {
   if (!(error instanceof Error && before instanceof Error)) return false
   return (
@@ -57,16 +57,16 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   ],
 ]
 
-/** Describes a failure for the log: what it means to the operator, and the error's own message. */
+/** What a failure means to the operator, with the error's own message. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, message: original } = rootOf(error)
-  // A server without AUTH (older Sentinels, proxies, a renamed command) repeats its arguments, the password among them.
+  // A server without AUTH (older Sentinels, proxies, a renamed command) repeats its arguments, including the password.
   const message = original
     .replace(/(with args beginning with:).*/s, '$1 ****')
-    // ioredis quotes a reply that belongs to no command. It may be a quote or a client's address.
+    // ioredis quotes a reply that belongs to no command, such as a quote or a user's address.
     .replace(/(Command queue state error).*/s, '$1')
-    // A refusal within a script names the script, and is the same reason.
+    // A refusal within a script adds the script's name to the same reason.
     .replace(/ script: [0-9a-f]{40}.*/s, '')
   const words = [message, code]
     .filter((word) => typeof word === 'string' && word !== '')
@@ -75,7 +75,7 @@ export function reasonOf(error: unknown): string {
   return meaning === undefined ? words : `${meaning} (${message || code})`
 }
 
-/** For a failure of a Cluster or its Sentinels: the error of the last node that was tried. */
+/** The error of the last node that was tried, if a Cluster or its Sentinels failed. */
 function rootOf(error: Error): { message: string; code?: unknown } {
   const { lastNodeError } = error as { lastNodeError?: Error }
   return lastNodeError ?? error

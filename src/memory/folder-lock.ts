@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { StateError } from '../process/errors.ts'
 import { fitsASocket, maxFolderBytes } from '../process/folders.ts'
 
-/** Where 1.1.0 has a folder that is called `lock`, it gets this name. */
+/** A folder called `lock`, as 1.1.0 had it, gets this name. */
 export const oldLock = 'lock.old'
 
 const guardTries = 100
@@ -14,12 +14,12 @@ const guardPauseMs = 50
 const answerWithinMs = 2_000
 
 export interface FolderLock {
-  /** Why it is held no more, though it was not released. Undefined: its path still leads to it. */
+  /** Why the lock was lost. Undefined: its path still leads to it. */
   whyLost(): Promise<string | undefined>
   release(): Promise<void>
 }
 
-/** Which file a path leads to, whatever it is called. Undefined: to none. One that is open keeps its own. */
+/** Identifies the file that a path leads to, whatever its name. An open file keeps its identity. Undefined: no file. */
 export function fileAt(path: string): Promise<string | undefined> {
   return stat(path, { bigint: true }).then(
     ({ dev, ino }) => `${dev}-${ino}`,
@@ -28,8 +28,8 @@ export function fileAt(path: string): Promise<string | undefined> {
 }
 
 /**
- * One process a folder. The lock is a socket in it, because the system ends a socket with its process, however that ends;
- * the file it leaves refuses connections, and the next process replaces it.
+ * Lets one process use a folder. The lock is a socket in it, because the system closes a socket however its process
+ * ends. The next process replaces the file that is left, which refuses connections.
  */
 export async function lockFolder(directory: string): Promise<FolderLock> {
   if (process.platform === 'win32') return lockByPipe(directory)
@@ -54,7 +54,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   )
   if (isFolder) await rename(path, join(directory, oldLock))
   if ((await ask(path)) !== undefined) throw inUse(directory)
-  // Without the guard another process may be about to rename its own.
+  // Without the guard, another process may be about to rename its own socket.
   const left = isGuarded
     ? (await readdir(directory)).filter((name) => name.startsWith('lock-'))
     : []
@@ -66,7 +66,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   try {
     await chmod(fresh, 0o600)
     await rename(fresh, path)
-    // Without the guard, or from another network namespace, another process may have renamed its own socket to it since.
+    // Without the guard, or in another network namespace, another process may have renamed its own to it since.
     await pause(guardPauseMs)
     if ((await ask(path)) !== number) throw inUse(directory)
   } catch (error) {
@@ -77,7 +77,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   const whyLost = async () => {
     if (file !== undefined && (await fileAt(path)) === file) return undefined
     const holder = await ask(path)
-    // Some file systems give a file another inode when it is looked up again.
+    // Some file systems change a file's inode between two looks.
     if (holder === number) return undefined
     return holder === undefined
       ? `STATE_DIRECTORY=${directory} was emptied or removed, or another folder is in its place`
@@ -86,7 +86,7 @@ async function lockBySocket(directory: string, isGuarded: boolean): Promise<Fold
   return {
     whyLost,
     async release() {
-      // Before the socket: after it the file may be that of the next process.
+      // Before the socket closes: after that the file may be the next process's.
       if ((await whyLost().catch(String)) === undefined)
         await rm(path, { force: true }).catch(() => {})
       server.close()
@@ -113,8 +113,8 @@ function isTaken(error: unknown): boolean {
 }
 
 /**
- * Two processes can find the same file of an ended one, and replace it one after the other. This socket has a name and no
- * file, so that only one of them has it; it goes with its process too.
+ * Two processes can find the same file of an ended process, and replace it one after the other. This socket has a name
+ * without a file: only one process can have it, and it ends with the process.
  */
 async function guardOf(directory: string): Promise<Server> {
   const { dev, ino } = await stat(directory, { bigint: true })
@@ -129,7 +129,7 @@ async function guardOf(directory: string): Promise<Server> {
   }
 }
 
-/** A socket that says its number. */
+/** A socket that answers with its number. */
 function listen(path: string, number: string): Promise<Server> {
   const server = createServer((socket) => {
     socket.on('error', () => {}).end(number)
@@ -139,7 +139,7 @@ function listen(path: string, number: string): Promise<Server> {
   })
 }
 
-/** The number that the socket's process says, which is '' if that has no time to; undefined: it has ended. */
+/** Asks the socket's process for its number: '' if it has no time to answer, undefined if it has ended. */
 function ask(path: string): Promise<string | undefined> {
   return new Promise((done, failed) => {
     const socket = connect(path).setEncoding('latin1')
@@ -152,7 +152,7 @@ function ask(path: string): Promise<string | undefined> {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       const { code } = error
       if (code === 'ENOENT' || code === 'ECONNREFUSED') done(undefined)
-      // The socket's queue is full, or its process ends just now.
+      // The socket's queue is full, or its process is ending.
       else if (code === 'EAGAIN' || code === 'ECONNRESET') done('')
       else failed(error)
     })

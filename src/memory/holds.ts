@@ -4,30 +4,36 @@ import { foldPair } from '../http/fold-path.ts'
 import { readingsOf } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 
-/** Which requests a hold is for. Undefined: whatever their pair, or their application. */
+/** Which requests a hold is for. Undefined: any pair, or any application. */
 export interface HoldScope {
-  /** As `foldPair` has it. */
+  /** As `foldPair` writes it. */
   readonly pair: string | undefined
   readonly application: string | undefined
 }
 
-/** What was said last of a scope. A release is the same hold with an end that has passed. */
+/** The latest statement about a scope. A release is the same hold with an end that has passed. */
 export interface Hold extends HoldScope {
   readonly reason: string
-  /** Whether quotes are held too, and not orders alone. */
+  /** Whether quotes are held too. */
   readonly quotes: boolean
-  /** By the wall clock where it was said, and later than all that was known of the scope: the later one counts. */
+  /**
+   * By the wall clock of the replica that said it. Always later than the statement before, because the later one
+   * counts.
+   */
   readonly saidAtMs: number
-  /** How long it was to last, when it was said. */
+  /** How long the hold was to last when it began. */
   readonly lastsMs: number
   readonly endsSteadyMs: number
-  /** The same by our wall clock, as it was when this process learned of it. */
+  /** The end by our wall clock, as of the moment when this process learned of the hold. */
   readonly untilMs: number
-  /** Until all that it replaced would have ended, so that no replica that missed it brings back what it replaced. */
+  /**
+   * Kept until all that it replaced would have ended. Otherwise a replica that missed it could bring an older hold
+   * back.
+   */
   readonly keptSteadyMs: number
 }
 
-/** A hold as it is shown. */
+/** A hold for the console. */
 export interface ShownHold {
   readonly pair: string | null
   readonly application: string | null
@@ -38,22 +44,22 @@ export interface ShownHold {
   readonly until: number
 }
 
-/** What a request asks for. Pair undefined: it cannot be read, so that the hold of any pair may be meant for it. */
+/** Pair undefined: it cannot be read, so a hold of any pair counts. */
 export interface HeldRequest {
   readonly pair: string | undefined
   readonly application: string
   readonly what: 'order' | 'quote'
 }
 
-/** Where holds outlive this process. Never rejects. */
+/** The folder, where holds outlive this process. Never rejects. */
 interface HoldsOnDisk {
-  /** Settles once it is written, or once waiting does not help. */
+  /** Settles once the hold is written, or once waiting does not help. */
   appendHold(hold: Hold): Promise<void>
 }
 
-/** Where other replicas find them. Never rejects. */
+/** The store, where other replicas find holds. Never rejects. */
 interface HoldsInStore {
-  /** Takes what is later there, and puts there what is later here. Returns whether that was done. */
+  /** Takes the store's later statements, and stores ours that are later. Returns whether that worked. */
   exchange(holds: Holds, insists: boolean): Promise<boolean>
 }
 
@@ -66,17 +72,15 @@ interface HoldsParts {
 
 const lookEveryMs = 500
 const nothing = (): void => {}
-/** Of holds and releases together, so that the journal and the store stay small. */
+/** Limits holds and releases together, to keep the journal and the store small. */
 export const maxHolds = 100
 
-/** What operators hold: orders, and quotes if they say so. */
 export class Holds {
   readonly #parts: HoldsParts
-  /** What was said last of each scope, until its end. */
+  /** The latest statement about each scope, until its end. */
   readonly #said = new Map<string, Hold>()
-  /** Those that began, as listeners know, and have not ended. */
+  /** Holds whose beginning was reported, and whose end was not. */
   readonly #told = new Map<string, Hold>()
-  /** Called when a hold begins. */
   readonly #listeners = new Set<{ look: () => void }>()
   #timer: Timer | undefined
   #isLooking = false
@@ -87,13 +91,12 @@ export class Holds {
 
   // Requests
 
-  /** Throws where the request is held. */
   refuse(request: HeldRequest): void {
     const hold = this.covering(request)
     if (hold !== undefined) throw this.#problem(hold, request)
   }
 
-  /** The hold that holds the request longest. */
+  /** The hold on the request that ends last. */
   covering(request: HeldRequest): Hold | undefined {
     // Most gateways hold nothing.
     if (this.#said.size === 0) return undefined
@@ -112,7 +115,7 @@ export class Holds {
     return longest
   }
 
-  /** Calls back as soon as a hold begins that holds the request. Returns how to stop that. */
+  /** Calls `refuse` as soon as a hold on the request begins. Returns a function that stops this. */
   whenHeld(request: HeldRequest, refuse: (problem: Problem) => void): () => void {
     const look = () => {
       const hold = this.covering(request)
@@ -121,7 +124,7 @@ export class Holds {
     return this.whenBegun(look)
   }
 
-  /** Calls back whenever a hold begins. Returns how to stop that. */
+  /** Calls `look` whenever a hold begins. Returns a function that stops this. */
   whenBegun(look: () => void): () => void {
     const listener = { look }
     this.#listeners.add(listener)
@@ -148,7 +151,7 @@ export class Holds {
 
   // Operators
 
-  /** Those in force, in the order in which they began. */
+  /** The holds in force, in the order in which they began. */
   get list(): ShownHold[] {
     const { steadyMs } = lookAt(this.#parts.clock)
     return [...this.#said.values()]
@@ -157,10 +160,7 @@ export class Holds {
       .map(shownHold)
   }
 
-  /**
-   * Begins a hold, or replaces that of the same scope. Returns whether all replicas hear of it; undefined: there are too
-   * many.
-   */
+  /** Also replaces the hold of the same scope. Returns whether all replicas learn of it. Undefined: too many exist. */
   async hold(
     scope: HoldScope,
     { quotes, reason, lastsMs }: Pick<Hold, 'quotes' | 'reason' | 'lastsMs'>,
@@ -184,7 +184,7 @@ export class Holds {
     })
   }
 
-  /** Ends the hold of exactly this scope. Undefined: there is none in force. */
+  /** Ends the hold of exactly this scope. Undefined: none is in force. */
   async release(scope: HoldScope): Promise<boolean | undefined> {
     await this.#exchange({ insists: false })
     const hold = this.#said.get(keyOf(scope))
@@ -204,7 +204,7 @@ export class Holds {
 
   // Memory
 
-  /** It was said here, at another replica or by an earlier process. Returns whether it was news. */
+  /** Takes a hold of another replica or of an earlier process. Returns whether it was news. */
   restore(hold: Hold): boolean {
     const known = this.#said.get(keyOf(hold))
     const isOver = hold.keptSteadyMs <= this.#parts.clock.steadyMs()
@@ -213,12 +213,12 @@ export class Holds {
     return true
   }
 
-  /** What is remembered, releases among it. */
+  /** Everything that is remembered, including releases. */
   live(): readonly Hold[] {
     return [...this.#said.values()]
   }
 
-  /** Settles once it is in the folder. */
+  /** Settles once the hold is in the folder. */
   async take(hold: Hold): Promise<void> {
     if (!this.restore(hold)) return
     this.#tell()
@@ -226,7 +226,7 @@ export class Holds {
     await this.#parts.disk?.appendHold(hold)
   }
 
-  /** Settles once the holds of the store were read, or the store is away. */
+  /** Settles once the store's holds were read, or the store is away. */
   async start(): Promise<void> {
     this.#tell()
     await this.#exchange({ insists: true })
@@ -249,7 +249,7 @@ export class Holds {
     this.#isLooking = false
   }
 
-  /** Has listeners know of the begin and the end of each hold, once. */
+  /** Reports the beginning and the end of each hold to listeners, once. */
   #tell(): void {
     const { clock, events } = this.#parts
     const { steadyMs } = lookAt(clock)
@@ -257,7 +257,7 @@ export class Holds {
       const now = this.#said.get(key) ?? hold
       if (now === hold && isInForce(hold, steadyMs)) continue
       this.#told.delete(key)
-      // Otherwise another one took its place, and begins.
+      // Otherwise a new hold took its place, and begins below.
       if (!isInForce(now, steadyMs))
         events.holdEnded(shownHold(hold), now === hold ? 'over' : 'released')
     }
@@ -274,9 +274,9 @@ export class Holds {
 }
 
 /**
- * All spellings of a pair that routers, or readers of orders, may take for the same have one name: only what the pair of a
- * hold may have counts. Some of them take a NUL or a question mark for its end. A letter such as the sign of a kelvin has
- * its ASCII letter only as a small one.
+ * Gives one name to all spellings of a pair that routers or readers of orders may take as equal, out of the characters
+ * that a hold's pair may have. Some readers end a text at a NUL or a question mark. Letters such as the Kelvin sign
+ * become ASCII only in lower case.
  */
 export function foldedPair(pair: string): string {
   return foldPair(pair.toLowerCase())
@@ -284,7 +284,7 @@ export function foldedPair(pair: string): string {
     .replace(/[^\w~:-]/g, '')
 }
 
-/** A scope has one name in the store, at every replica. */
+/** The name of a scope in the store, the same at every replica. */
 export function keyOf({ pair, application }: HoldScope): string {
   return JSON.stringify([pair ?? 0, application ?? 0])
 }
@@ -298,7 +298,7 @@ function isInForce({ endsSteadyMs }: Hold, steadyMs: number): boolean {
   return endsSteadyMs > steadyMs
 }
 
-/** Of two that were said at the same moment, every replica takes the same one. */
+/** Every replica chooses the same one of two that were said at the same moment. */
 export function isLater(hold: Hold, other: Hold): boolean {
   if (hold.saidAtMs !== other.saidAtMs) return hold.saidAtMs > other.saidAtMs
   return contentOf(hold) > contentOf(other)

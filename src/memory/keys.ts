@@ -9,24 +9,20 @@ interface HeldKey extends KnownKey {
   readonly claimedSteadyMs: number
 }
 
-/** What a keeper has of a key, and how long ago the key was claimed. */
 interface Kept {
   readonly text: string
   readonly ageMs: number
 }
 
-/**
- * Where keys are kept beyond the memory of this process: a folder, or the store that replicas share. Nothing here
- * rejects.
- */
+/** Keeps keys beyond the memory of this process: in a folder, or in the shared store. Never rejects. */
 export interface KeyKeeper {
-  /** Claims the key, or returns what the keeper has of it. Undefined too if the keeper did not answer in time. */
+  /** Claims the key, or returns what is known of it. Also undefined without an answer in time. */
   claim(id: string, text: string): Promise<Kept | undefined>
-  /** Looks the key up without claiming it, where other processes write too. */
+  /** Looks the key up without claiming it, for keepers that other processes write to. */
   find?(id: string): Promise<Kept | undefined>
   /**
-   * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
-   * the keeper is back.
+   * Keeps the outcome of a key that was claimed `ageMs` ago. Without a text the key is free again. Resolves once that
+   * is kept, or will be when the keeper is back.
    */
   settle(id: string, text: string | undefined, ageMs: number): Promise<void>
   close?(): Promise<void>
@@ -34,7 +30,7 @@ export interface KeyKeeper {
 
 interface OrderKeysOptions {
   keepers: readonly KeyKeeper[]
-  /** After this time an order of another process has no answer any more. */
+  /** After this time, an order of another process gets no answer any more. */
   orderMs: number
   clock: Clock
   events: Events
@@ -43,14 +39,14 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 const maxKeptBytes = 33_554_432
-/** Another replica's order has ended this long after its time limit, even if that replica is slow. */
+/** An order of another replica has ended this long after its time limit, even if that replica is slow. */
 const graceMs = 5_000
 const maxAnswerBytes = 65_536
 
-/** What became of the order with each key: in memory, and where keepers are set, there. */
+/** What became of the order with each key: in memory, and in the keepers. */
 export class OrderKeys implements UsedKeys {
   readonly #options: OrderKeysOptions
-  /** Whose order is on its way, or was sent with an unknown outcome, in the order of claims. None is displaced. */
+  /** Keys with an order on its way or an unknown outcome, in the order of claims. None of these is displaced. */
   readonly #open = new Map<string, HeldKey>()
   /** Keys that may be displaced, in the order in which their orders were answered. */
   readonly #answered: LRUCache<string, HeldKey>
@@ -59,7 +55,7 @@ export class OrderKeys implements UsedKeys {
     this.#options = options
     this.#answered = new LRUCache({
       maxSize: maxKeptBytes,
-      // The LRU wants one at least.
+      // The LRU requires at least 1.
       sizeCalculation: ({ state }) => bytesOf(state) || 1,
       disposeAfter: (known, _id, reason) => {
         if (reason === 'evict' && !this.#isOver(known))
@@ -72,7 +68,7 @@ export class OrderKeys implements UsedKeys {
     return this.#open.size + this.#answered.size
   }
 
-  /** About how much of a file they take. */
+  /** About how many bytes of a file they take. */
   get bytes(): number {
     return this.#answered.calculatedSize * 1.4 + this.size * 250
   }
@@ -81,7 +77,7 @@ export class OrderKeys implements UsedKeys {
     for (const keeper of this.#options.keepers) await keeper.close?.()
   }
 
-  /** A key that an earlier process left. An order that was on its way then has no known answer. */
+  /** A key of an earlier process. If its order was on its way, its outcome is unknown. */
   restore(id: string, text: string, ageMs: number): void {
     this.release(id)
     const known = this.#knownOf({ text, ageMs })
@@ -91,7 +87,7 @@ export class OrderKeys implements UsedKeys {
   }
 
   *live(): Iterable<Kept & { readonly id: string }> {
-    // All at once: they are written down in parts, and one may be answered meanwhile.
+    // All at once: the keys are written in parts, and one may be answered meanwhile.
     for (const [id, known] of [...this.#open, ...[...this.#answered.entries()].reverse()])
       if (!this.#isOver(known))
         yield { id, text: encode(known), ageMs: this.#ageMsOf(known) }
@@ -117,7 +113,7 @@ export class OrderKeys implements UsedKeys {
   async claim(id: string, digest: string): Promise<KnownKey | 'claimed' | 'no-room'> {
     const { keepers } = this.#options
     const known = this.#find(id)
-    // Where the process that sent it is gone, the store may know more.
+    // If the process that sent the order is gone, the store may know more.
     if (known?.state === 'unknown') return (await this.#findElsewhere(id)) ?? known
     if (known !== undefined) return known
     const claimed: HeldKey = {
@@ -183,7 +179,6 @@ export class OrderKeys implements UsedKeys {
     }
   }
 
-  /** The key is free again. */
   release(id: string): void {
     this.#open.delete(id)
     this.#answered.delete(id)
@@ -199,7 +194,7 @@ function bytesOf(state: KeyState): number {
   return state.rawHeaders.reduce((sum, text) => sum + text.length, state.body.length)
 }
 
-/** As keepers have it: one line of JSON. */
+/** One line of JSON, as keepers store it. */
 function encode({ digest, state }: KnownKey): string {
   if (typeof state === 'string') return JSON.stringify({ digest, state })
   return JSON.stringify({
@@ -210,7 +205,7 @@ function encode({ digest, state }: KnownKey): string {
   })
 }
 
-/** What cannot be read says that there was such an order, and no more. */
+/** An unreadable text shows only that there was such an order. */
 function decode(text: string): KnownKey {
   try {
     const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)

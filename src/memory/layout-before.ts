@@ -5,11 +5,11 @@ import { createInterface } from 'node:readline'
 import type { KeyRecord } from './records.ts'
 
 /*
- * The layout before this one: in STATE_DIRECTORY the journal was in files of an hour at most, and the keys of orders in
- * a file of their own. They are read, and removed once all that they said is in the one file of now.
+ * The previous layout: STATE_DIRECTORY had journal files of an hour at most, and a file of the keys of orders. They are
+ * read, and removed once the present file has their content.
  */
 
-/** The number in the heads of these files. */
+/** The layout number in the heads of these files. */
 const layout = 3
 const segmentName = /^journal-(\d{1,15})\.ndjson$/
 const partName = /^journal-\d+\.part$/
@@ -21,12 +21,12 @@ interface Found<Head> {
 }
 
 export interface OlderFiles {
-  /** The files of quotes that are read, in the order of their writing. */
+  /** The files of quotes that are read, in the order of writing. */
   readonly segments: readonly string[]
-  /** Every file that is removed once the new file has all of it. */
+  /** Every file to remove once the new file has all of its content. */
   readonly names: readonly string[]
   readonly hasKeys: boolean
-  /** No file is missing, as far as their numbers can tell, and none was set aside. */
+  /** By their numbers no file is missing, and none was set aside. */
   readonly isWhole: boolean
 }
 
@@ -44,7 +44,7 @@ export async function findSegments<Head>(
   return {
     layout,
     files,
-    /** What is left once these were set aside. */
+    /** What is left after these were set aside. */
     without(foreign: ReadonlyMap<string, string>): OlderFiles {
       const segments = numbered.filter((name) => !foreign.has(name))
       const hasKeys = names.includes(keysName)
@@ -62,7 +62,7 @@ export async function findSegments<Head>(
   }
 }
 
-/** The keys, in the order of writing. Yields `undefined` for a line that cannot be read. */
+/** The keys in the order of writing. Undefined: an unreadable line. */
 export async function* readOlderKeys(
   directory: string,
 ): AsyncIterable<KeyRecord | undefined> {
@@ -81,7 +81,7 @@ function readKey(line: string): KeyRecord | undefined {
   }
 }
 
-/** Whether the last of them was written after the file of now: that version was started again. */
+/** Whether the newest of them was written after the present file: the previous version ran again. */
 export async function areNewer(
   { names }: OlderFiles,
   directory: string,

@@ -19,45 +19,45 @@ interface LedgerOptions {
   log?: Pick<Logger, 'warn'> | undefined
 }
 
-/** A provider may give one quote to all clients: how many of them are found by its id. */
+/** A provider may give one quote to all. This many are found by its id. */
 const maxOfOneId = 1_000
-// Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
-// than one, so that old quotes are dropped faster than new ones come.
+// Few, so that the first quote after a quiet day does not wait until a day's quotes are dropped. More than one, so that
+// old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
-/** In a quiet hour, when nothing is noted. */
+/** For a quiet hour, when nothing is noted. */
 const tidyTimes = 500
 const minCompacted = 1_024
-/** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
+/** Ends that differ by less are one: a record takes time on its way, and is rounded. */
 const roundingMs = 1_000
-/** How long clients may hold a quote where none was read that tells, and at most. */
+/** How long a user may hold a quote: at most, and if no lives are known. */
 const maxLifeMs = 300_000
 const livesRemembered = 100
 const warnEveryMs = 600_000
 
 /**
- * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list
- * in the order of noting, of which a full ledger drops the first, and over it maps by id, and by pair and amount. What
- * was over when it was noted stands before what lives: a list that the shared store has lost comes again with the live
- * quotes first, and these must not be dropped first.
+ * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown". A list
+ * has the quotes in the order of noting, and a full ledger drops its first. A quote that was over when it was noted
+ * stands before the live ones: after a loss in the shared store, live quotes come again first, and must not be dropped
+ * first.
  */
 export class Ledger implements KnownQuotes {
   readonly timers: Timers
   readonly #options: LedgerOptions
   #list: Entry[] = []
-  /** All before these places were dropped, and are over. */
+  /** Everything before `#first` was dropped; everything before `#firstLive` is over. */
   #first = 0
   #firstLive = 0
-  /** What was over when it was noted, and has no place in the list yet. */
+  /** Quotes that were over when they were noted, and have no place in the list yet. */
   #past: Entry[] = []
   readonly #byId = new EntriesByKey()
-  /** By the pair, and by both of a quote's from amounts: an order may state either. */
+  /** By pair and from amount. A quote has two, and an order may state either. */
   readonly #offers = new Map<string, Offers>()
-  /** The last to end of each client: for one amount and application, and for the pair. */
+  /** Unreadable answers by partition, for one amount and application and for the pair: the last to end of each. */
   readonly #unreadable = new Map<string, Entry>()
-  /** How long the quotes lived that were noted last. */
+  /** The lives of the last quotes. */
   readonly #livesMs: number[] = []
   #doubtedUntilSteadyMs = Number.NEGATIVE_INFINITY
-  /** When the last quote was over that was dropped to make room; before that, the start. */
+  /** The end of the latest quote that was dropped to make room; at first, the startup. */
   #reachesToSteadyMs: number
   #warnedSteadyMs = Number.NEGATIVE_INFINITY
 
@@ -71,12 +71,12 @@ export class Ledger implements KnownQuotes {
     return this.#list.length - this.#first + this.#past.length
   }
 
-  /** How far back it remembers every quote. */
+  /** How far back every quote is remembered. */
   get reachMs(): number {
     return Math.max(0, this.#options.clock.steadyMs() - this.#reachesToSteadyMs)
   }
 
-  /** Clients may hold quotes that were not restored. After one life of a quote these are over. */
+  /** Users may hold quotes that were not restored. After one life these are over. */
   doubtRestored(): void {
     this.#doubtedUntilSteadyMs = this.now().steadyMs + this.longestLifeMs
   }
@@ -97,7 +97,7 @@ export class Ledger implements KnownQuotes {
     return lookAt(this.#options.clock)
   }
 
-  /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
+  /** If the quote is known already, only the earlier of the two ends counts. */
   note(quote: Note, origin: Origin = 'own', now = this.now()): Entry {
     const known = this.#find(quote)
     const entry = known ?? this.#add(quote, now)
@@ -112,13 +112,13 @@ export class Ledger implements KnownQuotes {
     const isSooner = known.refusedFromMs - known.refusedFromOf(quote) > roundingMs
     if (known.isUnreadable) this.#fileUnreadable(known.renewedAs(quote), now)
     else if (origin !== 'delivered' || isSooner) this.#shorten(known, quote, now)
-    // A restored quote has no cache key. The provider may give it again, and an order that uses it has to drop that copy.
+    // A restored quote has no cache key. If the provider gives it again, an order that uses it must drop that copy.
     if (known.cacheKey === '' && orderLeftMs(known, now) > 0)
       known.cacheKey = quote.cacheKey
     if (known.origin === 'restored' || origin === 'own') known.origin = origin
   }
 
-  /** A quote that was over when it came says nothing of how long quotes live. */
+  /** A quote that was over when it came does not show how long quotes live. */
   #rememberLife(quote: Note): void {
     const lifeMs = quote.refusedFromMs - quote.notedAtMs
     if (isUnreadable(quote) || lifeMs <= 0) return
@@ -136,8 +136,8 @@ export class Ledger implements KnownQuotes {
   }
 
   /**
-   * An answer that was relayed, looked like a quote and could not be read. Until it is over, an order of its partition
-   * for these terms is sent.
+   * The note of an unreadable answer that looked like a quote. Until its end, an order of its partition for these terms
+   * is sent.
    */
   unreadable(
     terms: Pick<Note, 'pairId' | 'application' | 'requestedAmount' | 'partition'>,
@@ -158,7 +158,7 @@ export class Ledger implements KnownQuotes {
     }
   }
 
-  /** All cache keys of the quote, besides one that is known: a provider may give the same quote to several clients. */
+  /** All cache keys of the quote, with the known one: a provider may give one quote to several users. */
   cacheKeysOf(id: string, known = ''): string[] {
     const keys = [known, ...this.#byId.of(id).map(({ cacheKey }) => cacheKey)]
     return [...new Set(keys.filter((key) => key !== ''))]
@@ -201,7 +201,7 @@ export class Ledger implements KnownQuotes {
   #find(quote: Note): Entry | undefined {
     if (!isUnreadable(quote))
       return this.#byId.of(quote.id).findLast((entry) => entry.is(quote))
-    // The answer to the same request of the same client.
+    // The unreadable answer to the same request, for the same partition.
     const { requestedAmount, pairId } = quote
     return this.#unreadable.get(unreadableKey(requestedAmount, fold(pairId), quote))
   }
@@ -219,7 +219,7 @@ export class Ledger implements KnownQuotes {
     return entry
   }
 
-  /** Many at once, because each time moves the whole list. */
+  /** Places many at once, because each time moves the whole list. */
   #placePast(): void {
     const before = this.#list.slice(this.#first, this.#firstLive).concat(this.#past)
     this.#list = before.concat(this.#list.slice(this.#firstLive))
@@ -256,10 +256,7 @@ export class Ledger implements KnownQuotes {
       if (this.#unreadable.get(key) === entry) this.#unreadable.delete(key)
   }
 
-  /**
-   * The earlier of its two ends counts. It has stood for older quotes of its price: those that end after it now are filed
-   * again.
-   */
+  /** The earlier of the two ends counts. Older quotes of its price that now end later are filed again. */
   #shorten(entry: Entry, quote: Note, now: Now): void {
     const refusedFromMs = entry.refusedFromOf(quote)
     if (refusedFromMs >= entry.refusedFromMs) return
@@ -278,7 +275,7 @@ export class Ledger implements KnownQuotes {
     }
   }
 
-  /** Drops what is past its time, a part of it where it is much. Returns how many are left. */
+  /** Drops a bounded part of what is past its time. Returns how many entries are left. */
   tidy(): number {
     this.#tidy(this.now(), maxTidySteps * tidyTimes)
     return this.size
@@ -332,7 +329,7 @@ export class Ledger implements KnownQuotes {
 
 type Terms = Pick<Note, 'pairId' | 'fromValue' | 'requestedAmount' | 'hasNumbers'>
 
-/** An amount has no blank, and a digest of a client has none. */
+/** A blank separates the parts: amounts and digests have none. */
 function offersKey(amount: string, foldedPair: string): string {
   return `${amount} ${foldedPair}`
 }

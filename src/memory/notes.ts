@@ -15,26 +15,26 @@ interface NotesParts {
   ledger: Ledger
   clock: Clock
   journals: Readonly<Record<'disk' | 'stream', Pick<Journal, 'append'> | undefined>>
-  /** The digest of a partition that orders are matched by. */
+  /** Digests a partition as orders are matched by it. */
   markOf(partition: string | undefined): string | undefined
-  /** This replica's cache. Returns in how many places of it the quote was. */
+  /** Returns how many keys had the quote. */
   cache: { forgetAll(keys: readonly string[], id: string): number }
-  /** The cache that replicas share, if they do. */
   sharedQuotes: { forget(keys: readonly string[], id: string): void } | undefined
   events: Events
 }
 
 type Cached = QuoteName & Pick<Note, 'cacheKey'>
 
-/** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
 export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   readonly #parts: NotesParts
-  /** By id. They are not handed out again before they expire. `generation`: the last one of the journal that has it. */
+  /**
+   * Used quotes by id: they are not served again. `generation`: the last generation of the journal that has the use.
+   */
   readonly #used = new LRUCache<
     string,
     { readonly expiresAtMs: number; generation: number }
   >(bound)
-  /** Quotes for which a client has sent an order that the provider has not refused. */
+  /** Quotes with an order that was sent and that the provider has not refused. */
   readonly #ordered = new LRUCache<string, true>(bound)
 
   constructor(parts: NotesParts) {
@@ -44,18 +44,18 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
   note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void {
     const { ledger } = this.#parts
     const note = this.#noteOf(quote, request, at.nowMs)
-    // The provider gave the same quote again, or another replica has told of it.
+    // The provider gave the quote again, or another replica has noted it.
     if (ledger.knows(note)) return
     ledger.note(note, 'own', at)
     return this.#append({ kind: 'noted', quote: this.#written(note) })
   }
 
-  /** The cache key says who asked for what, unless it is a digest for the shared store. */
+  /** A cache key reveals who asked for what, unless it is a digest for the shared store. */
   #written(note: Note): Note {
     return this.#parts.sharedQuotes === undefined ? withoutCacheKey(note) : note
   }
 
-  /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
+  /** This replica can then judge an order for the quote while the store is away. */
   noteFound(quote: Quote, request: QuoteRequest): void {
     const note = this.#noteOf(quote, request, quote.end.servedUntilMs - quote.lifeMs)
     if (!this.#parts.ledger.knows(note)) this.#parts.ledger.note(note, 'delivered')
@@ -75,8 +75,8 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
       application: briefText(request.application),
       partition: markOf(request.partition),
     }
-    // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
-    // amount that was asked for, or the one that the answer states.
+    // An order repeats the pair of the answer or, if it names none, the pair that the path means; and the requested
+    // amount, or that of the answer.
     const pairs = new Set([pairId ?? decoded(request.pair), request.pair])
     const amounts = new Set([
       request.canonicalAmount,
@@ -116,7 +116,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
-  /** Keeps every replica from handing the quote out again. Returns in how many places of this replica's cache it was. */
+  /** Keeps all replicas from serving the quote again. Returns how many keys of our cache had it. */
   drop({ id, expiresAtMs, cacheKey }: Cached): number {
     const quote = { id, expiresAtMs }
     if (!this.#markUsed(quote)) return 0
@@ -127,19 +127,19 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     return cache.forgetAll(keys, id)
   }
 
-  /** Settles when every replica will find it; the folder is written behind. */
+  /** Settles once every replica will find the record. The folder is not waited for. */
   #append(record: JournalRecord): Promise<void> | void {
     const { disk, stream } = this.#parts.journals
     disk?.append(record)
     return stream?.append(record)
   }
 
-  /** The same id with a later expiry is a different quote. */
+  /** An id with a later expiry is another quote. */
   wasUsed({ id, expiresAtMs }: QuoteName): boolean {
     return expiresAtMs <= (this.#used.peek(id)?.expiresAtMs ?? Number.NEGATIVE_INFINITY)
   }
 
-  /** Returns whether it was not known. */
+  /** Returns whether the use is news. */
   #markUsed({ id, expiresAtMs }: QuoteName, generation = 0): boolean {
     const known = this.#used.peek(id)
     const isNews = known === undefined || expiresAtMs > known.expiresAtMs
@@ -178,7 +178,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
       if (use.generation !== generation)
         yield { kind: 'used', quote: { id, expiresAtMs: use.expiresAtMs } }
     for (const isLive of [true, false]) {
-      // Once for all, because there may be a million. What is yielded in both rounds changes nothing the second time.
+      // One look, because there may be a million quotes. Yielding one in both rounds does no harm.
       const now = lookAt(clock)
       for (const quote of ledger.entries()) {
         if (quote.generation === generation || (own && quote.origin === 'delivered'))
@@ -233,5 +233,5 @@ function keyOf({ id, expiresAtMs }: QuoteName, partition: string): string {
   return `${partition} ${expiresAtMs} ${id}`
 }
 
-/** So many are not used while one of them lives. Not as `max`, which takes the memory of all from the start. */
+/** Fewer quotes than this are used within one life. `maxSize`, because `max` allocates all memory at the start. */
 const bound = { maxSize: 10_000, sizeCalculation: () => 1 }

@@ -6,23 +6,23 @@ import { later, orderLeftMs } from '../quotes/ends.ts'
 import type { Whose } from '../quotes/note.ts'
 import { EntriesByKey, type Entry } from './entries.ts'
 
-/** Most amounts are quoted rarely: up to 64 quotes are found without maps. */
+/** Most amounts are quoted rarely: up to 64 quotes need no maps. */
 const maxUnmapped = 64
 const maxPrices = 1_000
-/** One price has a quote of each application here, and more where a later quote ends before an older one. */
+/** One quote of each application, and more if a later quote ends before an older one. */
 const maxOfOnePrice = 8
 const maxOfOneClient = 200
 
 /**
- * The quotes of one pair and fromAmount. A quote stands for the older ones of its price and application that end before
- * it: an older one that ends after it stays, but a full ledger drops that one first.
+ * The quotes of one pair and fromAmount. A new quote replaces older ones of its price and application that end before
+ * it. If an older one ends after it, a full ledger still drops the older one first.
  */
 export class Offers implements OffersOfSwap {
   /** The last prices of all applications, oldest first. */
   #prices: Entry[] = []
-  /** The last to end of all that had to leave that list. */
+  /** The last to end of all quotes that left the list. */
   #unlisted: Entry | undefined
-  /** Until there are these, the list has all quotes. */
+  /** The maps. Without them, the list has all quotes. */
   #byPrice: EntriesByKey | undefined
   #byClient: EntriesByKey | undefined
   #count = 0
@@ -31,7 +31,7 @@ export class Offers implements OffersOfSwap {
     return this.#count === 0
   }
 
-  /** Most quotes repeat the texts of another one. */
+  /** Most new quotes repeat its texts. */
   get sample(): Entry | undefined {
     return this.#prices[0]
   }
@@ -94,7 +94,7 @@ export class Offers implements OffersOfSwap {
     this.#prices.shift()
   }
 
-  /** An entry that is `#unlisted` stays: what left the list with it may still live. */
+  /** `#unlisted` stays: other quotes that left the list with it may still live. */
   remove(entry: Entry): void {
     this.#count -= 1
     this.#unlist(entry)
@@ -108,7 +108,10 @@ export class Offers implements OffersOfSwap {
   }
 }
 
-/** Its own of every application, and of this one alone, so that others do not displace these. A digest has no blank. */
+/**
+ * Two keys for a partition's own quotes: with the application, so that other applications do not displace them, and
+ * without. A digest has no blank.
+ */
 function clientKeys({ partition, application }: Whose): string[] {
   return partition === undefined ? [] : [partition, `${partition} ${application}`]
 }

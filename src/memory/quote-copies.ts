@@ -12,28 +12,27 @@ import {
 import { decodeCopy, encodeCopy, idLine } from './records.ts'
 import type { SharedStore } from './store.ts'
 
-/** What is used of the store here. */
 export type QuoteStore = Pick<SharedStore, 'keyPrefix' | 'run' | 'insist' | 'up'>
 
 interface Wanted {
   /** The quote must have a later expiry than this. */
   readonly expiresAfterMs: number
-  /** How long the lock lasts that is taken if the store has no such quote. 0: none is taken. */
+  /** How long the lock lasts if the store has no such quote. 0: the lock is not taken. */
   readonly lockMs: number
 }
 
-/** The lock of a cache key, if the store has no usable quote for it. */
+/** The lock of a cache key without a usable quote. */
 export interface StoreLock {
   readonly kind: 'lock'
-  /** The token that has the lock. */
+  /** The token of the call that has the lock. */
   readonly holder: string
-  /** How far the store's clock is ahead of our steady one, or slightly less. */
+  /** The store's clock minus our steady clock, or slightly less. */
   readonly storeAheadMs: number
 }
 
 type StoreAnswer = { readonly kind: 'quote'; readonly quote: Quote } | StoreLock
 
-/** The copies of quotes in the store, and a lock for each key. `token` is that of the call which asks. */
+/** The copies of quotes in the store, with a lock for each key. `token` identifies a call. */
 export class QuoteCopies {
   readonly #store: QuoteStore
   readonly #clock: Clock
@@ -44,23 +43,23 @@ export class QuoteCopies {
     this.#clock = clock
   }
 
-  /** Finds a quote that is wanted, or takes the lock, unless another call has it. Undefined: the store failed. */
+  /** Finds a usable quote, or takes the lock if it is free. Undefined: the store failed. */
   async look(
     key: string,
     token: string,
     { expiresAfterMs, lockMs }: Wanted,
   ): Promise<StoreAnswer | undefined> {
-    // Looked at before the answer too: an earlier time gives the quote less life in the cache.
+    // Before the answer comes: counted from an earlier time, the quote has less life left.
     const before = lookAt(this.#clock)
     const wasUp = this.#store.up
-    // By our clock it lives as well: that of the store may have been set back.
+    // The quote must live by our clock too: the store's clock may have been set back.
     const expiresAfterUsMs = Math.max(expiresAfterMs, before.nowMs)
     const parameters = [expiresAfterUsMs, 0, token, lockMs]
     const answer = await this.#store.run('quote-get', (client) =>
       getOrLockScript(client, this.#at(key), parameters),
     )
     if (answer === undefined) {
-      // A frozen store still takes the lock later. Other replicas would then wait for this one, which has gone on.
+      // A frozen store takes the lock later. Other replicas would then wait for a call that goes on without the lock.
       if (wasUp && lockMs > 0) void this.#store.insist('unlock', this.#unlock(key, token))
       return undefined
     }
@@ -74,20 +73,20 @@ export class QuoteCopies {
       }
     const copy = decodeCopy(bytes, endIn({ serveMs, orderMs }, now, before))
     if (copy !== undefined) return { kind: 'quote', quote: this.#ours(copy) }
-    // No client can use it, and nothing is put in its place by a call that the store has failed.
+    // A damaged copy is removed. The call goes on as if the store had failed, so that it puts nothing there.
     void this.#forget(key, bytes.subarray(0, bytes.indexOf('\n') + 1))
     return undefined
   }
 
   #ours(copy: Quote): Quote {
-    // Another version of quotegate may have stored headers that this version must not repeat.
+    // A copy by another version of quotegate may have headers that must not be repeated.
     const headers = this.#oneList(repeatableHeaders(copy.headers))
     // The store's clock may have been set back.
     const servedUntilMs = Math.min(copy.end.servedUntilMs, copy.expiresAtMs)
     return quoteOf(copy, { ...copy, headers, end: { ...copy.end, servedUntilMs } })
   }
 
-  /** Writes the quote and releases the lock, atomically. False: the lock alone was released. */
+  /** Writes the quote and releases the lock in one step. False: only the lock was released. */
   async put(
     key: string,
     token: string,
@@ -95,7 +94,7 @@ export class QuoteCopies {
   ): Promise<boolean> {
     const now = lookAt(this.#clock)
     const left = leftOf(quote.end, now)
-    // The store's clock is cut to milliseconds, so one more on either side.
+    // The store's clock is cut to milliseconds, so each time gets a margin of one.
     const serveMs = left.serveMs - 1
     const orderMs = left.orderMs + 1
     const servedUntilMs = Math.floor(now.steadyMs + storeAheadMs + serveMs)
@@ -119,7 +118,7 @@ export class QuoteCopies {
     void this.#store.run('unlock', this.#unlock(key, token))
   }
 
-  /** Removes the copy of the quote with this id, unless there is another quote in its place. */
+  /** Removes the copy, unless another quote is in its place. */
   forget(key: string, id: string): Promise<unknown> {
     return this.#forget(key, idLine(id))
   }

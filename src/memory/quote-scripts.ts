@@ -1,15 +1,15 @@
 import { createScript } from './script.ts'
 
 /*
- * All that the store has for a cache key is one hash. So each step is one script on one key, in a Cluster too, and a
- * request waits for the store once. Replicas tell each other what is left of a quote; the hash has instants of the
- * store's clock, the one clock that all of them can read. The fields:
- *   quote        the encoded quote
- *   expires      the quote's own expiry, by the provider's clock
- *   servedUntil  until when it is served, by the store's clock
- *   refusedFrom  from when an order for it is refused, by the store's clock
- *   lock         the token of the call that is asking the provider now
- *   lockedUntil  when the lock ends, by the store's clock
+ * The store has one hash for a cache key. So each step is one script on one key, even in a Cluster, and a request waits
+ * for the store once. Replicas send what is left of a quote. The hash has instants of the store's clock, because all
+ * replicas can read it. The fields:
+ *   quote        the encoded quote.
+ *   expires      the quote's own expiry, by the provider's clock.
+ *   servedUntil  until when it is served, by the store's clock.
+ *   refusedFrom  from when an order for it is refused, by the store's clock.
+ *   lock         the token of the call that is asking the provider now.
+ *   lockedUntil  when the lock ends, by the store's clock.
  */
 
 const start = `
@@ -20,7 +20,7 @@ local function liveFor(ms)
 end
 `
 
-/** With a quote: for how long it may be served, and until orders for it are refused. */
+/** With a quote: how long it may be served, and after how long orders for it are refused. */
 type QuoteOrLockReply = [
   now: number,
   quoteOrLock: Buffer,
@@ -29,8 +29,8 @@ type QuoteOrLockReply = [
 ]
 
 /**
- * Returns the quote if it expires after ARGV[1] and may be served for more than ARGV[2] ms. Otherwise returns the lock's
- * token. If the lock was free, token ARGV[3] takes it for ARGV[4] ms.
+ * Returns the quote if it expires after ARGV[1] and may be served for more than ARGV[2] ms. Otherwise returns the
+ * lock's token. If the lock was free, token ARGV[3] takes it for ARGV[4] ms.
  */
 export const getOrLockScript = createScript<QuoteOrLockReply>(
   `${start}
@@ -61,10 +61,10 @@ function isQuoteOrLock(answer: unknown): boolean {
 }
 
 /**
- * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this was
- * sent, ARGV[4] ms of serving were left, until ARGV[5] by the store's clock or a little earlier, and an order for it was
- * to be refused after ARGV[6] ms. However long this took on its way, it is served no longer and refused no earlier. A
- * live one with a later expiry stays: its call had the lock after this one had lost it.
+ * Stores the encoded quote ARGV[1] with its expiry ARGV[2], and releases the lock if its token is ARGV[3]. When this
+ * was sent, the quote could be served for ARGV[4] ms, until ARGV[5] by the store's clock or a little earlier. Orders
+ * for it were to be refused after ARGV[6] ms. If the command is slow, the quote is still served no longer, and refused
+ * no earlier. A live quote with a later expiry stays: its call had the lock after this call had lost it.
  */
 export const setScript = createScript(`${start}
 local expires, keptUntil = unpack(redis.call('HMGET', KEYS[1], 'expires', 'servedUntil'))
@@ -83,7 +83,7 @@ export const unlockScript = createScript(`
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[1] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end
 `)
 
-/** Removes the quote if it has the id line ARGV[1]: another one may have come in its place. */
+/** Removes the quote if its id line is ARGV[1]: another quote may be in its place. */
 export const forgetScript = createScript(`
 local quote = redis.call('HGET', KEYS[1], 'quote')
 if quote and string.sub(quote, 1, #ARGV[1]) == ARGV[1] then

@@ -7,23 +7,22 @@ export type DiskRecord = JournalRecord | KeyRecord | HoldRecord
 
 interface ReadingOptions {
   clock: Clock
-  /** Whether to stop, because the process ends. */
+  /** Whether to stop, because the process is ending. */
   isOver(): boolean
   take(record: DiskRecord, now: Now): void
 }
 
-/** What a file of the journal has. */
 export interface ReadFile {
-  /** Up to the end of its last whole line. */
+  /** The length up to the end of the last whole line. */
   readonly bytes: number
-  /** Behind that it has a part of a line, as a kill in the middle of a write leaves it. */
+  /** Whether a part of a line follows, as a kill during a write leaves it. */
   readonly isTorn: boolean
-  /** Lines that are damaged. */
+  /** How many lines are damaged. */
   readonly skipped: number
   readonly records: number
-  /** How long the lines are that say something of a key or a hold. */
+  /** The length of all lines about keys and holds. */
   readonly keyBytes: number
-  /** All that its process wrote is there, as far as the lines can tell. */
+  /** Whether everything that was written seems to be there. */
   readonly isWhole: boolean
 }
 
@@ -54,9 +53,9 @@ export async function readJournal(
   }
   let isHead = true
   let wholeBytes = 0
-  /** Pieces behind the last line: those of one without an end are not put together again and again. */
+  /** The pieces behind the last line break, joined once their line ends. */
   let torn: Buffer[] = []
-  // In pieces, between which the event loop is free.
+  // The event loop is free between two pieces.
   for await (const piece of createReadStream(path)) {
     if (isOver()) break
     const end = piece.lastIndexOf(newline) + 1

@@ -9,20 +9,20 @@ import type { Hold } from './holds.ts'
 import type { JournalRecord } from './journal.ts'
 
 /*
- * All that other processes read of this one: the lines of the journals, and the copies of quotes in the shared cache.
- * A line is a list in JSON whose first member is a checksum of the rest. Its end is written as what is left of it, because
- * its reader has other clocks, beside the wall clock of its writer:
+ * What other processes read: the lines of the journals, and the copies of quotes in the shared cache. A line is a list
+ * in JSON, and its first member is a checksum of the rest. An end is written as what is left of it, because readers
+ * have other clocks. The lines:
  *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
- * expiresAtMs]; where the quote has numbers, its amounts are "from to ~"
- *   [checksum, "u", wallMs, id, expiresAtMs]
- *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key; null: it is free again]
- *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]
- * A process that ends as it should adds [checksum, "e", wallMs].
- * `requested` is 0 where it is the from amount; `partition`, `pair` and `application` of a hold where there is none.
- * "k" is on the disk alone, because the store has a value for each key. "h" is on the disk, and in a hash of the store.
+ *     expiresAtMs]: a note; the amounts of a quote with numbers are "from to ~"; `requested` 0: the from amount
+ *   [checksum, "u", wallMs, id, expiresAtMs]: a used quote
+ *   [checksum, "k", claimedAtMs, id, what is kept of the order with that key]: null if the key is free again
+ *   [checksum, "h", wallMs, saidAtMs, leftMs, keptMs, lastsMs, pair, application, quotes, reason]: a hold
+ *   [checksum, "e", wallMs]: a clean end
+ * `wallMs` is the writer's wall clock. A missing partition, pair or application is 0. "k" is only on the disk, because
+ * the store has a value for each key. "h" is on the disk, and in a hash of the store.
  */
 
-/** A longer line is not read. */
+/** Longer lines are not read. */
 export const maxRecordLength = 16_384
 
 export function sealLine(members: readonly unknown[]): string {
@@ -33,7 +33,7 @@ function sealed(tail: string): string {
   return `[${crc32(tail)},${tail}`
 }
 
-/** The members with their checksum in front; undefined: the line is damaged, or was never sealed. */
+/** The members, the checksum first. Undefined: the line is damaged, or was never sealed. */
 export function unsealLine(line: string): unknown[] | undefined {
   const comma = line.indexOf(',')
   if (Number(line.slice(1, comma)) !== crc32(line.slice(comma + 1))) return undefined
@@ -41,7 +41,7 @@ export function unsealLine(line: string): unknown[] | undefined {
   return Array.isArray(members) ? members : undefined
 }
 
-/** Written with what is left now: not to be kept for later. */
+/** Encodes what is left now, so the line must be written at once. */
 export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
   return sealLine(
     kind === 'noted'
@@ -50,17 +50,17 @@ export function encodeRecord({ kind, quote }: JournalRecord, now: Now): string {
   )
 }
 
-/** The last line of a process that ended as it should. */
+/** The last line of a process with a clean end. */
 export function encodeEnd(nowMs: number): string {
   return sealLine(['e', nowMs])
 }
 
-/** A line about a key. `text`: JSON; undefined: the key is free again. */
+/** Encodes a key. `text`: JSON; undefined: the key is free again. */
 export function encodeKey({ id, text = 'null', claimedAtMs }: KeyRecord): string {
   return sealed(`"k",${Math.round(claimedAtMs)},${JSON.stringify(id)},${text}]`)
 }
 
-/** A line about a hold. Its ends are written as what is left of them now. */
+/** Encodes a hold, with what is left of its ends now. */
 export function encodeHold(hold: Hold, now: Now): string {
   const leftMs = Math.round(hold.endsSteadyMs - now.steadyMs)
   const keptMs = Math.round(hold.keptSteadyMs - now.steadyMs)
@@ -90,7 +90,7 @@ export function decodeHold(
 }
 
 function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | undefined {
-  // Asked first: nearly all lines of a journal are about quotes.
+  // Checked first, because nearly all lines of a journal are about quotes.
   if (members[1] !== 'h') return undefined
   const [, , wallMs, saidAtMs, leftMs, keptMs, lastsMs, ...said] = members
   const [pair, application, quotes, reason] = said
@@ -113,7 +113,7 @@ function holdIn(members: unknown[], now: Now, writersNowMs: number): Hold | unde
   }
 }
 
-/** Behind the amounts of a quote that has JSON numbers. Earlier versions do not know it, and leave such a record. */
+/** Stands behind the amounts of a quote with JSON numbers. Earlier versions skip such a record. */
 const numbersMark = ' ~'
 
 function noteMembers(note: Note, now: Now): unknown[] {
@@ -131,7 +131,7 @@ function noteMembers(note: Note, now: Now): unknown[] {
   const leftMs = untilRefusal(note, now)
   const lifeMs = Math.ceil(note.refusedFromMs - note.notedAtMs)
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
-  // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.
+  // The two amounts are one text, because V8 looks up each text of up to ten characters in one large table.
   const amounts = `${fromValue} ${toValue}${hasNumbers ? numbersMark : ''}`
   return [
     'n',
@@ -149,7 +149,6 @@ function noteMembers(note: Note, now: Now): unknown[] {
   ]
 }
 
-/** What an operator said last of a scope. */
 export interface HoldRecord {
   readonly kind: 'hold'
   readonly hold: Hold
@@ -161,19 +160,19 @@ export interface KeyRecord {
   readonly id: string
   /** Undefined: the key is free again. */
   readonly text: string | undefined
-  /** By the wall clock of its writer. */
+  /** By its writer's wall clock. */
   readonly claimedAtMs: number
 }
 
-/** What was read. A note is as if this process had written it now. */
+/** The times of its note are as if this process had written it now. */
 interface ReadLine<Kind = JournalRecord> {
-  /** Undefined: it is the last line of a process that ended as it should. */
+  /** Undefined: the line of a clean end. */
   readonly record: Kind | undefined
-  /** When it was written, by the wall clock of its writer. */
+  /** When the line was written, by its writer's wall clock. */
   readonly wallMs: number
 }
 
-/** `ageOf`: how old a line is that was written then. Undefined: it is none of ours, or is damaged. */
+/** `ageOf` turns the time of a line into its age. Undefined: the line is damaged, or not one of ours. */
 export function decodeLine(
   line: string,
   now: Now,
@@ -183,7 +182,7 @@ export function decodeLine(
   return members && recordOf(members, now, ageOf)
 }
 
-/** Reads a line of the file on the disk, which may be about a key or a hold. */
+/** Reads a line of the file on the disk, which has keys and holds too. */
 export function decodeDiskLine(
   line: string,
   now: Now,
@@ -226,7 +225,7 @@ function usedIn([, , , id, expiresAtMs]: unknown[]): QuoteName | undefined {
 
 function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
   if (members.length !== 13) return undefined
-  // Each by its place: taking a list apart makes an object for each member, of a million records too.
+  // By index: destructuring makes an object for each member, and a file may have a million records.
   const leftMs = members[3]
   const lifeMs = members[4]
   const id = members[5]
@@ -258,7 +257,7 @@ function noteIn(members: unknown[], now: Now, ageMs: number): Note | undefined {
   const requestedAmount = requested === 0 ? fromValue : requested
   if (!isText(requestedAmount) || !(partition === 0 || isText(partition)))
     return undefined
-  // Other programs can write to the store. Only an answer that could not be read has no toAmount, and that has no id.
+  // Other programs can write to the store. Only an unreadable answer has no toAmount, and it has no id either.
   if (toValue !== '' && parseDecimal(toValue) !== toValue) return undefined
   const { refusedFromMs, wallAheadMs } = refusalIn(leftMs - ageMs, now)
   return {
@@ -287,24 +286,22 @@ function isText(value: unknown): value is string {
 }
 
 /**
- * A copy for the cache that replicas share: a line with the quote's id, a line with what is needed to serve it, and its
- * body, byte for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
- * What is left of the quote is beside its copy.
+ * A copy for the shared cache: a line with the quote's id, a line with what is needed to serve it, and its body, byte
+ * for byte. JSON has no line breaks, so a script can compare the first line to identify the quote. What is left of the
+ * quote is stored beside the copy.
  */
 export function encodeCopy({ id, body, headers, lifeMs, expiresAtMs }: Quote): Buffer {
   const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
   return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
 }
 
-/** The first line of a copy. */
 export function idLine(id: string): string {
   return `${JSON.stringify(id)}\n`
 }
 
 /**
- * `end`: what was beside the copy, by our clocks. Undefined: the bytes are not the copy of a quote, or of a list of rates.
- * Other programs, and other versions of this one, can write to the store, and a damaged quote would be handed out until it
- * expires.
+ * `end`: by our clocks, from what was beside the copy. Undefined: the bytes are not a copy of a quote or of a list of
+ * rates. Other programs can write to the store, and a damaged quote would be served until it expires.
  */
 export function decodeCopy(bytes: Buffer, end: End): Quote | undefined {
   const idEnd = bytes.indexOf(lineBreak)

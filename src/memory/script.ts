@@ -12,7 +12,7 @@ type Script<Answer> = (
 const processId = randomBytes(6).toString('base64url')
 let callsMade = 0
 
-/** What came is not the reply to our command. */
+/** The reply is not to our command. */
 export class StrayReply extends Error {
   constructor() {
     super('its answer is not that of our script')
@@ -21,16 +21,15 @@ export class StrayReply extends Error {
 }
 
 /**
- * Commands on one key that run atomically. The text is sent to each server once; later calls send its digest. Replies
- * echo a call id: after a lost or doubled reply, another call's reply would look valid, and may hold the quote of
- * another pair. A reply to another call is a failure of the store, which no request sees. Without `isAnswer` the answer
- * is not used, and any reply will do.
+ * Commands on one key that run atomically. The text is sent to each server once, and later its digest. Replies echo a
+ * call id: after a lost or doubled reply, another call's reply would look valid, and may hold another pair's quote.
+ * Such a reply counts as a failure of the store. Without `isAnswer` any reply will do.
  */
 export function createScript<Answer = unknown>(
   text: string,
   isAnswer?: (answer: unknown) => boolean,
 ): Script<Answer> {
-  // With its first line, a server that takes no writes refuses every script, also one that writes nothing.
+  // With the `#!lua` line, a server that takes no writes refuses every script, even one that only reads.
   const echoing = `#!lua\nlocal function run()\n${text}\nend\nreturn {ARGV[#ARGV], run()}`
   const digest = hash('sha1', echoing)
 

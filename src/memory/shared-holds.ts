@@ -6,7 +6,7 @@ import type { SharedStore } from './store.ts'
 
 type HoldsReply = [storeNowMs: number, ...fieldsAndTexts: Buffer[]]
 
-/** What the hash has, and the clock that its times are counted by. */
+/** Returns the whole hash, and the time of the store's clock. */
 const readScript = createScript<HoldsReply>(
   `
 local time = redis.call('TIME')
@@ -17,7 +17,7 @@ return reply
   (answer) => Array.isArray(answer) && Number.isFinite(answer[0]),
 )
 
-/** For each field ARGV[1] that still has the text ARGV[2]: puts ARGV[3]; without a text it is removed. */
+/** Sets each field ARGV[1] that still has the text ARGV[2] to ARGV[3]. An empty ARGV[3] removes it. */
 const writeScript = createScript<number>(
   `
 local written = 0
@@ -33,7 +33,7 @@ return written
   Number.isFinite,
 )
 
-/** A field of the hash is to have this text, if it still has that. Empty: none. */
+/** Changes a field of the hash, if it still has the text `before`. Empty: no such field. */
 interface Change {
   readonly field: string
   readonly before: string
@@ -42,7 +42,7 @@ interface Change {
 
 type HoldStore = Pick<SharedStore, 'run' | 'insist' | 'up'>
 
-/** Another replica wrote meanwhile. */
+/** Other replicas may write at the same time. */
 const maxTries = 3
 
 /** The holds of all replicas: a hash in the shared store, with a field for each scope. */
@@ -57,7 +57,6 @@ export class SharedHolds {
     this.#clock = clock
   }
 
-  /** Takes what is later there, and puts there what is later here. Returns whether that was done. */
   async exchange(holds: Holds, insists: boolean): Promise<boolean> {
     const store = this.#store
     if (!insists && !store.up) return false

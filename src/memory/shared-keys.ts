@@ -8,9 +8,9 @@ import { WriteQueue } from './write-queue.ts'
 const tokenLength = 22
 
 /**
- * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. Of a key that is not free: its
- * text, and what is left of its time. The client of a Cluster runs it again where its connection ends before the answer,
- * perhaps after the outcome was written.
+ * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. For a used key, returns its
+ * text and what is left of its time. If a connection ends, the client of a Cluster runs this again, perhaps after the
+ * outcome was written.
  */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `
@@ -25,7 +25,7 @@ return false
 )
 
 /**
- * Replaces the value of a key that is still the claim with token ARGV[1], or is lost. Without a value ARGV[2] it is
+ * Replaces the value of a key by ARGV[2], unless its claim has another token than ARGV[1]. Without ARGV[2] it is
  * removed.
  */
 const settleScript = createScript(`
@@ -38,12 +38,11 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** How long all outcomes may be that wait for the store. A key whose outcome is dropped has no known outcome there. */
+/** The length of all outcomes that wait for the store. If one is dropped, the store says unknown for its key. */
 const maxUnsettledLength = 8_388_608
-/** How long those may be that are sent again together: a store that is back must not keep clients waiting. */
+/** The length of all outcomes that are sent again at once: a store that is back must not keep callers waiting. */
 const maxRetriedLength = 262_144
 
-/** What became of one claim. */
 interface Outcome {
   readonly id: string
   readonly token: string
@@ -55,7 +54,7 @@ interface Outcome {
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
-  /** The token of each key that is claimed here: a late answer to an earlier claim must not change a newer one. */
+  /** The token of each key claimed here: a late answer to an earlier claim must not change a newer one. */
   readonly #tokens = new Map<string, string>()
   readonly #outcomes: WriteQueue<Outcome>
 
@@ -114,7 +113,7 @@ export class SharedOrderKeys {
     this.#outcomes.close()
   }
 
-  /** Returns whether the store knows of it. */
+  /** Returns whether the store has the outcome. */
   async #tell({ id, token, text }: Outcome): Promise<boolean> {
     const parameters = [token, text === undefined ? '' : token + text, this.#keptForMs]
     const settled = await this.#store.insist('key-settle', (client) =>

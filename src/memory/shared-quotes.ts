@@ -9,30 +9,30 @@ interface QuotesOfAllParts {
   sharedStore: QuoteStore
   clock: Clock
   minValidityMs: number | undefined
-  /** How long to wait for another replica's call, and so how long a lock lasts. */
+  /** How long to wait for another replica's call, and how long a lock lasts. */
   lockWaitMs: number
-  /** An order used this quote, here or at another replica, so no client may have it any more. */
+  /** Whether an order used this quote anywhere, so that it must not be served again. */
   isUsed(quote: Quote): boolean
 }
 
-/** The pauses between two looks for a quote that another replica is fetching. A call takes much longer than 10 ms. */
+/** The pauses between two looks for another replica's quote. A call takes much longer than 10 ms. */
 const minPauseMs = 10
 const maxPauseMs = 50
 const pauseGrowth = 1.5
-/** A lookup is repeated if it found a used quote. With used quotes all the time the store counts as failed. */
+/** A lookup is repeated if it found a used quote. After this many used quotes, the store counts as failed. */
 const maxLookups = 3
-/** Quotes forgotten at a time, of those that many clients were given. More would miss their deadline. */
+/** How many copies of a quote are forgotten at a time. More would miss their deadline. */
 const forgetBatch = 50
 
-/** What a look at the store sees. `spare`: a quote that is close to its end, for when no younger one can be had. */
+/** What a look at the store finds. `spare`: a quote close to its end, for when a younger one cannot be fetched. */
 type StoreLook =
   | { readonly kind: 'quote'; readonly quote: Quote }
   | { readonly kind: 'failed'; readonly spare: Quote | undefined }
   | (StoreLock & { readonly spare: Quote | undefined })
 
 /**
- * Makes one call to the upstream for all replicas. A quote that another replica has fetched is used; one that another
- * replica is fetching is waited for. If the store or the other replica fails, this replica makes the call.
+ * Makes one call to the provider for all replicas. A quote that another replica has fetched is taken, and one that it
+ * is fetching is waited for. If the store or the other replica fails, this replica makes the call.
  */
 export class QuotesOfAll implements SharedQuotes {
   readonly #parts: QuotesOfAllParts
@@ -43,14 +43,14 @@ export class QuotesOfAll implements SharedQuotes {
     this.#copies = new QuoteCopies(parts.sharedStore, parts.clock)
   }
 
-  /** Waits until there is a quote, or no other replica to wait for. */
+  /** Returns once a quote is there, or no other replica is left to wait for. */
   async look(key: string, { flight, waits, known }: LookOptions): Promise<Look> {
     const { clock, lockWaitMs } = this.#parts
     const timers = clock.timers
     const token = randomBytes(12).toString('base64url')
     const startedAtMs = timers.steadyMs()
     let spare: Quote | undefined
-    /** Who has the lock that is waited for. */
+    /** The token of the call that is waited for. */
     let awaited: string | undefined
     let pauseMs = minPauseMs
     while (flight.left === undefined) {
@@ -61,7 +61,7 @@ export class QuotesOfAll implements SharedQuotes {
       if (seen.kind === 'failed') return { kind: 'turn', spare, waited, ...noLock }
       const { holder } = seen
       const isHeld = holder === token
-      // Else the awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
+      // Otherwise the awaited call has failed, was given up or is too slow. Its successor is not waited for.
       const isAwaited =
         waits &&
         (awaited ?? holder) === holder &&
@@ -75,7 +75,7 @@ export class QuotesOfAll implements SharedQuotes {
     return { kind: 'turn', spare, waited: awaited !== undefined, ...noLock }
   }
 
-  /** `before`: a quote with a later expiry is looked for. */
+  /** `before`: only a quote with a later expiry is of use. */
   async #see(key: string, token: string, before: Quote | undefined): Promise<StoreLook> {
     const { isUsed, clock, minValidityMs, lockWaitMs: lockMs } = this.#parts
     let expiresAfterMs = before?.expiresAtMs ?? 0
@@ -85,7 +85,7 @@ export class QuotesOfAll implements SharedQuotes {
       if (answer === undefined) return { kind: 'failed', spare }
       if (answer.kind === 'lock') return { ...answer, spare }
       const { quote } = answer
-      // The provider gave a used quote to another client too, or a slow replica put it there after its order.
+      // The provider gave a used quote to another user too, or a slow replica stored it after its order.
       if (isUsed(quote)) void this.#copies.forget(key, quote.id)
       else {
         const leftMs = serveLeftMs(quote.end, lookAt(clock))
@@ -97,7 +97,7 @@ export class QuotesOfAll implements SharedQuotes {
     return { kind: 'failed', spare }
   }
 
-  /** A quote may be put whether this call has the lock or not. */
+  /** The quote may be put even if another call has the lock. */
   #lock(key: string, token: string, { holder, storeAheadMs }: StoreLock): TurnsLock {
     let isHeld = holder === token
     return {
@@ -112,7 +112,7 @@ export class QuotesOfAll implements SharedQuotes {
     }
   }
 
-  /** Removes the quote from the store, under all of these keys. Not tried again: who finds it there forgets it. */
+  /** If this fails, a replica that finds the quote there forgets it. */
   async forget(keys: readonly string[], id: string): Promise<void> {
     for (let at = 0; at < keys.length; at += forgetBatch)
       await Promise.all(
@@ -123,5 +123,5 @@ export class QuotesOfAll implements SharedQuotes {
 
 type TurnsLock = Pick<Turn, 'put' | 'release'>
 
-/** The store has failed, or the call is given up: there is nothing to put, and no lock to give back. */
+/** The store has failed, or the call is given up. */
 const noLock: TurnsLock = { put() {}, release() {} }

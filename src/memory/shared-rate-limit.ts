@@ -27,14 +27,14 @@ interface SharedRateLimiterOptions {
   fallback: RateLimiter
 }
 
-/** Counts the requests that all replicas let through. The store's deadline and breaker apply. */
+/** Counts the requests of all replicas, within the store's deadline. */
 export function createSharedRateLimiter({
   sharedStore,
   fallback,
 }: SharedRateLimiterOptions): RateLimiter {
   const { keyPrefix, salt } = sharedStore
   const { perMinute } = fallback
-  // Hashed, because a bucket may be the address of a client.
+  // Hashed, because a bucket may be the address of a user.
   const keyOf = (bucket: string) =>
     `${keyPrefix}limit:${hash('sha256', salt + bucket, 'base64url')}`
 

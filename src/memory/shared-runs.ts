@@ -1,4 +1,4 @@
-/** Runs one at a time. A run that is asked for begins after now: those who ask while one is under way share the next. */
+/** Runs one at a time. A requested run begins after the request: all requests during a run share the next one. */
 export class SharedRuns {
   readonly #run: () => Promise<boolean>
   #current: Promise<boolean> | undefined

@@ -1,18 +1,17 @@
 /**
- * The store's client, as the stream needs it. It sends at once and in order, over one connection, and ends nothing by a
- * deadline: what was sent may still arrive. A promise rejects where the store refuses or its connection ended.
+ * Sends at once and in order, over one connection, without deadlines, because what was sent may still arrive. A promise
+ * rejects if the store refuses, or if its connection ended.
  */
 export interface StreamStore {
   /** Whether the store answers in time, and takes writes. */
   readonly up: boolean
-  /** How many connections have ended. */
   readonly connectionsEnded: number
-  /** Once the store is back, every replica has connected and been greeted within this time. */
+  /** Within this time after the store is back, every replica has connected and been greeted. */
   readonly backWithinMs: number
   describeServer(): Promise<ServerFacts>
   /** Resolves with the entry's id. */
   appendEntry(key: string, entry: { text: string; maxEntries: number }): Promise<string>
-  /** What the stream is, and its entries from that id on. A store that takes no writes refuses it too. */
+  /** The state of the stream, and its entries from that id on. A store that takes no writes refuses this too. */
   readEntries(key: string, fromId: string): Promise<StreamPart>
 }
 
@@ -22,18 +21,17 @@ export interface ServerFacts {
   readonly maxmemoryPolicy: string | undefined
 }
 
-/** How many entries are read at once. */
 export const partEntries = 1_000
 
 export const firstId = '0-0'
 
 export interface StreamPart {
-  /** By the clock that ids are made of. */
+  /** By the clock that makes the ids. */
   readonly storeNowMs: number
-  /** How many entries there were ever; undefined: the server does not count them. */
+  /** How many entries were ever added. Undefined: the server does not count them. */
   readonly added: number | undefined
   readonly length: number
-  /** The id of the oldest entry that is there. `firstId`: there is none. */
+  /** The id of the oldest entry. `firstId`: the stream is empty. */
   readonly oldestId: string
   readonly entries: readonly StreamEntry[]
 }
@@ -43,7 +41,7 @@ export interface StreamEntry {
   readonly text: string
 }
 
-/** An id is the store's wall clock and a number. */
+/** An id is a time of the store's wall clock, and a number. */
 export function instantOf(id: string): number {
   return Number(id.slice(0, id.indexOf('-')))
 }

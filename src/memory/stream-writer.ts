@@ -7,12 +7,12 @@ import type { StreamStore } from './stream-store.ts'
 import type { Well } from './well.ts'
 import { WriteQueue } from './write-queue.ts'
 
-/** Records that are waiting are dropped past this number. What they say is in the ledger, and is appended from there. */
+/** Beyond this number, waiting records are dropped. They are appended from the ledger later. */
 const maxQueued = 10_000
 const maxInFlight = 1_000
 const retryAfterMs = 25
 
-/** Every replica has as much, and after a loss each appends a part of that again. */
+/** Every replica has LEDGER_ENTRIES, and after a loss each appends some of them again. */
 const entriesPerReplica = 2.5
 
 export interface StreamOptions {
@@ -26,20 +26,19 @@ export interface StreamOptions {
 
 interface Unwritten {
   readonly record: JournalRecord
-  /** Whether the record was not appended before. */
+  /** Whether the record was never appended before. */
   readonly isFirst: boolean
   readonly span: Span | undefined
 }
 
-/** Appends records, each once: what was sent and is not answered yet is in the socket, and may still arrive. */
+/** Each record is appended once: without an answer it is in the socket, and may still arrive. */
 export class StreamWriter {
   readonly #options: StreamOptions
   readonly #well: Well<'journal'>
   readonly #onAppended: (id: string, record: JournalRecord) => void
   readonly #queue: WriteQueue<Unwritten>
-  /** Since the start. */
+  /** Since startup. */
   appended = 0
-  /** Whether records were dropped from the queue. */
   hasDropped = false
 
   constructor(
@@ -71,7 +70,7 @@ export class StreamWriter {
     return this.#queue.length + this.#queue.inFlight
   }
 
-  /** Settles when the entry is acknowledged, or when waiting does not help. */
+  /** Settles once the entry is acknowledged, or once waiting does not help. */
   append(record: JournalRecord): Promise<void> | void {
     const { store, timeoutMs, clock } = this.#options
     const settled = this.#queue.put({ record, isFirst: true, span: currentSpan() })
@@ -113,8 +112,8 @@ export class StreamWriter {
   }
 
   /**
-   * It says what was left of the quote when it was sent, and who reads it at once takes that for what is left when it
-   * arrived. The earlier of two ends counts. Not after a loss: a store that is slow to take all would get it twice.
+   * Whether an entry was slow, and is appended again. It says what was left when it was sent, but readers count from
+   * its arrival; the earlier of two ends counts. Not after a loss, when a slow store would get everything twice.
    */
   #wasLate({ record, isFirst }: Unwritten, tookMs: number): boolean {
     const { timeoutMs, clock } = this.#options

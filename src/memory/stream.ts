@@ -17,7 +17,6 @@ export interface StreamJournalOptions extends StreamOptions {
 }
 
 export interface StreamFacts extends JournalFacts {
-  /** Entries that were there at the last look and are not read yet. */
   readonly behind: number
 }
 
@@ -28,12 +27,12 @@ const refillOthersAfterMs = [500, 1_500] as const
 const minStartPatienceMs = 500
 const closePatienceMs = 500
 const doubtedAfterStartMs = 2_000
-/** Once the store is back, a read that is slow but no trouble comes on top of what the other replicas take. */
+/** A slow read that is not yet trouble. Added to the time that other replicas take once the store is back. */
 const slowReadMs = 250
 
 /**
- * The journal among replicas: one stream in the store, which every replica appends to and reads in order. What the store
- * lost is seen by counting, and is appended again by those who know it.
+ * One stream in the store, which every replica appends to and reads in order. A loss is seen by counting, and replicas
+ * that know the lost records append them again.
  */
 export class StreamJournal implements Journal {
   readonly #options: StreamJournalOptions
@@ -44,13 +43,13 @@ export class StreamJournal implements Journal {
   #reader: ListReader | undefined
   #timer: Timer | undefined
   #isOver = false
-  /** How many connections had ended when the server was last looked at; undefined: it never was. */
+  /** How many connections had ended when the server was last described. Undefined: it never was. */
   #connectionsEnded: number | undefined
-  /** Each loss begins another one. */
+  /** Each loss begins another list. */
   #list = new ReadList(1)
   #skipped = 0
   #partsRead = 0
-  /** Undefined: the start is over. */
+  /** Undefined: startup is over. */
   #starting: { done(): void; failed(error: Error): void } | undefined
 
   constructor(options: StreamJournalOptions) {
@@ -65,7 +64,7 @@ export class StreamJournal implements Journal {
         afterTroubleMs: store.backWithinMs + slowReadMs,
       },
       reasonOf: String,
-      // The store says why.
+      // The store logs the reason.
       began: () => events.journalAway('stream'),
       ended: (forMs) => events.journalBack('stream', forMs),
     })
@@ -84,7 +83,7 @@ export class StreamJournal implements Journal {
     }
   }
 
-  /** Settles when all is read, or when the store does not answer. Rejects where the server does not count its entries. */
+  /** Settles once all is read, or without an answer of the store. Rejects if the server does not count its entries. */
   async start(reader: ListReader): Promise<void> {
     this.#reader = reader
     const isDone = new Promise<true>((resolve, failed) => {
@@ -107,7 +106,7 @@ export class StreamJournal implements Journal {
   async caughtUp(): Promise<boolean> {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
-    // The read that is under way has its time, and the next one has its own: this process may pause meanwhile.
+    // Each read has the whole time, because this process may pause meanwhile.
     const [current, next] = [this.#reads.current, this.#reads.next()]
     for (const read of [current, next]) {
       if (read !== undefined && !(await inTime(read, timeoutMs, this.#timers)))
@@ -186,11 +185,11 @@ export class StreamJournal implements Journal {
     return false
   }
 
-  /** It may lead to another server, or to one that was restarted with another configuration. */
+  /** A new connection may lead to another server, or to one with another configuration. */
   async #reconnected(): Promise<void> {
     const { store, log } = this.#options
     const { connectionsEnded } = store
-    // Of the other replicas' connections some ended too, and what they sent over these is appended again later.
+    // Connections of other replicas ended too, and what they sent is appended again later.
     if (connectionsEnded > (this.#connectionsEnded ?? 0)) this.trouble.doubt()
     const { version, maxmemoryPolicy } = await store.describeServer()
     if (version !== undefined && Number.parseInt(version, 10) < 7)
@@ -219,7 +218,8 @@ export class StreamJournal implements Journal {
     now: Now,
   ): void {
     for (const { id, text } of entries) {
-      // By its id and by its writer's clock; whichever clock is wrong, no live order is refused. New entries have no age.
+      // The age by the entry's id or by its writer's clock, whichever is less: a wrong clock must not refuse a live
+      // order. New entries have no age.
       const ageOf = (wallMs: number) =>
         storeNowMs === undefined
           ? 0
@@ -230,7 +230,9 @@ export class StreamJournal implements Journal {
     }
   }
 
-  /** `lost`: its own records that the store acknowledged and has not. `isFirst`: in this generation. */
+  /**
+   * `lost`: our records that the store acknowledged and has lost. `isFirst`: the first whole read of this generation.
+   */
   #allIsRead(
     lost: readonly JournalRecord[],
     { isFirst, provesNothing }: { isFirst: boolean; provesNothing: boolean },
@@ -239,24 +241,24 @@ export class StreamJournal implements Journal {
     this.trouble.works('journal')
     if (lost.length > 0) this.trouble.doubt()
     for (const record of lost) this.#writer.appendAgain(record)
-    // Not on behalf of the request whose read has seen that something lacks.
+    // Without a span: this is not work of the request whose read found the gap.
     if (isFirst) void inSpan(undefined, () => this.#refill(generation))
     else if (this.#writer.hasDropped) {
       this.#writer.hasDropped = false
       void inSpan(undefined, () => this.#appendMissing(generation, true))
     }
     if (!provesNothing && !isFirst && this.#writer.queued === 0) this.trouble.trust()
-    // Of an empty list it could not be seen that it was lost.
+    // The loss of an empty list cannot be seen, so it gets one entry.
     if (lastId === firstId && this.#writer.waiting === 0)
       this.#writer.appendAgain(firstRecord)
     this.#starting?.done()
   }
 
-  /** After a loss, and at a start: appends what this replica knows and the list has not. */
+  /** Appends what this replica knows and the list lacks, after a loss and at startup. */
   async #refill(generation: number): Promise<void> {
     await this.#appendMissing(generation, true)
     const [soonestMs, latestMs] = refillOthersAfterMs
-    // Replicas know much the same. The first one to wake up appends it for all.
+    // Replicas know much the same, so the first to wake up appends for all.
     const waitsMs = soonestMs + Math.random() * (latestMs - soonestMs)
     await pause(waitsMs, this.#timers, { isUnref: true })
     while (!(await this.#reads.next())) {
@@ -296,12 +298,12 @@ export class StreamJournal implements Journal {
   }
 }
 
-/** A record without a meaning. */
+/** A record without meaning. */
 const firstRecord: JournalRecord = { kind: 'used', quote: { id: '', expiresAtMs: 0 } }
 
 /**
- * What a full store loses under this policy. `volatile-ttl` drops quotes first, because a key of an order lives longer
- * than any quote. Under `noeviction` a full store refuses writes, and counts as down.
+ * What a full store drops under this policy. `volatile-ttl` drops quotes first, because the key of an order lives
+ * longer than any quote. Under `noeviction` a full store refuses writes, and counts as down.
  */
 function droppedBy(policy: string | undefined): string | undefined {
   if (policy === undefined || policy === 'volatile-ttl' || policy === 'noeviction')

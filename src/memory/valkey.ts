@@ -29,7 +29,6 @@ export interface ValkeyOptions {
   timeoutMs: number
   log: Logger
   events: Events
-  /** Default: the machine's. */
   clock?: Clock
 }
 
@@ -60,7 +59,7 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /** Connects, and goes on with that until it is closed. */
+  /** Connects, and keeps connecting until it is closed. */
   start(): this {
     this.#availability.start()
     return this
@@ -92,7 +91,7 @@ export class Valkey implements SharedStore {
     return this.#within(this.#availability.isGreeted ? insistMs : 0, operation, commands)
   }
 
-  /** 0: not at all. */
+  /** `ms` 0: nothing is sent. */
   async #within<Answer>(
     ms: number,
     operation: StoreOperation,
@@ -145,7 +144,7 @@ export class Valkey implements SharedStore {
   }
 
   async describeServer(): Promise<ServerFacts> {
-    // A user that may not ask can still use the store.
+    // A store whose user may not ask this can still be used.
     const ask = (client: ValkeyClient) =>
       client.info().catch((error) => {
         if (isRefusal(error)) return ''
@@ -162,13 +161,13 @@ export class Valkey implements SharedStore {
   }
 
   async close(): Promise<void> {
-    // Commands that still run for requests already answered. Each has its deadline.
+    // Commands may still run for answered requests. Each has its deadline.
     await Promise.all(this.#runs)
     this.#availability.close()
     this.#client.disconnect()
   }
 
-  /** Refused journal commands make the store useless, whatever the refusal says. */
+  /** A store that refuses journal commands is of no use, whatever the reason. */
   async #journal<Answer>(
     operation: StoreOperation,
     commands: StoreCommands<Answer>,
@@ -177,7 +176,7 @@ export class Valkey implements SharedStore {
       return await this.#send(commands, this.#report(operation))
     } catch (error) {
       if (isRefusal(error)) this.#availability.refused(error)
-      // A reply was lost, and each that follows is that to another command.
+      // A reply was lost, and each further one is to another command.
       else if (error instanceof StrayReply) this.#availability.replaceConnection(error)
       throw error
     }
@@ -199,7 +198,7 @@ export class Valkey implements SharedStore {
     }
   }
 
-  /** Rejects also where the connection was replaced, whatever became of the commands. */
+  /** Also rejects if the connection was replaced, whatever became of the commands. */
   #send<Answer>(
     commands: StoreCommands<Answer>,
     report: (outcome: StoreOutcome) => void,
@@ -223,7 +222,7 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /** Until all that is sent now was sent. A Cluster has a connection for each server. */
+  /** Collects all commands of this turn of the event loop. A Cluster has several connections, and is not corked. */
   #cork(): void {
     const stream = this.#client instanceof Cluster ? undefined : this.#client.stream
     if (this.#isCorked || stream === undefined) return
@@ -235,14 +234,14 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /** By a script, because all that replicas share is written by scripts. Every master of a Cluster has to answer. */
+  /** Greets with a script, because scripts write all that replicas share. Every master of a Cluster has to answer. */
   #greet(): Promise<unknown> {
     const probeKey = `${this.keyPrefix}alive`
     const greet = (client: ValkeyClient) => {
       const answers: Promise<unknown>[] = []
       if (client instanceof Cluster)
         answers.push(...client.nodes('master').map((node) => node.ping()))
-      // If the server refuses the database, ioredis goes on in number 0, which may belong to another environment.
+      // If the server refuses the database, ioredis goes on in database 0, which may belong to another environment.
       else if (client.options.db) answers.push(client.select(client.options.db))
       answers.push(
         client.eval(
@@ -269,7 +268,6 @@ type ReadReply = [
   ...entries: Buffer[],
 ]
 
-/** At most ARGV[2] entries from the id ARGV[1] on, each with its id. */
 const readScript = createScript<ReadReply>(
   `
 local time = redis.call('TIME')

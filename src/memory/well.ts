@@ -1,33 +1,33 @@
 import { type Clock, type Now, PatientTimer } from '../clock.ts'
 
-/** A step that takes longer hangs. */
+/** A step that takes longer than this hangs. */
 export const patienceMs = 5_000
 
-/** A part that words each failure differently must not fill the log. */
+/** Limits the log of a part that words each failure differently. */
 const maxReasons = 10
-/** An answer that took longer than this, and than the timeout, is trouble. */
+/** An answer that takes longer than this, and than its timeout, is trouble. */
 const lateMs = 250
 const afterLateMs = 100
 
 interface WellOptions<Operation extends string> {
   clock: Clock
   operations: readonly Operation[]
-  /** An outage is over when the part has worked for this long: a shorter return is not said. */
+  /** An outage is over after this time without a failure. A shorter return is not reported. */
   steadyAfterMs?: number
-  /** For how long something may be missing here that others noted: after the start, and after trouble. */
+  /** How long others' notes may be missing here: after startup, and after trouble. */
   doubt?: { readonly afterStartMs: number; readonly afterTroubleMs: number }
   reasonOf(cause: unknown, operation: Operation): string
-  /** `cause`: an error, or for how many milliseconds the step has taken by now. */
+  /** `cause`: an error, or the milliseconds that the step has taken until now. */
   began(reason: string, operation: Operation, cause: unknown): void
-  /** The part fails for a reason that was not said in this outage. */
+  /** The part fails for a reason that was not reported in this outage. */
   goesOn?(reason: string): void
   ended(forMs: number): void
 }
 
 /**
- * Whether a part is well: since when it is not, and why. An outage is said once when it begins and once when it is over,
- * and the metrics, /status and the readiness show the same one. What was not well is doubted for a while: others may have
- * noted what is not here yet, and they may find the part again later than this process.
+ * Whether a part works, and if not, since when and why. An outage is reported once when it begins and once when it
+ * ends; metrics, /status and readiness show the same one. After trouble the part is doubted for a while, because other
+ * replicas may have noted what is not here yet, and may find the store later.
  */
 export class Well<Operation extends string> {
   readonly #options: WellOptions<Operation>
@@ -35,7 +35,7 @@ export class Well<Operation extends string> {
   readonly #failing = new Set<Operation>()
   readonly #saidReasons = new Set<string>()
   #outage: { readonly since: Now; readonly reason: string } | undefined
-  /** The beginning of the outage that was said. A short return does not end that one. */
+  /** When the reported outage began. A short return does not end it. */
   #saidSinceMs: number | undefined
   #wellSinceMs: number | undefined
   #isDoubted = true
@@ -50,7 +50,7 @@ export class Well<Operation extends string> {
     ) as Record<Operation, number>
   }
 
-  /** Counted as deadlines are, whatever clock an application has handed in. */
+  /** By the timers, as deadlines are, whatever clock an application has passed in. */
   #now(): Now {
     const { clock } = this.#options
     return { nowMs: clock.nowMs(), steadyMs: clock.timers.steadyMs() }
@@ -73,7 +73,7 @@ export class Well<Operation extends string> {
     return this.#failing.has(operation)
   }
 
-  /** Returns whether the step was done. */
+  /** Returns whether the step succeeded. */
   async watch(operation: Operation, step: Promise<void>): Promise<boolean> {
     const { timers } = this.#options.clock
     const hangs = timers
@@ -125,7 +125,7 @@ export class Well<Operation extends string> {
     return this.#isDoubted || this.#now().steadyMs < this.#doubtedUntilMs
   }
 
-  /** Until it is trusted, and then until all others can have found it again. */
+  /** Doubts the part until it is trusted, and then until all other replicas can have found it. */
   doubt(): void {
     this.#isDoubted = true
     this.#doubtLastsMs = this.#options.doubt?.afterTroubleMs ?? 0
@@ -136,15 +136,15 @@ export class Well<Operation extends string> {
     this.#doubtedUntilMs = Math.max(this.#doubtedUntilMs, untilMs)
   }
 
-  /** All that it has is here, and nothing of ours waits. */
+  /** Everything in the part is here, and nothing of ours waits. */
   trust(): void {
     if (this.#isDoubted) this.doubtFor(this.#doubtLastsMs)
     this.#isDoubted = false
   }
 
   /**
-   * Doubts it if this takes longer than `timeoutMs`: clients got their quotes meanwhile. A pause of this process is not
-   * the part's lateness: what came meanwhile is read before the time counts as over.
+   * Doubts the part if the answer takes longer than `timeoutMs`, because quotes were served without it. A pause of this
+   * process does not count.
    */
   async inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
     const { clock } = this.#options
@@ -165,7 +165,7 @@ export class Well<Operation extends string> {
   }
 }
 
-/** The application's logger may have a defect. The part goes on. */
+/** An application's logger may throw. The part goes on. */
 function say(emit: () => void): void {
   try {
     emit()

@@ -2,16 +2,18 @@ import type { Timer, Timers } from '../clock.ts'
 
 interface WriteQueueOptions<Item> {
   timers: Timers
-  /** How much may wait. Past it the oldest are dropped. */
+  /** How much may wait. Beyond it, the oldest items are dropped. */
   maxSize: number
-  /** How much may be sent and not answered before what waits is sent too. */
+  /** How much may be in flight when waiting items are sent too. */
   maxInFlight: number
   retryAfterMs: number
   /** Default: 1. */
   sizeOf?(item: Item): number
-  /** While this is false nothing is sent. While it is true, what failed may soon be taken. Default: each is tried once. */
+  /**
+   * False: nothing is sent. True: failed items may soon be taken. Without it, each is tried once before `put` resolves.
+   */
   isUp?(): boolean
-  /** Returns whether the store has it. Never rejects. */
+  /** Returns whether the store has the item. Never rejects. */
   send(item: Item): Promise<boolean>
   dropped?(): void
 }
@@ -19,14 +21,14 @@ interface WriteQueueOptions<Item> {
 interface Waiting<Item> {
   readonly item: Item
   readonly size: number
-  /** Nothing is gained by waiting for it any longer. */
+  /** Called once waiting for the item does not help. */
   settle(): void
 }
 
 /**
- * What must still be written to the store. A new item is sent at once, in one write with all else that is sent in this
- * turn of the event loop, and it is not sent again while it has no answer. What failed waits, in its order, and is sent
- * again: after a failure one alone, because a store that takes nothing is not to be asked for more.
+ * Items that must still be written to the store. A new item is sent at once, in one write with the others of this turn
+ * of the event loop. Items that failed wait in their order, and are sent again: after a failure one at a time, so that
+ * a store that takes nothing gets no more.
  */
 export class WriteQueue<Item> {
   readonly #options: WriteQueueOptions<Item>
@@ -42,17 +44,16 @@ export class WriteQueue<Item> {
     this.#options = options
   }
 
-  /** How many wait to be sent. */
   get length(): number {
     return this.#waiting.length
   }
 
-  /** The size of what is sent and not answered. */
+  /** The size of the items that are sent and not answered. */
   get inFlight(): number {
     return this.#inFlight
   }
 
-  /** Resolves once the store has it, or waiting for it does not help. */
+  /** Resolves once the store has the item, or once waiting does not help. */
   put(item: Item): Promise<void> {
     const { sizeOf, isUp } = this.#options
     const size = sizeOf?.(item) ?? 1
@@ -67,7 +68,6 @@ export class WriteQueue<Item> {
     })
   }
 
-  /** Sends what waits and may be sent now. */
   pump(): void {
     const { timers, isUp } = this.#options
     if (this.#isClosed) return

@@ -6,8 +6,8 @@ import { type KnownQuote, type KnownQuotes, recentMs, rememberedMs } from './por
 import { type StatedAmount, statedAmountOf } from './stated-amount.ts'
 
 /**
- * What decided about an order, in words: the five rules first, of which the fourth has two (docs/orders.md). With the
- * last three it would have been refused, but a quote that is not known here may be meant.
+ * The rules in words: the five of docs/orders.md (`any` is part of the fourth), then three doubts, each a reason not to
+ * refuse an order.
  */
 const how = {
   id: 'The order names a quote.',
@@ -29,19 +29,19 @@ export const guardRules = Object.keys(how) as GuardRule[]
 
 export type Verdict =
   | { state: 'live'; quote: Note; rule: GuardRule }
-  // `expiredForMs` is 0 between the start of the margin and the end itself.
+  // 0 within the margin, before the end itself.
   | { state: 'expired'; quote: Note; rule: GuardRule; expiredForMs: number }
   | { state: 'unknown'; rule: GuardRule }
 
-/** How an order is judged: for whom, with which margin, and knowing what. */
+/** What an order is judged by, beside its terms. */
 interface Judging extends Orderer {
-  /** A quote counts as over when it has this much time left, or less. */
+  /** A quote with this much time left, or less, counts as past. */
   readonly marginMs: number
   /** Whether the ledger holds every quote of any replica that the order may mean. */
   readonly othersKnown: boolean
 }
 
-/** What was decided of a float order, and why. `reported-expired`: sent because of ORDER_EXPIRED_QUOTE=report. */
+/** `reported-expired`: sent because of ORDER_EXPIRED_QUOTE=report. */
 export type FloatOrderDecision =
   | 'forwarded-live'
   | 'forwarded-unknown'
@@ -51,23 +51,23 @@ export type FloatOrderDecision =
 
 /** Two prices of one day do not agree in eight digits by chance. */
 const digitsOfOneQuote = 8
-/** Two prices that one client is given within 15 minutes do not agree in six digits by chance. */
+/** Two prices of one address within 15 minutes do not agree in six digits by chance. */
 const digitsOfOwnQuote = 6
-/** A price that was rounded to five digits is hardly that of another quote. */
+/** Two prices that are rounded to five digits hardly agree by chance. */
 const digitsToRound = 5
-/** An order that does not wait for a connection goes out within this time, and mostly within a tenth of it. */
+/** An order that gets a connection at once is sent within this time, mostly within a tenth of it. */
 const judgedOnceMs = 20
-/** What is known of the provider's quotes changes while an order waits for a connection. */
+/** A waiting order is judged at least this often: other replicas note quotes meanwhile. */
 const maxMs = 1_000
 
-/** A verdict, and when it was given: by the wall clock, and by the steady time of the ledger's timers. */
+/** A verdict and its time, by the wall clock and by the ledger's timers. */
 interface Judged {
   readonly verdict: Verdict
   readonly nowMs: number
   readonly judgedAtMs: number
 }
 
-/** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
+/** All that a float order is judged by, so that it can be judged again without the shared store. */
 export class FloatOrder {
   readonly terms: OrderTerms
   readonly judging: Judging
@@ -83,14 +83,13 @@ export class FloatOrder {
     this.#judged = this.#judge()
   }
 
-  /** Among several quotes a live one decides; among live ones, the one that ends last. */
   #judge(): Judged {
     const now = this.#known.now()
     const judgedAtMs = this.#known.timers.steadyMs()
     return { verdict: this.#verdictAt(now), nowMs: now.nowMs, judgedAtMs }
   }
 
-  /** With the quote that is used or was too old, if one was known. */
+  /** `quote`: the quote that the order uses, or that is too old for it. */
   get verdict(): Verdict {
     return this.#judged.verdict
   }
@@ -105,7 +104,7 @@ export class FloatOrder {
     const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })
       .verdict
     if (verdict.state !== 'expired') return verdict
-    // Later quotes often have the same terms, and another replica may have relayed one that is still live.
+    // A later quote of another replica may have the same terms and still be live.
     if (!this.judging.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#known.doubtsRestored) return verdict
@@ -115,8 +114,8 @@ export class FloatOrder {
   }
 
   /**
-   * An order that waits for a connection is judged when it goes out, not only when it came, and at the instant at which
-   * its quote expires. One that does not wait is not judged twice. Returns in how many ms to judge again.
+   * An order that waits for a connection is judged again when its quote ends and when it is sent. Returns the ms until
+   * the next call.
    */
   judgeAgain(): number {
     let liveForMs = this.#liveForMs()
@@ -126,11 +125,11 @@ export class FloatOrder {
       this.#judged = this.#judge()
       liveForMs = this.#liveForMs()
     }
-    // The clock may have been read at the very end of the quote, a moment before the guard reads it.
+    // The quote may end between the two looks at the clock.
     return Math.min(maxMs, Math.max(1, Math.ceil(liveForMs)))
   }
 
-  /** For how long a live quote lets it be sent; without end if no live quote does. */
+  /** How long the live quote still allows sending the order. Infinity: no live quote decided. */
   #liveForMs(): number {
     const { verdict } = this
     if (verdict.state !== 'live') return Number.POSITIVE_INFINITY
@@ -142,7 +141,7 @@ export class FloatOrder {
     return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
-  /** Why a live quote that is not known here may be meant: such an order is never refused. */
+  /** Why the order may mean a live quote that is not known here: it is sent even with ORDER_UNKNOWN_QUOTE=refuse. */
   get doubt(): Doubt | undefined {
     if (!this.judging.othersKnown) return 'store-away'
     const { rule } = this.verdict
@@ -151,7 +150,6 @@ export class FloatOrder {
       : undefined
   }
 
-  /** The verdict in words. */
   get why(): string {
     const { rule, state } = this.verdict
     if (state !== 'unknown') return `${how[rule]} The quote is ${state}.`
@@ -159,7 +157,7 @@ export class FloatOrder {
     return how[this.doubt ?? rule]
   }
 
-  /** The quotes among which the guard decides, as of now: for people who ask why. */
+  /** The quotes that the guard decides among now, for operators who ask why. */
   considered(): {
     readonly quote: Note
     readonly leftMs: number
@@ -182,7 +180,8 @@ export class FloatOrder {
 }
 
 /**
- * An order names a quote that is not known here: another source's, unless the name may be a number of the client's own.
+ * Whether the order names a quote of another source, if the quote is not known here. A bare `id` may be a number of the
+ * caller's own.
  */
 function namesAnothers({ quoteIds }: OrderTerms): boolean {
   return quoteIds.some(({ isBare }) => !isBare)
@@ -199,8 +198,8 @@ interface JudgementInputs {
   readonly judging: Judging
   readonly now: Now
   /**
-   * False after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones refuse
-   * an order only where it names one, or states it to eight digits.
+   * False: a crash may have lost newer quotes. A restored quote then refuses only an order that names it, or states its
+   * amount to eight digits.
    */
   readonly trustsAll: boolean
 }
@@ -209,11 +208,11 @@ interface JudgementInputs {
 class Judgement {
   readonly #inputs: JudgementInputs
   readonly #digits: number
-  /** Quotes of the order's pair and amount, of any application. */
+  /** The live quotes of the order's pair and amount, of any application. */
   readonly #live: KnownQuote[] = []
-  /** The quotes of the order's application that are over and may refuse it. */
+  /** The past quotes of the order's application that may refuse it. */
   readonly #past: KnownQuote[] = []
-  /** Whether more quotes live than are looked through. */
+  /** Whether live quotes exist beyond those that are looked through. */
   #hasMore = false
 
   constructor(inputs: JudgementInputs) {
@@ -253,8 +252,8 @@ class Judgement {
   }
 
   /**
-   * 2. A live quote of any client has the stated amount. Or one that was over within the last 15 minutes had it: the
-   * orderer's own by six digits, or that of any client by eight.
+   * 2. A live quote has exactly the stated amount. Otherwise a quote that ended within 15 minutes had it: with six
+   * digits a quote of the orderer's own address, with eight any quote.
    */
   #exact(): Verdict | undefined {
     const { judging, known, order } = this.#inputs
@@ -281,7 +280,7 @@ class Judgement {
     return this.#by('pays', paying)
   }
 
-  /** 4. The price that the orderer was given has fallen since. Or else the order may mean any live quote. */
+  /** 4. The orderer was given the stated price, which has fallen since. Otherwise the order may mean any live quote. */
   #fallen(): Verdict | undefined {
     const fallen = this.#past.filter(
       (quote) =>
@@ -291,7 +290,10 @@ class Judgement {
     return this.#by('any', this.#live)
   }
 
-  /** 5. None lives. The orderer was given one, or one had the stated amount. */
+  /**
+   * 5. No quote is live. A past one refuses if it is the orderer's own, has the stated amount, or if no amount is
+   * stated.
+   */
   #none(): Verdict {
     const { judging, stated } = this.#inputs
     const refusing = this.#past.filter(
@@ -309,7 +311,7 @@ class Judgement {
     return this.#digits >= digitsToRound && stated?.isRounded(quote) === true
   }
 
-  /** The price agrees exactly or rounded, in enough digits to rule out chance. */
+  /** Exactly or rounded, in enough digits to rule out chance. */
   #isStated(quote: KnownQuote): boolean {
     if (this.#digits < digitsToRound) return false
     return this.#isExactly(quote) || this.#isRounded(quote)
@@ -320,7 +322,6 @@ class Judgement {
     return orderLeftMs(quote, now) > judging.marginMs
   }
 
-  /** Whether a quote that is over counts. */
   #mayRefuse(quote: KnownQuote): boolean {
     if (quote.application !== this.#inputs.judging.application) return false
     return this.#isRemembered(quote) && this.#isTrusted(quote)
@@ -334,7 +335,7 @@ class Judgement {
     return orderLeftMs(quote, this.#inputs.now) > -recentMs
   }
 
-  /** The margin does not shorten an answer that could not be read, because no order is refused by it. */
+  /** Without the margin, because an unreadable answer refuses no order. */
   #isOpen(unreadable: KnownQuote | undefined): boolean {
     return unreadable !== undefined && orderLeftMs(unreadable, this.#inputs.now) > 0
   }
@@ -344,15 +345,15 @@ class Judgement {
     return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
   }
 
-  /** Given to the orderer's own address, which no other client has. */
+  /** Whether the quote was given to the orderer's own address: a place has many users. */
   #isOfAddress(quote: KnownQuote): boolean {
     const { judging } = this.#inputs
     return judging.isAddress && isOwn(quote, judging)
   }
 
   /**
-   * A live one decides before those that are over. It names the orderer's own before one of the same application, and
-   * that before another's, and of these the last to end.
+   * A live quote decides before a past one. Among equals: the orderer's own, then one of the same application, then the
+   * last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { judging, now } = this.#inputs
@@ -368,7 +369,6 @@ class Judgement {
   }
 }
 
-/** The quotes that pass the test, or all of them if none does. */
 function preferred(
   quotes: readonly KnownQuote[],
   isPreferred: (quote: KnownQuote) => boolean,

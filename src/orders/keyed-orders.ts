@@ -9,21 +9,20 @@ import { keyProblem, lookupOf, mayBeSent } from './problems.ts'
 
 interface KeyedOrder {
   readonly key: string
-  /** As the provider gets them. */
+  /** As the provider receives them. */
   readonly headers: readonly string[]
   readonly bytes: Buffer
-  /** Undefined: its body was not read. */
+  /** Undefined: the body is not an order that can be read. */
   readonly terms: Pick<OrderTerms, 'toAddress'> | undefined
 }
 
 interface KeyedOrdersParts {
   keys: UsedKeys
-  /** Keeps the keys of one provider and fleet apart from other fleets' keys. */
+  /** Differs between providers and fleets, so that they do not share keys. */
   salt: string
   events: Events
 }
 
-/** The result and the problem of a key whose answer is not known here. */
 const unanswered = {
   sent: { result: 'in-progress', slug: 'order-in-progress' },
   unknown: { result: 'unknown', slug: 'order-outcome-unknown' },
@@ -31,8 +30,8 @@ const unanswered = {
 } as const
 
 /**
- * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request
- * with the same key. A key is claimed before anything is sent.
+ * Sends the order with an Idempotency-Key once, and repeats its answer to each further request. A key is claimed before
+ * anything is sent.
  */
 export class KeyedOrders {
   readonly #parts: KeyedOrdersParts
@@ -41,10 +40,7 @@ export class KeyedOrders {
     this.#parts = parts
   }
 
-  /**
-   * Sends the order unless its key says that it was sent. Throws the problem of a key that is in use, or whose order has
-   * an answer that is not known.
-   */
+  /** Sends the order unless its key was used. Throws a problem if the first answer cannot be given again. */
   async once(
     exchange: Pick<Exchange, 'target' | 'endsAs'>,
     order: KeyedOrder,
@@ -53,7 +49,7 @@ export class KeyedOrders {
     const { keys, events } = this.#parts
     const { bytes, terms } = order
     const id = this.#idOf(order)
-    // What two requests with one key have to share.
+    // Two requests with one key must agree in target and body.
     const digest = hash(
       'sha256',
       Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]),
@@ -74,14 +70,14 @@ export class KeyedOrders {
     try {
       const answer = await send()
       const { status, reason, rawHeaders, body } = answer
-      // At 429 the provider did not look at it.
+      // With 429 the provider has not looked at the order, so the key is free again.
       outcome = status === 429 ? undefined : { status, reason, rawHeaders, body }
       return answer
     } catch (error) {
       outcome = mayBeSent(error) ? 'unknown' : undefined
       throw error
     } finally {
-      // Before its client has the answer: what was answered once is answered alike, whatever becomes of this process.
+      // Kept before the client has the answer: after a crash, the key must not have another answer.
       await keys.settle(id, outcome)
     }
   }

@@ -6,7 +6,7 @@ import type { AmountClaim, WantedSwap } from './ports.ts'
 
 interface NamedQuote {
   readonly id: string
-  /** In the field `id`, where an order may also have a number of the client's own. */
+  /** From the field `id`, where an order may have a number of the caller's own. */
   readonly isBare: boolean
 }
 
@@ -14,11 +14,11 @@ export interface OrderTerms extends WantedSwap {
   /** The id in the header Quotegate-Quote, then the ids in ORDER_QUOTE_ID_FIELDS, in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
-  /** The pair, unless a reader that ignores the case of names may read another one. */
+  /** The pair. Undefined if a reader that ignores the case of member names might read another one. */
   surePair: string | undefined
-  /** `unreadable`: it states something that is not an amount. */
+  /** `unreadable`: the member is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
-  /** Plays no part in matching. The orders of an address can be looked up. */
+  /** Only for looking up the orders to an address. */
   toAddress?: string | undefined
 }
 
@@ -29,7 +29,6 @@ type OrderReading =
 interface OrderOptions {
   /** Dotted paths, such as `quote.id`. */
   quoteIdFields: readonly string[]
-  /** The id in the header Quotegate-Quote. */
   header?: string | undefined
 }
 
@@ -41,7 +40,7 @@ const colon = 0x3a
 const [openingBrace, closingBrace] = Buffer.from('{}')
 const [openingBracket, closingBracket] = Buffer.from('[]')
 
-/** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
+/** The route limits the size of the body, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   if (body.length === 0)
     return { problem: 'The body is empty. An order is a JSON object.' }
@@ -51,7 +50,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   if (shape.depth > maxDepth)
     return { problem: `The body is nested more than ${maxDepth} levels deep.` }
   const text = body.toString('utf8')
-  // RFC 8259 8.1 lets a parser ignore or refuse a byte order mark. Whether the upstream ignores it is not known.
+  // RFC 8259 section 8.1: a parser may ignore or refuse a byte order mark. What the provider does is unknown.
   if (text.startsWith('\ufeff'))
     return {
       problem: 'The body starts with a byte order mark, which JSON must not have.',
@@ -63,7 +62,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   } catch {
     return { problem: 'The body is not valid JSON.' }
   }
-  // With a key that is there twice, the object has fewer keys than the text.
+  // If a key comes twice, the object has fewer keys than the text has colons.
   if (countKeys(json) !== shape.colons)
     return {
       problem:
@@ -87,7 +86,8 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
   const [statedPair, toAddress] = ['pairId', 'toAddress'].map((name) =>
     textOf(memberAt(json, name)),
   )
-  // The order keeps these until it is answered, and the parser joins each text from its characters.
+  // Flat copies, because the order keeps these texts until it is answered, and the parser joins each from its
+  // characters.
   const pair = statedPair && flatText(statedPair)
   return {
     quoteIds,
@@ -101,8 +101,8 @@ function readTerms(json: object, { quoteIdFields, header }: OrderOptions): Order
 }
 
 /**
- * A number of which a double would lose a digit is read as a list of this mark and of its digits. Such a list can stand
- * where a number can and nowhere else, and no body has one, because no client knows the mark.
+ * A number that a double would spell in another way is parsed as a list of this random mark and its digits. A list may
+ * stand wherever a number may, and no body has the mark.
  */
 const numberMark = randomBytes(9).toString('base64url')
 const stringOrNumber =
@@ -117,13 +117,13 @@ function parseJson(text: string): unknown {
   )
 }
 
-/** The digits of a number; undefined: it is something else. */
+/** Undefined: the value is not a number. */
 function digitsOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return Array.isArray(value) && value[0] === numberMark ? value[1] : undefined
 }
 
-/** What the header Quotegate-Quote names, which is never a number of the client's own. */
+/** The header Quotegate-Quote names a quote, never a number of the caller's own. */
 export function namedByHeader(id: string | undefined): NamedQuote[] {
   return id === undefined ? [] : [{ id, isBare: false }]
 }
@@ -132,7 +132,7 @@ function statesPairOnce(json: object): boolean {
   return Object.keys(json).filter((name) => /^pairId$/i.test(name)).length === 1
 }
 
-/** At a dotted path. Inherited properties are not part of the order. */
+/** The member at a dotted path. Inherited properties are not part of the order. */
 function memberAt(json: object, path: string): unknown {
   let value: unknown = json
   for (const name of path.split('.'))
@@ -162,18 +162,17 @@ function readAmount(json: object, name: string): AmountClaim | 'unreadable' | un
       canonical: isNumber ? shortestDecimal(canonical) : canonical,
       isNumber,
     }
-  // An upstream may accept blanks, a plus or a hundred digits, and no odd spelling may bypass the guard.
+  // The provider may accept blanks, a plus or a hundred digits: an odd spelling must not bypass the guard.
   const double = String(Number(text))
   const lenient = parseDecimal(double)
-  // Number() reads some texts as 0 that are not numbers, such as blanks.
+  // Number() reads blanks, and some other texts that are not numbers, as 0.
   if (lenient === undefined || isZero(lenient)) return 'unreadable'
   return { text: double, canonical: lenient, isNumber: true }
 }
 
 /**
- * Measures the depth before the body is parsed, because the parser is recursive and a body of brackets would overflow
- * the stack. In valid JSON each colon outside a string belongs to one key. Reading bytes instead of characters is
- * safe: no byte of a longer UTF-8 sequence is ASCII.
+ * Measured before parsing: the parser is recursive, and a body of brackets would overflow the stack. In valid JSON each
+ * colon outside a string belongs to one key. No byte of a longer UTF-8 sequence is ASCII.
  */
 function measure(body: Buffer): { depth: number; colons: number } {
   const shape = { depth: 0, colons: 0 }
@@ -208,8 +207,8 @@ function isObject(value: unknown): value is object {
 export interface Orderer {
   /** App-Name as the provider sees it. */
   readonly application: string
-  /** The digest of the client's partition. Undefined: its address is not known, so no quote is its own. */
+  /** The digest of the partition. Undefined: the address is unknown, so the orderer has no quotes of its own. */
   readonly partition: string | undefined
-  /** Whether the partition is one address, and not a country or all clients, whose quotes are not one client's own. */
+  /** Whether the partition is a single address, not a place or all clients. */
   readonly isAddress: boolean
 }

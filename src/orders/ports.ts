@@ -2,112 +2,104 @@ import type { Now, Timers } from '../clock.ts'
 import type { Note, QuoteName, Whose } from '../quotes/note.ts'
 import type { StatedAmount } from './stated-amount.ts'
 
-/** What orders ask of memory. Orders import nothing of memory: memory implements this. */
+/** Memory implements this, so that orders import nothing of it. */
 export interface OrderMemory {
   readonly known: KnownQuotes
   readonly uses: QuoteUses
   readonly keys: UsedKeys
   readonly holds: OrderHolds
-  /** Whether all that any replica has noted is known here now. */
+  /** Reads what other replicas have noted. False if that failed. */
   caughtUp(): Promise<boolean> | boolean
 }
 
-/** The quotes that clients were given, which orders are judged by. */
+/** Served quotes, for judging orders. */
 export interface KnownQuotes {
   readonly timers: Timers
-  /** Whether clients may hold quotes that an earlier process gave out and that were not restored. */
+  /** Whether users may hold quotes that a crash has lost. */
   readonly doubtsRestored: boolean
   now(): Now
   /** The quote with this id that ends last, even if it is over. */
   findById(id: string): KnownQuote | undefined
   named(quoteIds: readonly { readonly id: string }[]): KnownQuote[]
-  /** All quotes that may decide about an order that names none. */
+  /** All quotes that may decide about an order that names no quote. */
   offersFor(order: WantedSwap): OffersOfSwap[]
-  /** An answer for the order's pair and amount that was given to the orderer and that could not be read. */
+  /** The unreadable answer that the orderer was given for the order's pair and amount. */
   unreadableFor(order: WantedSwap, orderer: Whose): KnownQuote | undefined
   /** An unreadable answer for the order's pair, whatever its amount and application. */
   unreadableOfPair(order: WantedSwap, orderer: Whose): KnownQuote | undefined
 }
 
-/** What an order swaps. */
 export interface WantedSwap {
-  /** As memory has pairs: brief, and without regard to case. */
+  /** Brief and in upper case, as memory keeps pairs. */
   readonly foldedPair: string | undefined
   readonly fromAmount: AmountClaim | undefined
 }
 
-/** An amount that an order states. */
 export interface AmountClaim {
-  /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
+  /** As the order spells it, because a double would lose digits; its double if the text is not a plain decimal. */
   readonly text: string
-  /** A JSON number means its nearest double, of which this is the shortest decimal: 0.1 for 0.10000000000000001. */
+  /** A JSON number means its nearest double, and this is its shortest decimal: 0.1 for 0.10000000000000001. */
   readonly canonical: string
   readonly isNumber: boolean
 }
 
-/** What a quote gives: its canonical decimal, and the nearest double, which decides most comparisons at a glance. */
+/** What a quote pays. Comparing the doubles is enough in most cases. */
 export interface Price {
   readonly toValue: string
   readonly hasNumbers: boolean
   readonly double: number
 }
 
-/** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
+/** Noted by this process, by another replica, or by an earlier process with the same folder. */
 export type Origin = 'own' | 'delivered' | 'restored'
 
-/** A quote that was noted, with what the guard asks of it. */
 export interface KnownQuote extends Note, Price {
   readonly origin: Origin
 }
 
 /** The quotes of one pair and fromAmount. */
 export interface OffersOfSwap {
-  /**
-   * The last to end of all quotes that are not among the last prices. While it lives, it is not known what all live quotes
-   * pay.
-   */
+  /** The last to end of the quotes that are not looked through. While it lives, some live prices are unknown. */
   readonly unlisted: KnownQuote | undefined
   /**
-   * What decides about an order: what the orderer was given (the last to end of each price of the last 15 minutes, and the
-   * newest of all), what has just the stated amount, and the last prices.
+   * The last prices, the quotes with exactly the stated amount, and the orderer's own: its newest, and for each price
+   * of the last 15 minutes the last to end.
    */
   meantBy(orderer: Whose, stated: StatedAmount | undefined): KnownQuote[]
 }
 
-/** How long past its end a quote counts. */
+/** A quote counts for this long past its end. */
 export const rememberedMs = 86_400_000
-/** How long a quote that is over refuses an order by its amount alone. */
+/** A past quote refuses orders by its amount alone for this long. */
 export const recentMs = 900_000
 
-/** Which quotes were used by an order. */
 export interface QuoteUses {
-  /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
+  /** An order is sent for the quote. Returns whether an order of the same partition has used it, or is on its way. */
   noteSent(quote: Note, partition: string | undefined): boolean
-  /** The provider refused that order, so another one is its first. */
+  /** The provider refused that order, so a further one is not a repetition. */
   orderRefused(quote: Note, partition: string | undefined): void
   /** An order used the quote, or may have. */
   use(quote: QuoteName & Pick<Note, 'cacheKey'>): void
 }
 
-/** Which keys of orders were used, and what became of these orders. */
+/** The keys of orders, and what became of the orders. */
 export interface UsedKeys {
-  /** Returns what is known of the key already. `no-room`: too many orders have no known answer. */
+  /** Returns what is known of a used key. `no-room`: too many orders have no known answer. */
   claim(id: string, digest: string): Promise<KnownKey | 'claimed' | 'no-room'>
-  /** What became of the order. Undefined: the key is free again. */
+  /** Keeps what became of the order. Undefined: the key is free again. */
   settle(id: string, outcome: KeyState | undefined): Promise<void>
 }
 
-/** What operators hold. */
 export interface OrderHolds {
-  /** Throws where the order is held. */
+  /** Throws if the order is held. */
   refuse(order: HeldOrder): void
-  /** The hold that holds the order longest. */
+  /** The hold that ends last among those on the order. */
   covering(order: HeldOrder): HoldOfOrder | undefined
 }
 
 export interface HeldOrder {
   readonly what: 'order'
-  /** Undefined: it cannot be read, so that the hold of any pair may be meant for it. */
+  /** Undefined: the pair cannot be read, so a hold on any pair counts. */
   readonly pair: string | undefined
   readonly application: string
 }
@@ -119,18 +111,17 @@ export interface HoldOfOrder {
 }
 
 export interface KnownKey {
-  /** A digest of the order's target and bytes. Empty: what was kept could not be read. */
+  /** A digest of the order's target and body. Empty: the kept text is unreadable. */
   readonly digest: string
   readonly state: KeyState
 }
 
 /**
- * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
- * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
+ * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, but its answer
+ * is lost. `large`: its answer is larger than what is kept. A state changes only once, from `sent` to another.
  */
 export type KeyState = 'sent' | 'unknown' | 'large' | KeptAnswer
 
-/** The answer to an order, as the provider gave it. */
 export interface KeptAnswer {
   readonly status: number
   readonly reason: string

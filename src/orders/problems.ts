@@ -28,7 +28,7 @@ export function expiredProblem(
     order.pair !== undefined && briefText(order.pair) === quote.pairId
       ? order.pair
       : quote.pairId
-  // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Encoding it as bytes replaces that half.
+  // JSON can hold half of a surrogate pair, which encodeURIComponent refuses. Encoding to bytes replaces that half.
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:
@@ -52,7 +52,7 @@ export function unknownProblem(): Problem {
   })
 }
 
-/** What the head of an order says to the gateway. */
+/** The headers of an order that are for the gateway. */
 export const orderHeaders = [
   'content-encoding',
   'content-length',
@@ -61,8 +61,7 @@ export const orderHeaders = [
 ] as const
 
 /**
- * The id of the quote that the order's header names; undefined: it names none. Proxies join the lines of a header with
- * commas, so that a comma may stand between two ids.
+ * Undefined: the header names no quote. Proxies join header lines with commas, so a comma may stand between two ids.
  */
 export function quoteNamedIn(quoteLines: string | undefined): string | undefined {
   if (quoteLines === undefined) return undefined
@@ -79,13 +78,13 @@ export function quoteNamedIn(quoteLines: string | undefined): string | undefined
   return ids[0]
 }
 
-/** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
+/** The Idempotency-Key, in quotes as in the IETF draft, or bare. Undefined: the request has none. */
 export function keyIn(keyLines: string | undefined): string | undefined {
   if (keyLines === undefined) return undefined
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(keyLines)
   const key = quoted === null ? keyLines : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
   const isCut = quoted === null && keyLines.startsWith('"')
-  // Two lines have a line break between them, which is refused too.
+  // The line break between two header lines fails this test too.
   if (/^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength && !isCut) return key
   throw new Problem('bad-idempotency-key', {
     detail:
@@ -94,7 +93,6 @@ export function keyIn(keyLines: string | undefined): string | undefined {
   })
 }
 
-/** Why an order with a key that was used before is answered by the gateway. */
 const keyDetails = {
   'idempotency-key-reused':
     'Another order was sent with this Idempotency-Key. This request was not sent. Each order has a key of its own: if ' +
@@ -114,7 +112,7 @@ const retryAfter: { readonly [slug: string]: string } = {
   saturated: '60',
 }
 
-/** `lookup`: of an order that is not on its way any more. */
+/** `lookup`: shown unless the order is still on its way. */
 export function keyProblem(slug: keyof typeof keyDetails, lookup?: string): Problem {
   const seconds = retryAfter[slug]
   const isShown = lookup !== undefined && seconds === undefined
@@ -129,7 +127,7 @@ export function hasCoding(codingLines = ''): boolean {
   return codingLines.split(lineBreak).some((line) => !/^\s*(?:identity\s*)?$/i.test(line))
 }
 
-/** What makes an order one that is refused whatever its body says. */
+/** Refuses an order by its headers alone. */
 export function refuseUnread(
   codingLines: string | undefined,
   length: string | undefined,
@@ -149,7 +147,7 @@ export function tooLarge(): Problem {
   })
 }
 
-/** Whether the provider may have an order that failed so. An error that nothing here throws may come from anywhere. */
+/** Whether the provider may have an order that failed with this error. An unexpected error counts as yes. */
 export function mayBeSent(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   if (cause instanceof UpstreamFailure || cause instanceof ClientGone)
@@ -180,22 +178,22 @@ export function relayAnswer(
   response.end(body)
 }
 
-/** Longer than the lookup of any address. Only the caller's own mistake is longer, and a target has a limit here. */
+/** The lookup of a real address is shorter. */
 const maxLookupLength = 2_048
 
-/** Whether the provider accepted an order, whatever becomes of the body of its answer. */
+/** Whether the provider accepted an order, even if the body of its answer is lost. */
 function isAccepted(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-/** Whether it may have: with 502 and 504 an edge of the provider gave up on what is behind it. */
+/** Whether the provider may have accepted the order: with 502 and 504 its edge gave up on what is behind it. */
 export function mayBeAccepted(status: number): boolean {
   return isAccepted(status) || status === 502 || status === 504
 }
 
 /**
- * The error of an order that the provider may have received, with what its client can do to learn the outcome. `order`
- * is undefined if its body was not read, and `status` 0 if no head of an answer was received.
+ * The error of an order that the provider may have received, with a way to learn the outcome. `order` undefined: its
+ * body was not read. `status` 0: no head came.
  */
 export function orderFailure(
   error: unknown,
@@ -219,7 +217,7 @@ export function orderFailure(
   })
 }
 
-/** The path that lists the orders to an address. Half of a surrogate pair is in no address, and cannot be encoded. */
+/** Half of a surrogate pair cannot be encoded, and is in no address. */
 export function lookupOf(toAddress: string | undefined): string | undefined {
   if (toAddress === undefined || /\p{Surrogate}/u.test(toAddress)) return undefined
   const lookup = `/v3/orders?toAddress=${encodeURIComponent(toAddress)}`

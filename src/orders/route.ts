@@ -48,7 +48,7 @@ interface OrderParts {
   clients: Clients
   applicationOf: ApplicationOf
   partitionOf: Partition
-  /** The digest of a partition that orders are matched by. */
+  /** Digests a partition as quotes and orders are matched by it. */
   markOf(partition: string | undefined): string | undefined
   memory: Omit<OrderMemory, 'keys'>
   keyed: KeyedOrders
@@ -64,7 +64,7 @@ interface OrderParts {
   }
 }
 
-/** What goes to the provider if the order is sent. Until then it is judged, and nothing has gone out. */
+/** What the provider gets if the order is sent. */
 interface OrderToSend {
   readonly headers: string[]
   readonly body: SentBody
@@ -72,7 +72,7 @@ interface OrderToSend {
 }
 
 export class OrderRoutes {
-  /** How many are on their way to the provider, or wait for its answer. Their clients may have left. */
+  /** Orders on their way, or waiting for an answer. Their clients may have left. */
   underWay = 0
   readonly #parts: OrderParts
 
@@ -93,8 +93,9 @@ export class OrderRoutes {
     refuseUnread(coding, length)
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
-    // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
-    // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
+    // An order is judged before the breaker is asked: a late one is refused as late even if the upstream is down. A
+    // client that waits for `100 Continue` has sent no body to judge, so it is refused at once. A key may need no
+    // upstream.
     if (key === undefined && awaitsContinue(response))
       upstream.throwIfKeptBack('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, {
@@ -102,7 +103,7 @@ export class OrderRoutes {
     })
     const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
-      // Otherwise it would keep the refusal from reading the rest of the request.
+      // An open body would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
@@ -110,14 +111,13 @@ export class OrderRoutes {
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
     const read = { terms, application }
     const send = () => this.#order(read, exchange, toSend)
-    // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
+    // A used key is answered even if its quote is over now, and beyond the caller's limit.
     const answer = await (key === undefined
       ? send()
       : keyed.once(exchange, { key, headers, bytes, terms }, send))
     relayAnswer(exchange, answer, terms)
   }
 
-  /** Sends the float order unless its verdict or a limit says otherwise. */
   async #order(
     { terms, application }: { terms: OrderTerms; application: string },
     exchange: Exchange,
@@ -133,13 +133,13 @@ export class OrderRoutes {
       partition: markOf(place),
     }
     const order = await this.#judge(terms, orderer)
-    // An order that is too late already is refused without a connection, and whether or not the upstream works.
+    // A late order is refused without a connection, even if the upstream is down.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
     return this.#counted(() => this.#sendFloat(order, exchange, toSend, held))
   }
 
-  /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
+  /** Judges a float order as of now, without counting, sending or remembering anything. */
   async explain(body: Buffer, appName: string) {
     const { order: terms, problem } = readOrder(body, this.#parts.config.orders)
     if (problem !== undefined) return { problem }
@@ -153,7 +153,7 @@ export class OrderRoutes {
     if (held !== undefined) return { held }
     const order = await this.#judge(terms, {
       isAddress: false,
-      // Where clients have partitions, the person at the console has none.
+      // The operator at the console has no partition, unless all clients share one.
       partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
       application: briefText(application),
     })
@@ -161,8 +161,8 @@ export class OrderRoutes {
   }
 
   /**
-   * What other replicas noted is read first, or it is known that it could not be read. Even if a live quote is known
-   * here: that one may expire while the order waits, and another replica may know of a quote that expires later.
+   * Reads other replicas' notes first, or learns that they cannot be read. A live quote that is known here may expire
+   * while the order waits, and another replica may know one that expires later.
    */
   async #judge(terms: OrderTerms, orderer: Orderer): Promise<FloatOrder> {
     const { config, memory } = this.#parts
@@ -195,7 +195,7 @@ export class OrderRoutes {
     }
   }
 
-  /** Throws why the order is not sent, by its verdict. */
+  /** Throws if the verdict forbids the order. */
   #refuseByVerdict(order: FloatOrder, exchange: Exchange): void {
     const { terms, verdict } = order
     exchange.endsAs({ how: 'order-judged', why: order.why })
@@ -206,8 +206,8 @@ export class OrderRoutes {
   }
 
   /**
-   * The answer is read to its end whether or not the client waits: a quote that was used must be forgotten, and a key has
-   * its answer.
+   * Reads the answer to its end even if the client leaves: a used quote must be forgotten, and the key needs its
+   * answer.
    */
   async #sendFloat(
     order: FloatOrder,
@@ -230,7 +230,7 @@ export class OrderRoutes {
     if (isRepeated) events.orderRepeated(exchange, order)
     let status = 0
     try {
-      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
+      // The head says whether the order may have been accepted, even if the body is lost.
       status = (await sending.head()).status
       if (used !== undefined && mayBeAccepted(status)) memory.uses.use(used)
       else if (used !== undefined) memory.uses.orderRefused(used, partition)
@@ -242,9 +242,9 @@ export class OrderRoutes {
   }
 
   /**
-   * An order whose client has left is not sent. `recheckInMs` is called while the order waits for a connection and
-   * just before its first byte is written: it throws why the order is not to be sent, or says in how many milliseconds
-   * to call again.
+   * Does not send an order whose client has left. `recheckInMs` is called while the order waits for a connection, and
+   * just before its first byte is written. It throws if the order must not be sent, or returns the ms until the next
+   * call.
    */
   #send(
     exchange: Exchange,
@@ -289,7 +289,7 @@ export class OrderRoutes {
     }
   }
 
-  /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
+  /** POST /v3/orders: passes unless it names a quote, because only a float order may use one. */
   async answerPlain(exchange: Exchange): Promise<void> {
     const {
       bodies,
@@ -308,9 +308,9 @@ export class OrderRoutes {
     const key = keyIn(keyLines)
     const headers = swapHeaders.of(exchange, { isOrder: true })
     const application = headerLines(headers, 'app-name') ?? ''
-    // A longer body streams, so that it cannot be compared with that of an order sent before.
+    // A longer body streams, so it cannot be compared with an earlier order.
     if (key !== undefined && isSurelyLong(request)) throw tooLarge()
-    // With a key it may need no upstream.
+    // An order with a key may need no upstream.
     if (key === undefined && awaitsContinue(response))
       upstream.throwIfKeptBack('order', { bodyStreams: isSurelyLong(request) })
     const { whole: bytes, body } = await bodies.read(request, response, {
@@ -331,7 +331,7 @@ export class OrderRoutes {
       if (key === undefined || bytes === undefined) {
         neverIfHeld()
         await this.#refuseQuote(quoteIds)
-        // The client may have left while the store was asked; relaying would wait forever for the client to read.
+        // The client may have left meanwhile; relaying would then wait forever for it to read.
         if (!response.destroyed)
           await passThrough.answer(exchange, { headers, body, recheckInMs: neverIfHeld })
         return

@@ -7,7 +7,7 @@ export interface StatedAmount {
   readonly digits: number
   /** Equal amounts have equal keys, however an order spells them. */
   readonly key: string
-  /** Whether the price is the stated decimal; where one of the two is a JSON number, whether its nearest double is. */
+  /** Whether the price is the stated decimal. If either is a JSON number, equal doubles are enough. */
   isExactly(price: Price): boolean
   /** Whether the price, rounded down or up to the decimals stated, is the stated amount. */
   isRounded(price: Price): boolean
@@ -15,7 +15,7 @@ export interface StatedAmount {
   isPaidBy(price: Price): boolean
 }
 
-/** Undefined: the order states no amount that can be read. */
+/** Undefined: no readable amount is stated. */
 export function statedAmountOf(
   toAmount: AmountClaim | 'unreadable' | undefined,
 ): StatedAmount | undefined {
@@ -49,8 +49,8 @@ export function statedAmountOf(
   }
 }
 
-/** The doubles of two decimals differ by less than this part of them only if the decimals nearly agree. */
+/** Two doubles that differ by more than this fraction settle a comparison. Closer ones need their decimals. */
 const doubtful = 1e-12
 
-// Without the look behind, each zero of a long row would be tried as the first.
+// Without the lookbehind, a long row of zeros would be tried from each zero.
 const finalZeros = /(?<!0)0+$/

@@ -26,11 +26,11 @@ import type { QuoteRequest } from './request.ts'
 
 export class QuoteWriter {
   readonly #events: Events
-  /** The request headers that tell which quote a client gets. */
+  /** The request headers that select a quote: they go into Vary. */
   readonly #chosenBy: readonly string[]
-  /** What a hit repeats of the headers that came with its quote. Nearly all quotes share one list of headers. */
+  /** What a hit repeats of a quote's headers. Nearly all quotes share one list of headers. */
   readonly #repeated = new WeakMap<readonly string[], ReturnType<typeof written>>()
-  /** What the last hit said of itself: the same as every quote with as many seconds left. */
+  /** The headers of the last hit, reused while the seconds left are equal. */
   #own = hitHeaders(0)
 
   /** `chosenBy`: in lower case. */
@@ -39,7 +39,7 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** A quote out of memory, or that another replica has fetched. `lookup`: as in `events.quoteServed`. */
+  /** A quote from memory or from another replica. `lookup`: as in `events.quoteServed`. */
   hit(
     exchange: Exchange,
     quote: Quote,
@@ -52,7 +52,7 @@ export class QuoteWriter {
     this.#again(exchange, quote, this.#own)
   }
 
-  /** A quote out of memory that lives, because the call for a younger one brought none. */
+  /** The live quote in memory, because the call for a younger one brought none. */
   old(
     exchange: Exchange,
     quote: Quote,
@@ -90,7 +90,7 @@ export class QuoteWriter {
     response.end(quote.body, 'latin1')
   }
 
-  /** An answer that has just come. `how`: whether this client's exchange brought it. */
+  /** An answer that has just come. `how`: whether this exchange made the call. */
   fresh(
     exchange: Exchange,
     answer: ProviderAnswer,
@@ -105,11 +105,11 @@ export class QuoteWriter {
     const detail = answer.kind === 'not-kept' ? answer.why : unknown
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.endsAs({ how: 'bypass', cacheStatus: bypass })
-    // Such an answer came with another client's exchange, whose request id and trace are not for this client.
+    // The call was made by another exchange, whose request id and trace are not for this caller.
     const isOthers = how === 'collapsed'
     let headers: string[]
     if (end === undefined) {
-      // What is not a quote goes out as the upstream said it otherwise, with the reason why it was not kept.
+      // Not a quote: relayed as it came, with the reason why it is not kept.
       headers = [...(isOthers ? othersHeaders(all) : all), 'Cache-Status', bypass]
     } else {
       const ttl = this.#serve(pair, end, at)
@@ -124,7 +124,7 @@ export class QuoteWriter {
     headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined)
       headers.push(...rateLimitFields(exchange, headers))
-    // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
+    // Adds our Date to a quote that has none. Another answer gets none added.
     response.sendDate = end !== undefined && headerValues(headers, 'date').length === 0
     addLength(headers, { status, body })
     try {
@@ -136,7 +136,7 @@ export class QuoteWriter {
     }
   }
 
-  /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
+  /** Counts a quote that is served now. Returns the whole seconds that it has left. */
   #serve(pair: string, end: End, at: Now, lookup?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
     this.#events.quoteServed(pair, leftMs, at.nowMs, lookup)
@@ -152,12 +152,12 @@ export class QuoteWriter {
   }
 }
 
-/** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
+/** `lines`: the headers as text; undefined if Node would refuse to write one of them. */
 function written(list: readonly string[]) {
   return { list, lines: headLines(list) }
 }
 
-/** What Cache-Status says of a call that brought nothing; undefined: the provider cannot have seen it. */
+/** What Cache-Status says of a call that brought nothing. Undefined: the provider cannot have seen it. */
 function wentForward(answer: QuoteAnswer | Error): string | undefined {
   if (answer instanceof Error)
     return answer instanceof UpstreamFailure && answer.maybeSeen
@@ -170,7 +170,7 @@ function hitHeaders(ttl: number) {
   return againHeaders(ttl, 'hit', 'hit')
 }
 
-/** `from`: where a quote out of memory is from, in the words of Cache-Status (RFC 9211). */
+/** `from`: the source of the quote, in the words of Cache-Status (RFC 9211). */
 function againHeaders(ttl: number, how: 'hit' | 'fetched' | 'collapsed', from: string) {
   const cacheStatus = `quotegate; ${from}; ttl=${ttl}`
   const outcome: RequestEnd = { how, cacheStatus }
@@ -178,13 +178,13 @@ function againHeaders(ttl: number, how: 'hit' | 'fetched' | 'collapsed', from: s
 }
 
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
-  // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
+  // Without Age: max-age counts from now, and a cache would subtract Age again.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
 }
 
 /**
- * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
- * twice. `Vary: *` stays as it is, because it says more than any name.
+ * Adds names to the Vary of an answer (RFC 9110 section 12.5.5), on one line at the end, each name once. `Vary: *` is
+ * not changed, because it says more than any name.
  */
 export function withVary(headers: readonly string[], names: readonly string[]): string[] {
   const lines = headerValues(headers, 'vary')

@@ -7,15 +7,15 @@ import { minLeftMs, type Quote, quoteOf } from './quote.ts'
 
 interface CacheEntry {
   quote: Quote
-  /** How often the cache served a quote of this key, earlier quotes included. */
+  /** How often quotes of this key were served from the cache. */
   hits: number
-  /** The price change from the previous quote of this key, as a share of the previous price. */
+  /** The price change from the previous quote of this key, as a share. */
   readonly drift: number | undefined
   /** With less time left than this the quote is fetched again. 0 once the provider has repeated it. */
   minLeftMs: number
   /**
    * With less time left than this the quote is replaced in the background. 0 once that was tried: a failing upstream is
-   * not asked at every hit.
+   * not called at every hit.
    */
   refreshWithinMs: number
 }
@@ -32,17 +32,17 @@ interface QuoteCacheParts {
   events: Events
 }
 
-/** Sorting a hundred thousand quotes every second would be slow; those with many hits are among the recently used. */
+/** Sorting 100,000 quotes every second would be slow. Quotes with many hits are among the recently used. */
 const maxExamined = 5_000
 /** Memory of an entry besides its text: its objects, its slots in the LRU and its slot in the map. */
 const entryOverheadBytes = 250
 
 /**
- * The quotes that this process keeps, by key, and the calls that are under way for further ones. The LRU bounds memory
- * only; its ttl is not used, because its clock is monotonic.
+ * The quotes in memory, and the calls under way. The LRU only bounds memory: its ttl is not used, because its clock is
+ * monotonic.
  */
 export class QuoteCache {
-  /** The calls under way, most often by the key of their quote. */
+  /** The calls under way, most of them under the key of their quote. */
   readonly flights = new Map<string, Flight>()
   readonly #events: Events
   readonly #minValidityMs: number | undefined
@@ -73,24 +73,24 @@ export class QuoteCache {
     return kept.quote
   }
 
-  /** The quote of this key while it lives, however close its end is: for when no younger one can be had. */
+  /** The live quote, however close its end is: for when a younger one cannot be fetched. */
   live(key: string | undefined, at: Now): Quote | undefined {
     const quote = key === undefined ? undefined : this.get(key)
     return quote !== undefined && serveLeftMs(quote.end, at) > 0 ? quote : undefined
   }
 
-  /** What was kept last under this key, even if it has expired. */
+  /** The quote that was last kept, even if it has expired. */
   get(key: string): Quote | undefined {
     return this.#quotes.get(key)?.quote
   }
 
-  /** What a request finds where `hit` gives no quote. */
+  /** Why `hit` gave no quote. */
   missOf(key: string | undefined): 'bypass' | 'miss' | 'expired' {
     if (key === undefined) return 'bypass'
     return this.get(key) === undefined ? 'miss' : 'expired'
   }
 
-  /** Replaces what was under this key. False: the quote does not fit, and nothing is under the key any more. */
+  /** False: the new quote does not fit, and the key has none now. */
   keep(key: string, quote: Quote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
     if (before !== undefined && isLiveRepeat(before, quote, at)) {
@@ -103,8 +103,8 @@ export class QuoteCache {
     }
     const drift = before && priceOf(quote) / priceOf(before.quote) - 1
     const leftMs = Math.max(0, serveLeftMs(quote.end, at))
-    // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
-    // next.
+    // The next refresh is at least half a life away: a quote that lives shorter than the setting must not be refreshed
+    // without a pause.
     const needsMs = minLeftMs(quote, this.#minValidityMs)
     const aheadMs = isRefresh
       ? Math.min(Math.floor((leftMs - needsMs) / 2), this.#refreshAheadMs)
@@ -122,7 +122,7 @@ export class QuoteCache {
     return true
   }
 
-  /** The provider has given the quote again: the earlier of its two ends counts, as it does for orders. */
+  /** The provider gave the quote again. The earlier end counts, as it does for orders. */
   shorten(key: string, { id, expiresAtMs, end }: Quote, at: Now): void {
     const kept = this.#quotes.peek(key)
     if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiresAtMs) return
@@ -130,7 +130,7 @@ export class QuoteCache {
       kept.quote = quoteOf(kept.quote, { ...kept.quote, end })
   }
 
-  /** Whether a live quote is so close to its end that it is to be replaced in the background. */
+  /** Whether a live quote should be replaced in the background. */
   isRefreshDue(key: string, at: Now): boolean {
     if (this.#refreshAheadMs === 0 || this.flights.has(key)) return false
     const kept = this.#quotes.peek(key)
@@ -143,16 +143,16 @@ export class QuoteCache {
     if (kept !== undefined) kept.refreshWithinMs = 0
   }
 
-  /** Forgets the quote of this id wherever it is under one of these keys. Returns under how many it was. */
+  /** Drops the quote of this id from these keys. Returns how many had it. */
   forgetAll(keys: readonly string[], quoteId: string): number {
-    // There may be a newer quote under the key.
+    // A newer quote may be under the key.
     const had = keys.filter(
       (key) => this.#quotes.peek(key)?.quote.id === quoteId && this.#quotes.delete(key),
     )
     return had.length
   }
 
-  /** Quotes alone, the most recently used first. */
+  /** The quotes without the rates, the most recently used first. */
   list(): (readonly [key: string, kept: Pick<CacheEntry, 'quote'>])[] {
     return [...this.#quotes.entries()].filter(([, { quote }]) => !isRates(quote))
   }
@@ -189,7 +189,7 @@ export class QuoteCache {
   }
 }
 
-/** A list of rates, which has no id. */
+/** Rates have no id. */
 function isRates({ id }: Quote): boolean {
   return id === ''
 }

@@ -2,21 +2,22 @@ import type { Now } from '../clock.ts'
 import { readHttpDate } from '../http/http-date.ts'
 import type { Logger } from '../process/logger.ts'
 
-/** From when orders for a quote are refused, on both of our clocks: this part of its end outlives the quote. */
+/** From when orders for a quote are refused. This part of an end outlives the quote. */
 export interface Ending {
   readonly refusedFromMs: number
-  /** Our wall clock less our steady clock then: makes an instant of the steady clock out of the other. */
+  /** Our wall clock minus our steady clock at that time: converts an instant of one to the other. */
   readonly wallAheadMs: number
 }
 
-/** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
+/** When a quote ends: computed once, when its answer comes, and then compared with both of our clocks. */
 export interface End extends Ending {
-  /** The quote is served until this instant of our wall clock, and an order for it is refused from `refusedFromMs` on. */
+  /** The quote is served until this instant of our wall clock. */
   readonly servedUntilMs: number
 }
 
 /**
- * How long the quote may still be served: until either of our clocks is past its end. A step of one serves nothing late.
+ * How long the quote may still be served: until either of our clocks is past its end, so that a step of one does no
+ * harm.
  */
 export function serveLeftMs(
   end: Omit<End, 'refusedFromMs'>,
@@ -25,7 +26,7 @@ export function serveLeftMs(
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
 }
 
-/** How long until orders for it are refused: until both of our clocks are past its end. */
+/** How long until orders for the quote are refused: until both of our clocks are past its end. */
 export function orderLeftMs(
   { refusedFromMs, wallAheadMs }: Ending,
   { nowMs, steadyMs }: Now,
@@ -42,7 +43,7 @@ export function lastToEnd<Item extends Ending>(
   return last
 }
 
-/** Returns the first one if both end at the same time. */
+/** The first one if both end at the same time. */
 export function later<Item extends Ending>(
   one: Item | undefined,
   other: Item,
@@ -52,7 +53,7 @@ export function later<Item extends Ending>(
   return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
 
-/** What is left of an end, in whole milliseconds: a reader with other clocks is sent this in place of the end. */
+/** What is left of an end, in whole milliseconds, for readers with other clocks. */
 export interface Left {
   /** The quote is served for this time. */
   readonly serveMs: number
@@ -78,7 +79,7 @@ export function endIn({ serveMs, orderMs }: Left, now: Now, before = now): End {
   }
 }
 
-/** How long until orders are refused, in whole milliseconds, for a reader with other clocks. */
+/** In whole milliseconds, for readers with other clocks. */
 export function untilRefusal(ending: Ending, now: Now): number {
   return Math.ceil(orderLeftMs(ending, now))
 }
@@ -88,10 +89,7 @@ export function refusalIn(orderMs: number, { nowMs, steadyMs }: Now): Ending {
   return { refusedFromMs: Math.ceil(nowMs + orderMs), wallAheadMs: nowMs - steadyMs }
 }
 
-/**
- * What tells the provider's time: two headers of an answer, and when our two clocks saw its request sent and its head
- * received.
- */
+/** What shows the provider's time: two headers, and when our clocks saw the request sent and the head received. */
 interface DatedAnswer {
   readonly date: string | undefined
   readonly age: string | undefined
@@ -105,45 +103,45 @@ interface DatedAnswer {
 const cutMs = 1_000
 const lagMs = 250
 
-/** No provider gives quotes that live longer: a clock that says so is wrong. */
+/** A provider's quotes live shorter than this: a clock that disagrees is wrong. */
 const maxLifeMs = 86_400_000
 /** A slower answer cannot show that the two clocks agree. */
 const promptMs = 1_000
-/** An answer whose `Date` contradicts our clock is remembered for this long, and for this many answers. */
+/** A contradicting `Date` is remembered for this long, and for this many answers. */
 const contradictedForMs = 60_000
 const contradictedForAnswers = 50
-/** After this time one witness alone may refuse, or a frozen `Date` would end all refusals. */
+/** One witness alone may refuse after this time. Otherwise a frozen `Date` would end all refusals. */
 const alonePastMs = 60_000
 
-/** When a quote ends by one clock: after `earliestMs`, and by `latestMs` at the latest, in our wall time. */
+/** When a quote ends by one clock: between these two instants of our wall time. */
 interface Witness {
   readonly earliestMs: number
   readonly latestMs: number
 }
 
-/** What becomes of the quote in an answer. */
 export type Fate =
   | { readonly becomes: 'kept'; readonly end: End }
-  /** The quote ended on its way to us, so it is asked for again. */
+  /** The quote ended on its way to us, so a further call is made. */
   | { readonly becomes: 'ended'; readonly end: End }
-  /** The quote may live yet: the clients that wait get it, and later ones do not. */
+  /** The quote may still live: the requests that wait get it, and it is not cached. */
   | { readonly becomes: 'relayed'; readonly end: End }
   /**
-   * No witness is left. `end`: if both clocks say that the quote is over, orders that name its id are refused by this
+   * Neither clock is plausible. `end`: set if the quote is surely over; orders that name its id are refused by this
    * end.
    */
   | { readonly becomes: 'unreadable'; readonly end: End | undefined }
 
 /**
- * Two witnesses say when a quote is over: our wall clock against its `expiry`, and the life that its answer states,
- * `expiry` less its own `Date`, counted on our steady clock. It is served while both say that it lives, and refused when
- * both say that it is over. While no `Date` contradicts our clock, that decides alone, to the millisecond.
+ * Two witnesses say when a quote ends: its `expiry` on our wall clock, and the life that its answer states (`expiry`
+ * minus its own `Date`) on our steady clock. The quote is served while both say that it lives, and its orders are
+ * refused once both say that it is over. While no `Date` contradicts our clock, our clock decides alone, to the
+ * millisecond.
  */
 export class Ends {
   readonly #clockDifference: Pick<ClockDifference, 'note'>
   #contradictedSteadyMs = Number.NEGATIVE_INFINITY
   #answersSince = contradictedForAnswers
-  /** Our wall clock less our steady clock at the last prompt answer whose `Date` agreed with our clock. */
+  /** `wallAheadMs` at the last prompt answer whose `Date` agreed with our clock. */
   #rightAheadMs = Number.NaN
 
   constructor(clockDifference: Pick<ClockDifference, 'note'>) {
@@ -152,7 +150,7 @@ export class Ends {
 
   fateOf(answer: DatedAnswer, expiryMs: number): Fate {
     const { receivedAtMs, receivedSteadyMs, sentAtMs, sentSteadyMs } = answer
-    // By the clock that saw more of the call: while the machine sleeps, its steady clock stands.
+    // The longer of both measures, because the steady clock stands while the machine sleeps.
     const tookMs = Math.max(receivedAtMs - sentAtMs, receivedSteadyMs - sentSteadyMs)
     const call = { sentMs: receivedAtMs - tookMs, receivedMs: receivedAtMs }
     const wallAheadMs = receivedAtMs - receivedSteadyMs
@@ -163,37 +161,40 @@ export class Ends {
     const both = dateMs === undefined ? [ours] : [ours, byDate(expiryMs - dateMs, call)]
     const heard = ourClock === 'right' ? [ours] : both
     const isFar = ({ latestMs }: Witness) => latestMs - call.receivedMs > maxLifeMs
-    // No provider gives quotes that were over before they were asked for: a clock that says so is wrong.
+    // A provider's quotes are not over before they are requested: a clock that says so is wrong.
     const isWitness = (one: Witness) => one.latestMs > call.sentMs && !isFar(one)
     const witnesses = heard.filter(isWitness)
     if (witnesses.length === 0) {
       const isSurelyOver =
         (ourClock === 'right' || both.length === 2) && !heard.some(isFar)
       const end = isSurelyOver ? endBy(heard, wallAheadMs) : undefined
-      // If its Date does not say so too, our clock alone decides, and the quote is what the provider has.
+      // Our clock alone says that the quote is over; the Date disagrees. The quote is relayed: it is what the provider
+      // has.
       if (end !== undefined && both.some(isWitness)) return { becomes: 'relayed', end }
       return { becomes: 'unreadable', end }
     }
     const end = endBy(witnesses, wallAheadMs)
     const leftMs = end.servedUntilMs - call.receivedMs
     if (leftMs > 0) return { becomes: 'kept', end }
-    // One clock is enough: an expired quote must not be served because the other clock is behind.
+    // One clock is enough: an expired quote must not be served because the other clock is slow.
     if (witnesses.some(({ latestMs }) => latestMs <= call.receivedMs))
       return { becomes: 'ended', end }
-    // By its Date it may have ended or not. It is relayed if only the rounding of the Date says that it has, or if our
-    // clock, which nothing contradicts, says that it lives.
+    // The Date leaves open whether the quote has ended. The quote is relayed if only the rounding of the Date ends it,
+    // or if our clock says that it lives and nothing contradicts our clock.
     const mayLive =
       leftMs > -cutMs - lagMs || (ourClock === 'unknown' && witnesses.includes(ours))
     return { becomes: mayLive ? 'relayed' : 'ended', end }
   }
 
-  /** By the `Date` of this answer and those before it. A slow answer shows little, so it relies on the prompt ones. */
+  /**
+   * Judges by the `Date` of this answer and of earlier ones. A slow answer shows little, so it relies on prompt ones.
+   */
   #judgeOurClock(
     { sentMs, receivedMs }: Call,
     dateMs: number | undefined,
     steadyMs: number,
   ): 'right' | 'wrong' | 'unknown' {
-    // The Date was written at some moment between our sending and our receiving.
+    // The Date was written between our sending and our receiving.
     const difference =
       dateMs === undefined
         ? undefined
@@ -211,13 +212,13 @@ export class Ends {
     }
     const isLongAgo = steadyMs - this.#contradictedSteadyMs > contradictedForMs
     if (!isLongAgo || this.#answersSince <= contradictedForAnswers) return 'wrong'
-    // Our clock may have been set since, or the machine have slept.
+    // Since then, our clock may have been set, or the machine may have slept.
     const isKnown = Math.abs(wallAheadMs - this.#rightAheadMs) <= lagMs
     return isKnown ? 'right' : 'unknown'
   }
 }
 
-/** When a request was sent and the head of its answer received, in our wall time. */
+/** In our wall time. */
 interface Call {
   readonly sentMs: number
   readonly receivedMs: number
@@ -228,7 +229,10 @@ function byDate(lifeMs: number, { sentMs, receivedMs }: Call): Witness {
   return { earliestMs: sentMs + lifeMs - cutMs - lagMs, latestMs: receivedMs + lifeMs }
 }
 
-/** A quote is served while all say that it lives, and refused once all say that it is over, or one for a minute. */
+/**
+ * Served while all witnesses say that the quote lives. Refused once all say that it is over, or one has said so for a
+ * minute.
+ */
 function endBy(witnesses: readonly Witness[], wallAheadMs: number): End {
   const latest = witnesses.map(({ latestMs }) => latestMs)
   return {
@@ -240,9 +244,9 @@ function endBy(witnesses: readonly Witness[], wallAheadMs: number): End {
   }
 }
 
-/** Undefined: the answer has no readable `Date`, or it is out of a cache, its `Date` with it (RFC 9111 5.1). */
+/** Undefined: the answer has no readable `Date`, or a cache repeated an old one (RFC 9111 section 5.1). */
 function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {
-  // An Age that is not a number still says that the answer has an age. A value ends before the blanks behind it.
+  // An Age that is not a number still shows a cache. Blanks may surround the number.
   return date !== undefined && /^[ \t]*0+[ \t]*(?:\n[ \t]*0+[ \t]*)*$/.test(age)
     ? readHttpDate(date.trim(), receivedAtMs)
     : undefined
@@ -251,21 +255,21 @@ function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | unde
 const minuteMs = 60_000
 const worthAWarningMs = 2_000
 const warnEveryMs = 600_000
-/** The first answers may come from an edge or a test that says no time. */
+/** The first answers may come from an edge or a test without a Date. */
 const answersBeforeWarning = 3
 
-/** The provider's clock less ours, as the `Date` of one answer bounds it. */
+/** The provider's clock minus ours lies between these, by the `Date` of one answer. */
 interface Difference {
   readonly lowMs: number
   readonly highMs: number
 }
 
-/** How far the provider's clock is from ours, for people and metrics: nothing is decided by it. */
+/** How far the provider's clock is from ours, for operators and metrics. Nothing is decided by it. */
 export class ClockDifference {
-  /** The newest answer's bounds; undefined: no answer has said a time. */
+  /** By the newest answer with a readable `Date`. Undefined: none has come. */
   bounds: Difference | undefined
   readonly #log: Pick<Logger, 'warn'>
-  /** The differences of the last minute, oldest first, without those that a later one is less than. */
+  /** The sliding minimum of a minute: sizes ascend, oldest first. */
   #least: { readonly steadyMs: number; readonly ms: number }[] = []
   #answersWithoutTime = 0
   #warnedSteadyMs = Number.NEGATIVE_INFINITY
@@ -274,23 +278,21 @@ export class ClockDifference {
     this.#log = log
   }
 
-  /** By the newest answer; 0 where the two clocks may agree. */
+  /** By the newest answer. 0: the two clocks may agree. */
   get newestMs(): number {
     const { lowMs, highMs } = this.bounds ?? { lowMs: 0, highMs: 0 }
     return lowMs <= 0 && highMs >= 0 ? 0 : (lowMs + highMs) / 2
   }
 
-  /** The least of a minute: one edge of the provider's, or one cached `Date`, does not tell that our clock is wrong. */
+  /** The smallest difference of a minute: one edge of the provider, or one cached `Date`, does not blame our clock. */
   get leastMs(): number {
     return this.#least[0]?.ms ?? 0
   }
 
-  /** Whether the provider has answered several times and has never said its time. */
   get saysNoTime(): boolean {
     return this.bounds === undefined && this.#answersWithoutTime >= answersBeforeWarning
   }
 
-  /** Notes the bounds of an answer. Undefined: the answer does not say the time. */
   note(bounds: Difference | undefined, steadyMs: number): void {
     if (bounds === undefined) this.#answersWithoutTime += 1
     else {

@@ -2,8 +2,7 @@
 const maxBytes = 16_384
 
 /**
- * What an error of the provider says under one of these names, as texts: at its top, or in its `error` or `details`.
- * Providers put these members in any of the three.
+ * The texts of these members in an error: at its top, or in its `error` or `details`, because providers use all three.
  */
 export function statedInError(body: Buffer, names: readonly string[]): string[] {
   const top = objectIn(body)

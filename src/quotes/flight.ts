@@ -8,22 +8,21 @@ import type { QuoteRequest } from './request.ts'
 const never: Promise<QuoteAnswer> = new Promise(() => {})
 const nothing = (): void => {}
 
-/** One call and the clients who wait for it. */
+/** One call and the requests that wait for it. */
 export class Flight {
-  /** In the table of flights. Undefined: no other client may join. */
+  /** The key in the table of flights. Undefined: no other request may join. */
   readonly entry: string | undefined
-  /** Whether the call waited for another replica's call first. */
+  /** Whether the call first waited for another replica's call. */
   waited = false
-  /** Whether a client has the answer. A second client does not get an answer that may not be shared. */
+  /** Whether a request has the answer. An answer that may not be shared is for the first request alone. */
   isTaken = false
-  /** The span of the request that caused the call. */
   span: Span | undefined
   #answer = never
   #left: ClientGone | undefined
-  /** No AbortSignal, because V8 promotes each to its old space (Node 20). */
+  /** Not an AbortSignal, because V8 promotes each to its old space (Node 20). */
   #giveUp = nothing
   readonly #table: Map<string, Flight>
-  /** What the provider can tell its client from others by. */
+  /** What may make the provider answer two requests with one key differently. */
   readonly #target: string
   readonly #address: string | undefined
   #waiting = 0
@@ -43,29 +42,29 @@ export class Flight {
     this.span = span
   }
 
-  /** Makes the call. From now on clients find the flight in the table. */
+  /** Makes the call. Other requests find the flight in the table from now on. */
   start(call: () => Promise<QuoteAnswer>): this {
     if (this.entry !== undefined) this.#table.set(this.entry, this)
     this.#answer = call()
     return this
   }
 
-  /** Only for clients who find the flight in the table: a flight that has landed has no answer. */
+  /** Only for requests that find the flight in the table: a landed flight has no answer. */
   get answer(): Promise<QuoteAnswer> {
     return this.#answer
   }
 
-  /** Why the call is given up: no client waits any more. */
+  /** Set once the call is given up, because no client waits any more. */
   get left(): Error | undefined {
     return this.#left
   }
 
-  /** `giveUp` ends what the flight waits for now. It is called once no client waits any more. */
+  /** `giveUp` ends what the flight waits for now, when the last client leaves. */
   whenLeft(giveUp: () => void): void {
     this.#giveUp = giveUp
   }
 
-  /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */
+  /** A refresh joins its own call and never leaves, so that the call goes on without clients. */
   join(): void {
     this.#waiting += 1
   }
@@ -77,7 +76,7 @@ export class Flight {
       maybeSeen: false,
     })
     const giveUp = this.#giveUp
-    // Out of the table first: a new client must not join a call that is being given up.
+    // Leaves the table first: no request may join a call that is being given up.
     this.land()
     giveUp()
   }
@@ -87,9 +86,8 @@ export class Flight {
   }
 
   /**
-   * Drops the call and its answer. A Map that grows leaves its old table behind with all that was in it, and once
-   * one such table is in V8's old space, everything that it points to looks alive until a major collection: with whole
-   * requests in it a minor collection took twice as long.
+   * Drops the call and its answer. A growing Map leaves its old table behind. In V8's old space, that table keeps all
+   * that it points to alive until a major collection: with whole requests in it, a minor collection took twice as long.
    */
   land(): void {
     const { entry } = this
@@ -99,23 +97,23 @@ export class Flight {
     this.span = undefined
   }
 
-  /** Why a client that waits here may not have the answer; undefined: it may. */
+  /** Why this request may not have the answer. Undefined: it may. */
   whyNotFor(
     { target, address }: QuoteRequest,
     answer: QuoteAnswer,
   ): 'otherAmount' | 'refusedToOther' | undefined {
     if (answer.kind !== 'not-kept') return undefined
-    // The provider may read another spelling of the amount as the right amount, or not refuse it.
+    // The provider may read another spelling of the amount correctly, or may not refuse it.
     if (answer.why === 'other-amount')
       return target === this.#target ? undefined : 'otherAmount'
     if (!isRefusal(answer.received.status)) return undefined
-    // Whether a client is refused may depend on its place.
+    // A refusal may depend on the user's place.
     const isSame = target === this.#target && address === this.#address
     return isSame ? undefined : 'refusedToOther'
   }
 }
 
-/** Why a client waits for a further call, as the log says if its time ends before that call does. */
+/** Why a request waits for a further call. The log says so if the request's time ends before that call. */
 export const repeatReasons = {
   refusedToOther: 'the call that it joined was refused by the provider to another client',
   otherAmount:
@@ -127,26 +125,26 @@ export const repeatReasons = {
   expired: (quotes: number) => `${expiredQuotes(quotes)} written`,
 } as const
 
-/** `1 quote expired before it could be`, to be continued. */
+/** The beginning of a sentence, such as `1 quote expired before it could be`. */
 export function expiredQuotes(quotes: number): string {
   return quotes === 1
     ? '1 quote expired before it could be'
     : `${quotes} quotes in a row expired before they could be`
 }
 
-/** 408 and 429 say that the call was too slow or one too many, and nothing of the client. */
+/** 408 and 429 say that the call was too slow or one too many, and nothing about the user. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
-/** With less time left a further call could hardly bring a quote, and would only burden a provider that hangs. */
+/** With less time left, a further call hardly brings a quote and only burdens a slow provider. */
 const minLeftMs = 50
 
-/** A client that waits for calls: until it leaves and, once it waits for a further one, until its own time is over. */
+/** Waits for calls until the client leaves. Its own time bounds the wait for a further call. */
 export class WaitingClient {
-  /** Whether it has gone on after a call that failed by time; it does so once. */
+  /** Whether it waited for a further call after a timeout: it does so once. */
   tookFurtherCall = false
-  /** Whether it has joined a call after the refusal of another client; it does so once. */
+  /** Whether it joined a call after the refusal of another user: it does so once. */
   joinedAfterRefusal = false
   readonly #response: ServerResponse
   readonly #endsAtMs: number
@@ -155,7 +153,7 @@ export class WaitingClient {
   #failure: Error | undefined
   #leave: (reason: Error) => void = nothing
 
-  /** `leftMs`: of its own time. */
+  /** `leftMs`: what is left of the request's own time. */
   constructor(response: ServerResponse, leftMs: number, timers: Timers) {
     this.#response = response
     this.#endsAtMs = timers.steadyMs() + leftMs
@@ -181,9 +179,9 @@ export class WaitingClient {
   }
 
   /**
-   * It waits for a further call, because this one gave it no answer. Throws the failure if hardly any time is left for one more call.
-   * That call has a time limit of its own, so the client's time is counted here from then on, and the failure is its
-   * answer once that is over. `before`: the failure of the call that it joined, whose fault its own has.
+   * Goes on to a further call after a call without an answer. Throws if hardly any time is left. A further call has a
+   * time limit of its own, so the client's time is counted here from now on, and ends with this failure. `before`: the
+   * failure of the joined call, whose fault is repeated.
    */
   repeatOrThrow(why: string, before?: UpstreamFailure): void {
     const failure = failureByTime(why, before)
@@ -194,12 +192,11 @@ export class WaitingClient {
     this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)
   }
 
-  /** Its wait is over, for this reason. The last client to leave ends the call. */
+  /** Ends the wait for this reason. The last client to leave ends the call. */
   leave(reason: Error): void {
     this.#leave(reason)
   }
 
-  /** The client is answered, or has left. */
   end(): void {
     this.#response.off('close', this.#onClose)
     this.#timer?.clear()
@@ -211,12 +208,12 @@ const timeFaults: ReadonlySet<UpstreamFault> = new Set([
   'http_response_timeout',
 ])
 
-/** Whether a call failed because some time limit was over: what its client is answered 504 for. */
+/** Whether a call failed by a time limit. The answer is then 504. */
 export function failedByTime(error: unknown): error is UpstreamFailure {
   return error instanceof UpstreamFailure && timeFaults.has(error.fault)
 }
 
-/** For a client whose own time is over, though the call that it waits for may go on. */
+/** For a client whose own time is over, though its call may go on. */
 function failureByTime(reason: string, before?: UpstreamFailure): UpstreamFailure {
   const cause = new Error(`no quote within the time of the request: ${reason}`, {
     cause: before?.cause,

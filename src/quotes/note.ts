@@ -5,34 +5,32 @@ import type { Quote } from './quote.ts'
 import type { QuoteRequest } from './request.ts'
 
 /**
- * What outlives a relayed quote: orders are judged by it. An answer that could not be read has a note, too, without an id
- * and without a toAmount.
+ * What outlives a served quote: orders are judged by it. The note of an unreadable answer has no id and no toAmount.
  */
 export interface Note extends Ending {
   readonly id: string
   readonly pairId: string
-  /** App-Name as the upstream receives it. */
+  /** App-Name as the provider receives it. */
   readonly application: string
-  /** Who was given it: a digest of the client's partition. Undefined: a client whose address is not known. */
+  /** A digest of the partition that was given the quote. Undefined: the client's address was unknown. */
   readonly partition: string | undefined
   /** Amounts are canonical decimals. */
   readonly fromValue: string
-  /** The amount in the quote request. An upstream may round it, and an order may state either amount. */
+  /** The amount in the quote request. The provider may round it, and an order may state either. */
   readonly requestedAmount: string
   readonly toValue: string
   /** As in the quote. */
   readonly hasNumbers: boolean
   readonly expiresAtMs: number
-  /** The quote's cache key, for dropping it from the cache; empty once it is over, and where no store is shared. */
+  /** For dropping the quote from the cache. Empty once the quote is over; journals have it only with a shared store. */
   readonly cacheKey: string
-  /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
+  /** When the quote was first noted, by our clock: shows how old an order's quote is. */
   readonly notedAtMs: number
 }
 
 /** Names one quote: the same id with a later expiry is another quote. */
 export type QuoteName = Pick<Note, 'id' | 'expiresAtMs'>
 
-/** Who was given a quote, or who sends an order. */
 export type Whose = Pick<Note, 'application' | 'partition'>
 
 export function isUnreadable({ toValue }: Pick<Note, 'toValue'>): boolean {
@@ -51,7 +49,7 @@ export function noteOf(
   return {
     id: quote.id,
     pairId: briefText(quote.pairId),
-    // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
+    // A copy: a slice would keep the whole request target in memory as long as the quote.
     requestedAmount:
       canonicalAmount === fromValue ? fromValue : flatText(canonicalAmount),
     cacheKey: request.key ?? '',
@@ -67,7 +65,7 @@ export function noteOf(
   }
 }
 
-/** Copied field by field, because the ledger hands in its entries, which have much more. */
+/** Field by field, because entries of the ledger have many more fields. */
 export function withoutCacheKey(note: Note): Note {
   return {
     id: note.id,

@@ -3,26 +3,25 @@ import type { Problem } from '../http/problem.ts'
 import type { Lookalike, Quote } from './quote.ts'
 import type { QuoteRequest } from './request.ts'
 
-/** The memory of quotes that clients were given, which orders are judged by. */
+/** The served quotes that orders are judged by. */
 export interface QuoteNotes {
   /**
-   * Notes a quote that came then, even if it is over. Settles when every replica can judge an order for it: no client
-   * has it before.
+   * Notes a quote that came at `at`, even if it is over. Settles once every replica can judge an order for the quote:
+   * it is not served before.
    */
   note(quote: Quote, request: QuoteRequest, at: Now): Promise<void> | void
-  /** Notes an answer that its client may take for a quote and that cannot be read. No client has it before, either. */
+  /** For an unreadable answer that a caller may take for a quote. It is not relayed before, either. */
   noteUnreadable(lookalike: Lookalike, request: QuoteRequest): Promise<void>
-  /** Notes a quote that another replica has fetched, and has noted for all replicas. */
+  /** Notes a quote that another replica has fetched and noted for all. */
   noteFound(quote: Quote, request: QuoteRequest): void
-  /** Whether an order used this quote, here or at another replica: no client may have it any more. */
+  /** Whether an order used this quote anywhere, so that it must not be served again. */
   wasUsed(quote: Quote): boolean
 }
 
-/** What operators hold. */
 export interface QuoteHolds {
-  /** Throws where the request is held. */
+  /** Throws if the request is held. */
   refuse(request: HeldQuote): void
-  /** Calls back as soon as a hold begins that holds the request. Returns how to stop that. */
+  /** Calls `refuse` as soon as a hold on the request begins. Returns a function that stops this. */
   whenHeld(request: HeldQuote, refuse: (problem: Problem) => void): () => void
 }
 
@@ -38,25 +37,25 @@ export interface SharedQuotes {
 }
 
 export interface LookOptions {
-  /** `left`: no client waits for it any more. */
+  /** `left`: set once no client waits any more. */
   readonly flight: { readonly left: Error | undefined }
-  /** Whether a call that another replica makes is waited for. */
+  /** Whether to wait for another replica's call. */
   readonly waits: boolean
-  /** The quote that is to be replaced: one with a later expiry is looked for. */
+  /** The quote to replace: only one with a later expiry is found. */
   readonly known: Quote | undefined
 }
 
-/** What a look finds: a quote that another replica has fetched, or else it is this replica's turn to fetch one. */
+/** A quote of another replica, or this replica's turn to fetch one. */
 export type Look = { readonly kind: 'found'; readonly quote: Quote } | Turn
 
 export interface Turn {
   readonly kind: 'turn'
-  /** A quote that is close to its end: for when no younger one can be had. */
+  /** A quote close to its end, for when a younger one cannot be fetched. */
   readonly spare: Quote | undefined
-  /** Whether another replica's call was waited for. */
+  /** Whether this look waited for another replica's call. */
   readonly waited: boolean
-  /** Gives the quote to all replicas, and the lock back. */
+  /** Gives the quote to all replicas, and releases the lock. */
   put(quote: Quote): void
-  /** Gives back the lock, if it was taken and no quote was put. */
+  /** Releases the lock, if it was taken and no quote was put. */
   release(): void
 }

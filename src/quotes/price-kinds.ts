@@ -11,7 +11,7 @@ export interface PriceKind {
   in(reading: TargetReading): (QuotePath & AmountReading) | undefined
   readonly needsAppName: boolean
   readonly readBody: typeof readQuote
-  /** As what its calls fail and stop. */
+  /** The kind of its calls, for breakers and queues. */
   kindOf(pair: string): RequestKind
 }
 
@@ -22,7 +22,7 @@ export const quotes: PriceKind = {
   kindOf: (pair) => ({ quoteOf: foldPair(pair) }),
 }
 
-/** Shared like quotes, and else what they are without SHARE_RATES: a part of the rest of the swap API. */
+/** Shared like quotes. For all else, rates are part of the rest of the swap API, as without SHARE_RATES. */
 export const rates: PriceKind = {
   in: (reading) => ('rates' in reading ? reading.rates : undefined),
   needsAppName: false,
@@ -38,7 +38,7 @@ export const unnoted: QuoteNotes = {
   wasUsed: () => false,
 }
 
-/** Operators hold quotes and orders. Rates pass, as they do without SHARE_RATES. */
+/** Operators hold quotes and orders, not rates. */
 export const unheld: QuoteHolds = {
   refuse() {},
   whenHeld: () => () => {},

@@ -10,7 +10,7 @@ import type { AnswerHead } from '../upstream/fetch.ts'
 import { statedInError } from './error-body.ts'
 import type { QuoteRequest } from './request.ts'
 
-/** As whom a quote call is made, as the provider sees it. */
+/** How the provider identifies a caller. */
 type Caller = Pick<QuoteRequest, 'application' | 'authorization' | 'address'>
 
 const maxCallers = 1_000
@@ -25,16 +25,13 @@ interface Limited {
   /** Undefined: the application is limited as a whole. */
   readonly address: string | undefined
   readonly untilMs: number
-  /**
-   * The keys of the last addresses that were limited with no answered quote between them. Only the entry of an
-   * application as a whole has some.
-   */
+  /** The last limited addresses in a row, without an answered quote between them. Only for whole applications. */
   readonly inRow: readonly string[]
 }
 
 /**
- * After the provider's 429 to a quote, the same caller's quotes are not asked for until the wait that it asks for is over.
- * Once three addresses in a row have met such a limit, no quote of their application is.
+ * After a 429 of the provider to a quote, the same caller's quotes are not fetched until the requested wait is over.
+ * Once three addresses in a row have met such a limit, the whole application waits.
  */
 export class ProviderLimit {
   readonly #clock: Clock
@@ -55,7 +52,7 @@ export class ProviderLimit {
     return Math.max(this.#leftOf(own), this.#leftOf(whole))
   }
 
-  /** Throws the problem of a call that is not to be made now. */
+  /** Throws if the provider may not be asked now. */
   check(caller: Caller): void {
     const leftMs = this.leftMs(caller)
     if (leftMs === 0) return
@@ -69,7 +66,7 @@ export class ProviderLimit {
     })
   }
 
-  /** The provider answered 429. `waitMs`: for how long it asks not to be asked. */
+  /** The provider answered 429. `waitMs`: the wait that it asks for. */
   begin(caller: Caller, waitMs: number): void {
     const forMs = Math.min(Math.max(waitMs, leastMs), mostMs)
     const { address = 'unknown' } = caller
@@ -94,7 +91,7 @@ export class ProviderLimit {
     this.#byCaller.set(whole, { application, address: undefined, untilMs, inRow })
   }
 
-  /** The provider answered a quote of this application: it is not limited as a whole. */
+  /** The provider answered a quote, so the whole application is not limited. */
   answered(caller: Caller): void {
     if (this.#byCaller.size > 0) this.#byCaller.delete(this.#keysOf(caller).whole)
   }
@@ -112,7 +109,7 @@ export class ProviderLimit {
     return Math.max(0, untilMs - this.#clock.steadyMs())
   }
 
-  /** No secret is kept. */
+  /** Digests, so that no secret is kept. */
   #keysOf({ application, authorization, address = 'unknown' }: Caller) {
     const credentials = `${this.#salt}${application.length}:${application}${authorization}`
     const whole = hash('sha256', credentials, 'base64url')
@@ -127,10 +124,7 @@ export function isProviderLimit(error: unknown): boolean {
 const waitFields = ['retry-after', 'ratelimit-reset', 'x-ratelimit-reset']
 const waitMembers = ['retryAfter', 'retry_after']
 
-/**
- * How long an answer asks to wait: the longest of all that it says in its head and body; 0 if it does not say, or not
- * readably.
- */
+/** The longest wait that an answer asks for in its head and body. 0: it states none that can be read. */
 export function readWait(
   { rawHeaders, receivedAtMs }: Pick<AnswerHead, 'rawHeaders' | 'receivedAtMs'>,
   body: Buffer = noBytes,
@@ -153,11 +147,11 @@ const noBytes = Buffer.alloc(0)
 /** `"default";r=0;t=30`, or in the form of an earlier draft `limit=100, remaining=0, reset=30`. */
 const secondsOfPolicy = /(?<![\w-])(?:t|reset)=(\d+)/g
 
-// No wait takes 30 years: from here on a number is an instant, in seconds or, a hundred times later, in milliseconds.
+// From here on a number is an instant, because no wait takes 30 years: in seconds or, from 1e11 on, in milliseconds.
 const minInstant = 1e9
 const minInstantMs = 1e11
 
-/** An instant counts from the answer's own Date, because both are of the same clock; without one, from ours. */
+/** An instant counts from the answer's own Date, because both are by the same clock; without a Date, from our clock. */
 function waitOf(text: string, dateMs: number): number {
   if (!/^\d+(?:\.\d+)?$/.test(text))
     return (readHttpDate(text, dateMs) ?? dateMs) - dateMs

@@ -17,32 +17,32 @@ import {
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type ClockDifference, type End, Ends, serveLeftMs } from './ends.ts'
 
-/** What the body of a quote says. A list of rates has an end, and empty texts. */
+/** What the body of a quote states. A list of rates has an expiry, and empty texts. */
 interface Stated {
   readonly id: string
   readonly pairId: string
   /** Amounts as the provider wrote them, or the shortest decimals of its numbers. */
   readonly fromValue: string
   readonly toValue: string
-  /** Whether one of them is a JSON number: an order means it by every decimal of which that is the nearest double. */
+  /** Whether one of them is a JSON number. An order may then state any decimal with the same nearest double. */
   readonly hasNumbers: boolean
   readonly toAsset: string
-  /** The quote's own `expiry`, an instant of the provider's clock, not of ours: `end` says when the quote is over. */
+  /** The quote's own `expiry`, by the provider's clock. `end` says when the quote is over by ours. */
   readonly expiresAtMs: number
 }
 
-/** A quote of the provider, made once when its answer comes, and handed on unchanged. */
+/** Made once when its answer comes, and never changed. */
 export interface Quote extends Stated {
   /** The body as received, one character a byte (latin1). */
   readonly body: string
-  /** The upstream's end-to-end headers that a later answer repeats: names and values alternate. */
+  /** The provider's end-to-end headers that a hit repeats: names and values alternate. */
   readonly headers: readonly string[]
-  /** For how long it was to be served when it came. Whole milliseconds, because V8 needs no object for them. */
+  /** How long it was to be served when it came. Whole milliseconds, because V8 needs no object for them. */
   readonly lifeMs: number
   readonly end: End
 }
 
-/** Every quote is made here, so that all have one shape for V8: a hit reads them. */
+/** Every quote is made here, so that all have one shape in V8: each hit reads one. */
 export function quoteOf(
   stated: Stated,
   { body, headers, lifeMs, end }: Omit<Quote, keyof Stated>,
@@ -62,7 +62,7 @@ export function quoteOf(
   }
 }
 
-/** Every user is to have time to order: by default a fifth of the quote's life, and at most 5 s. */
+/** Every user should have time to order: by default a fifth of the quote's life, at most 5 s. */
 const minLeftShare = 1 / 5
 const maxMinLeftMs = 5_000
 
@@ -74,41 +74,39 @@ export function minLeftMs({ lifeMs }: Quote, settingMs?: number): number {
 interface Received extends Pick<WholeAnswer, 'status' | 'reason' | 'body'> {
   /** End-to-end headers as received, without cookies. */
   readonly headers: readonly string[]
-  /** The headers that an answer to another client repeats. */
+  /** The headers that a joined request gets. */
   readonly repeated: readonly string[]
 }
 
-/** The provider's answer to a quote call. */
 export type ProviderAnswer =
-  /** A quote that any client may have whose request has the same key. */
+  /** A quote for any request with the same key. */
   | { readonly kind: 'quote'; readonly quote: Quote; readonly received: Received }
-  /** Only clients that wait for the call get it. */
+  /** Only requests that wait for the call get it. */
   | {
       readonly kind: 'not-kept'
       readonly why: NotKeptReason
-      /** When the live quote in it is over; undefined: there is none. */
+      /** The end of the live quote in it, if it has one. */
       readonly end: End | undefined
-      /** Whether all who wait may get it; else the first one does. */
+      /** Whether all who wait may get it; otherwise only the first does. */
       readonly isForAll: boolean
       readonly received: Received
     }
 
-/** What came of a quote call. `found`: another replica has fetched the quote, so it is answered as a hit. */
+/** The outcome of a quote call. `found`: another replica has fetched the quote, so it is answered as a hit. */
 export type QuoteAnswer =
   | ProviderAnswer
   | { readonly kind: 'found'; readonly quote: Quote }
 
-/** When the quote is over that the answer brings; undefined: it brings none. */
 export function endOf(answer: QuoteAnswer): End | undefined {
   return answer.kind === 'not-kept' ? answer.end : answer.quote.end
 }
 
-/** What is read in an answer: what its clients get, and what orders are judged by. */
+/** What an answer holds: what is relayed, and what orders are judged by. */
 interface ReadAnswer {
   readonly answer: ProviderAnswer
-  /** The quote in it, even if that is over already. */
+  /** The quote in it, even if it is over. */
   readonly quote: Quote | undefined
-  /** Beside a quote: that was over before it was asked for, so it refuses only orders that name it. */
+  /** Set beside a quote that was over before it was requested, and so refuses only orders that name it. */
   readonly lookalike: Lookalike | undefined
 }
 
@@ -118,7 +116,6 @@ export interface AnswerReaderParts {
   clockDifference: Pick<ClockDifference, 'note'>
 }
 
-/** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
 export class AnswerReader {
   readonly #maxBytes: number
   readonly #readBody: typeof readQuote
@@ -126,7 +123,7 @@ export class AnswerReader {
   readonly #ends: Ends
   readonly #oneList = createOneList()
   #cacheControlWasIgnored = false
-  /** Nearly every answer has the same. */
+  /** Nearly every answer has the same value. */
   #lastCacheControl: string | undefined
 
   constructor(
@@ -139,7 +136,7 @@ export class AnswerReader {
     this.#ends = new Ends(clockDifference)
   }
 
-  /** `asked`: the canonical amount that the quote was asked for. `at`: when it came. */
+  /** `asked`: the canonical amount that was requested. `at`: when the answer came. */
   read(whole: WholeAnswer, asked: string, at: Now): ReadAnswer {
     const { status, reason, rawHeaders, body } = whole
     const [vary, cacheControl, contentCoding, date, age] = linesOf(rawHeaders, marks)
@@ -150,7 +147,7 @@ export class AnswerReader {
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       const answer = notKept(received, { why: 'status' })
-      // A proxy that changed a quote answers 203.
+      // 203: a proxy has changed the answer.
       if (status !== 203) return { answer, quote: undefined, lookalike: undefined }
       return {
         answer,
@@ -159,7 +156,7 @@ export class AnswerReader {
       }
     }
     this.#sayOnce(cacheControl)
-    // Other values of Vary need no check: the upstream received only headers that are part of the key.
+    // Other values of Vary need no check: the provider received only headers that are part of the key.
     const isPersonal = membersOf(vary).includes('*')
     const isForAll = !isPersonal && !isCoded
     if (isCoded) {
@@ -210,7 +207,7 @@ export class AnswerReader {
   ): ProviderAnswer {
     const { end } = quote
     const isForAll = !isPersonal
-    // Without an end it is relayed, whatever the time.
+    // No `end` is passed, so it is relayed whatever the time.
     if (becomes === 'relayed') return notKept(received, { why: 'expired', isForAll })
     if (becomes === 'ended' || serveLeftMs(end, at) <= 0)
       return notKept(received, { why: 'expired', end, isForAll })
@@ -220,7 +217,7 @@ export class AnswerReader {
     return { kind: 'quote', quote, received }
   }
 
-  /** A quote's own expiry decides. Many APIs say no-store on everything, which the log says once. */
+  /** Cache-Control is not obeyed: a quote's own expiry decides, and many APIs send no-store with everything. */
   #sayOnce(cacheControl: string | undefined): void {
     if (this.#cacheControlWasIgnored || cacheControl === this.#lastCacheControl) return
     this.#lastCacheControl = cacheControl
@@ -244,14 +241,14 @@ export function notKept(
   return { kind: 'not-kept', why, end, isForAll, received }
 }
 
-/** The body of such an answer is not read. */
+/** An answer with a content coding, whose body is not read. */
 const coded: Lookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
 const marks = ['vary', 'cache-control', 'content-encoding', 'date', 'age']
 
-/** The members of a list that is spread over the lines of one header. */
+/** The members of a list in the lines of one header. */
 function membersOf(lines: string | undefined): readonly string[] {
   if (lines === undefined) return []
   return lines
@@ -261,7 +258,7 @@ function membersOf(lines: string | undefined): readonly string[] {
     .filter((part) => part !== '')
 }
 
-// As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
+// 1e11 ms is in March 1973, and 1e11 s in the year 5138: a smaller expiry is in seconds.
 const minExpiryMs = 1e11
 
 const identifier = z.string().min(1).max(256)
@@ -280,8 +277,8 @@ export const quoteWithoutExpiry = z.object({
 })
 
 /**
- * What the body says, or why it cannot be kept as a quote, whatever came with it. `asked`: the canonical amount that the
- * quote was asked for; without it, the quote may be for any amount.
+ * What the body states, or why it cannot be kept as a quote. `asked`: the canonical amount that was requested, if it
+ * matters.
  */
 export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason {
   const json = jsonIn(body)
@@ -293,7 +290,7 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
   const values = [fromAmount.value, toAmount.value]
   const hasNumbers = values.some((value) => typeof value === 'number')
   const [fromValue = '', toValue = ''] = values.map(String)
-  // Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`.
+  // Providers round amounts a little. But a provider that reads `1e3` as 1 gives a quote for the wrong amount.
   if (asked !== undefined && differsByOverAHundredth(fromValue, asked))
     return 'other-amount'
   const expiresAtMs = readExpiry(expiry)
@@ -304,7 +301,7 @@ export function readQuote(body: Buffer, asked?: string): Stated | NotKeptReason 
 
 const rateList = z.array(z.object({ expiry: z.unknown().optional() })).min(1)
 
-/** A list of rates is over with the first of them. One without an end is not kept. */
+/** A list of rates ends with the first of its rates. It is not kept if one has no expiry. */
 export function readRates(body: Buffer): Stated | NotKeptReason {
   const json = jsonIn(body)
   if (json === undefined) return 'not-json'
@@ -318,7 +315,7 @@ export function readRates(body: Buffer): Stated | NotKeptReason {
   return { ...nothing, hasNumbers: false, expiresAtMs: Math.min(...known) }
 }
 
-/** Reads what replicas share: a quote, or a list of rates. */
+/** For what replicas share. */
 export function readEither(body: Buffer): Stated | NotKeptReason {
   const quote = readQuote(body)
   return quote === 'not-a-quote' ? readRates(body) : quote
@@ -330,12 +327,12 @@ function readExpiry(expiry: unknown): number | NotKeptReason {
   return expiry < minExpiryMs ? 'expiry-in-seconds' : expiry
 }
 
-/** RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one. */
+/** JSON is UTF-8 (RFC 8259 section 8.1). Decoding replaces broken bytes, so that two ids could become one. */
 function jsonIn(body: Buffer): unknown {
   return isUtf8(body) ? parseJson(body.toString('utf8')) : undefined
 }
 
-/** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
+/** An answer that a caller may use as a quote, though it cannot be kept: an object with a toAmount. */
 const lookalike = z.object({
   /** Undefined: it names no pair. */
   pairId: z.string().optional().catch(undefined),
@@ -346,11 +343,10 @@ const lookalike = z.object({
 export type Lookalike = Pick<z.infer<typeof lookalike>, 'pairId' | 'fromAmount'>
 
 function readLookalike(body: Buffer): Lookalike | undefined {
-  // As its client may read it: without a byte order mark, and with another character for each broken byte.
+  // Decoded leniently, as a caller may: without a byte order mark, and with broken bytes replaced.
   return lookalike.safeParse(parseJson(new TextDecoder().decode(body))).data
 }
 
-/** Reads an Amount, or a number or text in its place. */
 function amountIn(stated: unknown): string | undefined {
   const value =
     typeof stated === 'object' && stated !== null && 'value' in stated
@@ -361,7 +357,7 @@ function amountIn(stated: unknown): string | undefined {
     : undefined
 }
 
-/** Repeated keys are not detected: the last one counts, as it does for the client that gets these bytes. */
+/** Repeated keys are not detected: the last one counts, as it does for most callers. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -8,35 +8,34 @@ import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, secondAppName, traceHeaders } from '../server/swap-headers.ts'
 import type { PriceKind } from './price-kinds.ts'
 
-/** What a client asks for: all that tells its quote from others. */
+/** What a caller wants a quote for. */
 export interface QuoteRequest {
-  /** The pair that the path means. */
   pair: string
   /**
-   * The path as received, if it is not the plain spelling of the pair. It is part of the key, because it is not known
-   * how the upstream treats escapes and case.
+   * The path as received, if it is not the plain spelling of the pair. Part of the key, because the provider may treat
+   * escapes and case in its own way.
    */
   spelledPath?: string | undefined
   canonicalAmount: string
-  /** In the order of QUOTE_KEY_HEADERS, names in lower case, values as the upstream receives them. */
+  /** In the order of QUOTE_KEY_HEADERS: names in lower case, values as the provider receives them. */
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
-  /** Clients with the same partition may share a quote. Undefined: this client shares with no other client. */
+  /** Requests of one partition may share a quote. Undefined: the request shares none. */
   partition: string | undefined
-  /** App-Name as the upstream receives it. */
+  /** App-Name as the provider receives it. */
   application: string
-  /** As the upstream receives it; empty: none. */
+  /** As the provider receives it; empty: the request has none. */
   authorization: string
-  /** The query parameters that tell quotes apart besides the amount, as sent. */
+  /** Query parameters that tell quotes apart besides the amount, as sent. */
   query: string
-  /** The request target as received. The upstream receives the same target. */
+  /** As received, and as sent to the provider. */
   target: string
-  /** Undefined: the provider receives `unknown`, from all clients without an address alike. */
+  /** Undefined: the provider gets for=unknown. */
   address: string | undefined
-  /** Undefined: this client does not share quotes. */
+  /** The cache key. Undefined: the quote is not shared. */
   key: string | undefined
 }
 
-/** A QuoteRequest without its owner. */
+/** A QuoteRequest without what says who sent it. */
 export type KeyedRequest = Omit<
   QuoteRequest,
   'application' | 'authorization' | 'address' | 'key'
@@ -46,21 +45,20 @@ export interface RequestReaderParts {
   config: { quotes: { keyHeaders: readonly string[] } }
   clients: Pick<Clients, 'identify'>
   partitionOf: Partition
-  /** What SWAP_… supplies where the client sends none, by names in lower case. */
+  /** Headers that SWAP_… supplies if the caller sends none, by name in lower case. */
   supplied: ReadonlyMap<string, string>
   /** The store that replicas share. Undefined: VALKEY_URL is not set. */
   sharedStore: { readonly salt: string } | undefined
 }
 
-/** Makes a QuoteRequest out of an HTTP request, and the headers of a quote call out of it. */
 export class QuoteRequestReader {
   readonly #parts: RequestReaderParts
   readonly #priceKind: PriceKind
-  /** Replicas that share a store need the same one, or they miss each other's quotes. */
+  /** Replicas with one store have one salt. Otherwise they would miss each other's quotes. */
   readonly #salt: string
   readonly #keyHeaders: readonly string[]
   readonly #wireNames: readonly string[]
-  /** Via, Connection, and the keyed ones. */
+  /** Via, Connection and QUOTE_KEY_HEADERS. */
   readonly #read: readonly string[]
 
   constructor(parts: RequestReaderParts, priceKind: PriceKind) {
@@ -73,7 +71,6 @@ export class QuoteRequestReader {
     this.#read = ['via', 'connection', ...keyHeaders]
   }
 
-  /** Throws a Problem if that is not a quote request. */
   read(exchange: Exchange): QuoteRequest {
     const { clients, partitionOf, supplied } = this.#parts
     const { rawHeaders } = exchange.request
@@ -122,7 +119,7 @@ export class QuoteRequestReader {
     return request
   }
 
-  /** All headers of a quote call. Its request id and trace context come from the exchange that caused it. */
+  /** The request id and trace context come from the exchange that caused the call. */
   headersOf({ keyedHeaders, address }: QuoteRequest, exchange: Exchange): string[] {
     const headers: string[] = []
     for (const [index, [name, value]] of keyedHeaders.entries()) {
@@ -130,7 +127,7 @@ export class QuoteRequestReader {
       for (const line of value.split(lineBreak))
         headers.push(this.#wireNames[index] ?? name, line)
     }
-    // What is supplied goes out also where it is not part of the key.
+    // Supplied headers are sent even if they are not part of the key.
     for (const [name, value] of this.#parts.supplied)
       if (!this.#keyHeaders.includes(name)) headers.push(wireName(name), value)
     headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
@@ -147,9 +144,9 @@ const noAppName = {
 }
 
 /**
- * Two requests have the same key if and only if the same quote may answer both. The target is not part of the key,
- * because it is only another spelling of the other parts. A digest: headers may be secret, others can read the store that
- * replicas share, and the ledger bounds the number of keys, not their bytes.
+ * Two requests have the same key if and only if one quote may answer both. The target is not part of it, because it
+ * only spells the other parts. The key is a digest: headers may be secret, others can read the shared store, and the
+ * ledger bounds the number of keys, not their bytes.
  */
 export function keyOf(
   { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }: KeyedRequest,
@@ -162,7 +159,7 @@ export function keyOf(
   return hash('sha256', text, 'base64url')
 }
 
-/** The length in front makes each part self-delimiting: no byte that a client sends can imitate a boundary. */
+/** The length in front delimits each part: no byte of a request can imitate a boundary. */
 function field(value: string): string {
   return `${value.length}:${value}`
 }

@@ -58,20 +58,20 @@ interface QuoteRouteParts extends RequestReaderParts, AnswerReaderParts {
 
 type Missed = Exclude<Lookup, 'hit'>
 
-/** Why and for whom a call is made. */
+/** The request that a call is made for. */
 interface CallCause {
   readonly exchange: Exchange
   readonly request: QuoteRequest
-  /** What the exchange is counted as, unless another replica has the quote; undefined: it was counted before. */
+  /** How the request is counted, unless another replica has the quote. Undefined: it was counted before. */
   readonly lookup?: Missed | undefined
-  /** The quote that a refresh is to replace; undefined: clients wait for the call. */
+  /** The quote that a refresh replaces. Undefined: requests wait for the call. */
   readonly replaces?: Quote
 }
 
-/** How many quotes a request tries to get, if each expires before it can be written. */
+/** How many quotes a request tries to get, if each expires too soon. */
 const maxTries = 3
 
-/** GET and HEAD /v3/pairs/:pairId/quotes: the path of a quote, from the request to the answer. */
+/** GET and HEAD /v3/pairs/:pairId/quotes. */
 export class QuoteRoute {
   readonly #parts: QuoteRouteParts
   readonly #priceKind: PriceKind
@@ -98,7 +98,7 @@ export class QuoteRoute {
     const { cache, clock } = this.#parts
     const request = this.#requestReader.read(exchange)
     this.#parts.holds.refuse(heldQuote(request))
-    // The same moment decides whether the quote is live and how much time it has left.
+    // One look decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
     const quote = cache.hit(request.key, at)
     if (quote === undefined) return this.#answerAfterCall(exchange, request)
@@ -119,8 +119,8 @@ export class QuoteRoute {
   }
 
   /**
-   * Joins the call of the key, or makes one. What it gets may be the end of another client, or a quote that is over
-   * before its turn. Then it waits for a further call, as long as its own time lasts.
+   * Joins the call of the key, or makes one. If the call fails for another request's reason, or its quote ends too
+   * soon, a further call is waited for while the request's own time lasts.
    */
   async #answerAfterCall(exchange: Exchange, request: QuoteRequest): Promise<void> {
     const { cache, clock, config, events, holds } = this.#parts
@@ -129,9 +129,9 @@ export class QuoteRoute {
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     const held = heldQuote(request)
     const stopLooking = holds.whenHeld(held, (problem) => client.leave(problem))
-    /** The request is counted as what it finds first. */
+    /** A request is counted by its first lookup. */
     let lookup: Missed | undefined = cache.missOf(request.key)
-    /** The call's place in the table of calls under way. Undefined: no other client joins it. */
+    /** The key of its call in `cache.flights`. Undefined: no other request joins it. */
     let entry = request.key
     let tries = 1
     exchange.misses()
@@ -156,9 +156,8 @@ export class QuoteRoute {
           this.#repeatAfterFailure(answer, client, { exchange, request, hasJoined })
           entry = request.key
         } else if (notFor !== undefined) {
-          // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
-          // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
-          // own.
+          // A refused user who asks in a loop must not block the pair for all who share its quotes. The others share
+          // one further call; if that is refused too, each makes its own.
           client.repeatOrThrow(repeatReasons[notFor])
           entry =
             client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
@@ -190,7 +189,7 @@ export class QuoteRoute {
     }
   }
 
-  /** Throws the failure of a call if it is the client's own end, too; else that client waits for a further call. */
+  /** Rethrows a failure that is this request's as well. Otherwise the request waits for a further call. */
   #repeatAfterFailure(
     failure: Error,
     client: WaitingClient,
@@ -201,7 +200,7 @@ export class QuoteRoute {
     }: { exchange: Exchange; request: QuoteRequest; hasJoined: boolean },
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
-      // A client that joined late shares one further call with the others that joined late.
+      // Requests that joined late share one further call.
       client.repeatOrThrow(repeatReasons.timedOut, failure)
       client.tookFurtherCall = true
       return
@@ -210,11 +209,10 @@ export class QuoteRoute {
       isProviderLimit(failure) && this.#parts.providerLimit.leftMs(request) === 0
     if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
       throw failure
-    // A limit of others refused the call. This ends: each such round answers at least all who share that limit.
+    // The limit of another caller kept the call back. The loop ends, because each round answers all who share a limit.
     client.repeatOrThrow(repeatReasons.limitOfOther)
   }
 
-  /** Replaces a quote in the background, close to its end. */
   async #refresh(
     exchange: Exchange,
     request: QuoteRequest,
@@ -233,7 +231,7 @@ export class QuoteRoute {
     }
   }
 
-  /** Between the look for a call under way and this no `await` may be, or two clients find none. */
+  /** No `await` may come between looking for a call under way and this, or two requests each make one. */
   #startFlight(entry: string | undefined, cause: CallCause): Flight {
     const { flights } = this.#parts.cache
     const { request: caller, exchange } = cause
@@ -241,7 +239,6 @@ export class QuoteRoute {
     return flight.start(() => this.#fetch(flight, cause))
   }
 
-  /** One call for all who wait for the flight. */
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
     const { cache, clock, events, notes, sharedQuotes } = this.#parts
     const { request, lookup, replaces } = cause
@@ -270,7 +267,7 @@ export class QuoteRoute {
       return await this.#taken(whole, cause, look)
     } finally {
       if (look?.kind === 'turn') look.release()
-      // Before its clients hear of it: those that repeat find no call that is over.
+      // Lands before the requests go on: one that repeats must not find a call that is over.
       flight.land()
     }
   }
@@ -285,8 +282,8 @@ export class QuoteRoute {
     // A refresh outlives the exchange that caused it.
     const times = replaces === undefined ? exchange.asksUpstream() : undefined
     providerLimit.check(request)
-    // The call is under way before it is counted, so that other clients wait for it instead of being counted
-    // themselves: a crowd that needs one call would use up the limits of many.
+    // The call is under way before it is counted, so that others wait for it uncounted: a crowd that needs one call
+    // would use up many limits.
     if (rateLimit !== undefined && replaces === undefined) await rateLimit.count(exchange)
     flight.throwIfLeft()
     const call = fetchWhole({
@@ -300,7 +297,7 @@ export class QuoteRoute {
         body: null,
         kind: this.#priceKind.kindOf(request.pair),
         cause: exchange,
-        // Those who wait for another call leave it when they are held.
+        // For a refresh alone: a waiting request leaves its call by itself when it is held.
         recheckInMs: replaces && (() => neverIfHeld(holds, request)),
         times,
       },
@@ -309,7 +306,7 @@ export class QuoteRoute {
     await call.written()
     events.quoteCalled(request.pair)
     const head = await call.head()
-    // At the head, because the rest of the answer may take as long as a call may, or never come.
+    // At the head, because the rest of the answer may take long, or never come.
     if (head.status === 429) providerLimit.begin(request, readWait(head))
     const whole = await call.whole()
     // The body may ask for a longer wait.
@@ -317,7 +314,6 @@ export class QuoteRoute {
     return whole
   }
 
-  /** Notes what the provider answered, gives it to the other replicas, and keeps it. */
   async #taken(
     whole: WholeAnswer,
     cause: CallCause,
@@ -336,12 +332,12 @@ export class QuoteRoute {
     const notedLookalike = lookalike && notes.noteUnreadable(lookalike, request)
     if (request.key !== undefined && quote !== undefined) {
       cache.shorten(request.key, quote, at)
-      // The provider may have given it before, with a later end that the store still has.
+      // The store may still have this quote from an earlier answer, with a later end.
       if (answer.kind !== 'quote') void sharedQuotes?.forget([request.key], quote.id)
     }
-    // In one write with the note. Clients need not wait for the store to have it.
+    // In one write with the note. Requests need not wait until the store has it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
-    // No client has it before every replica can judge an order for it.
+    // The quote is not served before every replica can judge an order for it.
     if (noted !== undefined || notedLookalike !== undefined)
       await Promise.all([noted, notedLookalike])
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why
@@ -353,7 +349,7 @@ export class QuoteRoute {
       : answer
   }
 
-  /** Keeps the quote in memory. Returns why it does not, if so. */
+  /** Keeps the quote in memory, or returns why not. */
   #keep(
     quote: Quote,
     { request, replaces }: CallCause,
@@ -361,13 +357,13 @@ export class QuoteRoute {
   ): 'used' | 'too-large' | undefined {
     const { cache, notes } = this.#parts
     if (request.key === undefined) return undefined
-    // An order may have used it while its call was under way.
+    // An order may have used the quote while its call was under way.
     if (notes.wasUsed(quote)) return 'used'
     const isRefresh = replaces !== undefined
     return cache.keep(request.key, quote, at, { isRefresh }) ? undefined : 'too-large'
   }
 
-  /** For the clients that wait, if the call brings nothing. */
+  /** Keeps a quote for the requests that wait, in case the call brings nothing. */
   #keepSpare(spare: Quote | undefined, request: QuoteRequest): void {
     const { cache, clock, notes } = this.#parts
     if (spare === undefined || request.key === undefined || notes.wasUsed(spare)) return
@@ -387,18 +383,18 @@ function neverIfHeld(holds: QuoteHolds, request: QuoteRequest): number {
 
 const refreshOutcomes = { quote: 'stored', found: 'found', 'not-kept': 'failed' } as const
 
-/** Whether only the first client that waits may have the answer. */
+/** Whether only one of the waiting requests may have the answer. */
 function isForOne(answer: QuoteAnswer): boolean {
   return answer.kind === 'not-kept' && !answer.isForAll
 }
 
-/** Whether the answer brings a quote that is over. */
+/** Whether the quote in the answer is over. */
 function isOver(answer: QuoteAnswer, at: Now): boolean {
   const end = endOf(answer)
   return end !== undefined && serveLeftMs(end, at) <= 0
 }
 
-/** Whether a call brought a client nothing that is better than a cached quote that lives. */
+/** Whether a live cached quote is better than what the call brought. */
 function isInVain(
   answer: QuoteAnswer | Error,
   { flight, request, at }: { flight: Flight; request: QuoteRequest; at: Now },
@@ -407,7 +403,7 @@ function isInVain(
   if (answer.kind !== 'not-kept') return isOver(answer, at)
   const { status } = answer.received
   if (status === 408 || status === 429 || status >= 500) return true
-  // The provider's refusal is the answer of the client that it refuses.
+  // A refused user gets the provider's refusal.
   return (
     isOver(answer, at) ||
     answer.why === 'expired' ||
@@ -416,8 +412,8 @@ function isInVain(
 }
 
 /**
- * Requests of the same client in the same words alone share this call, but its quote is for all. A key begins with no
- * bracket.
+ * Only requests from the same address with the same target share this call, but its quote is cached for all. `[` begins
+ * no cache key.
  */
 function ownEntry({ key, address, target }: QuoteRequest): string {
   return JSON.stringify([key, address, target])
