@@ -7,14 +7,14 @@ export interface PipelinedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   serve: RequestListener
-  /** What it takes of `maxWaitingBytes`: nothing if no request was in front of it. */
+  /** The request's share of `maxWaitingBytes`: 0 if no request was in front of it. */
   readonly waitingBytes: number
 }
 
-/** The two packets of a client that ends its own side right behind its request may be this far apart. */
+/** A client may end its own side right behind its request: the two packets are at most this far apart. */
 const justMs = 1
 
-/** Counts the turns of the event loop, up to the second behind one in which a client has spoken. */
+/** Turns of the event loop, counted only until two turns after a client sent something. */
 let turn = 0
 let countsTo = 0
 
@@ -23,7 +23,7 @@ function countTurn(): void {
   if (turn < countsTo) setImmediate(countTurn)
 }
 
-/** A client's connection, with what is to be known of it between two requests. */
+/** A client's connection, with its state between two requests. */
 export class ClientConnection {
   /** The requests that have no complete answer yet. Only the first is being served. */
   readonly queue: PipelinedRequest[] = []
@@ -38,13 +38,13 @@ export class ClientConnection {
   #spokeAtMs = Number.NEGATIVE_INFINITY
   /** The bytes of the requests that wait behind the first. */
   waitingBytes = 0
-  /** How many idle checks in a row found nothing going on. */
+  /** Idle checks in a row that found no request. */
   idleChecks = 0
 
   /**
-   * A client that leaves and one that ends only its own side send the same FIN. The latter sends it right behind its
-   * request, so both are read in one turn of the event loop or in two that follow each other, however late these come; or
-   * within a millisecond.
+   * A client that leaves and a client that ends only its own side send the same FIN. The latter sends it right behind
+   * its request, so both are read in the same turn of the event loop or in the next, however late, or within a
+   * millisecond.
    */
   get hasJustSpoken(): boolean {
     return turn - this.#spokeInTurn < 2 || performance.now() - this.#spokeAtMs < justMs
@@ -59,8 +59,8 @@ export class ClientConnection {
   }
 
   /**
-   * Makes this response the last of the connection (RFC 9112 9.6): what was taken is answered, the last of it with
-   * `Connection: close`, and no more is taken.
+   * Makes this response the last of the connection, with `Connection: close` (RFC 9112 9.6): requests already taken are
+   * answered, and no further ones are taken.
    */
   endWith(response: ServerResponse | undefined): void {
     if (response === undefined || hasBegun(response)) return

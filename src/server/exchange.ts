@@ -24,9 +24,9 @@ export interface ExchangeMaker {
 }
 
 /**
- * Whether a client is gone whose connection may still look open. If it reset its connection before its address
- * was read, the address is lost. Its request, if served, would share no quote and slip past the provider's
- * geolocation. A Unix socket has no address at either end.
+ * Whether a client is gone although its connection may look open. If it reset the connection before its address was
+ * read, the address is lost: its request would share no quote and slip past the provider's geolocation. A Unix socket
+ * has no address at either end.
  */
 export function hasLeft(socket: Socket): boolean {
   return (
@@ -59,7 +59,7 @@ export class Exchange {
   #outcome: RequestEnd | undefined = undefined
   #missed = false
   #times: UpstreamTimes | undefined = undefined
-  /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
+  /** Set once the request was counted against a rate limit. `fields`: the rate-limit headers of its answer. */
   rateLimit:
     | { readonly allowed: boolean; readonly fields: readonly string[] }
     | undefined = undefined
@@ -85,18 +85,18 @@ export class Exchange {
     this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
   }
 
-  /** Whose request it is; undefined if no route has needed it so far. */
+  /** Undefined until a route needs to know whose request it is. */
   get client(): ClientAddress | undefined {
     return this.#client
   }
 
-  /** Whose request it is, read once: what it says of its proxy is counted, and may be logged. */
+  /** Reads once whose request it is, because what its proxy headers say is counted and may be logged. */
   identify(clients: Pick<Clients, 'identify'>): ClientAddress {
     this.#client ??= clients.identify(this.request)
     return this.#client
   }
 
-  /** How it ended, or would end by what is known so far. */
+  /** How the request ended, or would end by what is known so far. */
   get outcome(): RequestEnd | undefined {
     return this.#outcome
   }
@@ -106,7 +106,7 @@ export class Exchange {
     this.#outcome = outcome
   }
 
-  /** Whether its quote was not in memory, whatever became of the request. */
+  /** True if the quote was not in memory, whatever became of the request. */
   get missed(): boolean {
     return this.#missed
   }
@@ -115,7 +115,7 @@ export class Exchange {
     this.#missed = true
   }
 
-  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
+  /** Undefined: the request has made no call of its own. */
   get times(): UpstreamTimes | undefined {
     return this.#times
   }
@@ -135,7 +135,7 @@ export class Exchange {
     )
   }
 
-  /** What the cache made of it, in one word. */
+  /** The cache's part in the answer, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
     if (how === 'problem' || how === 'order-judged' || how === 'order-replayed')
@@ -143,16 +143,15 @@ export class Exchange {
     return how === 'fetched' ? 'miss' : how
   }
 
-  /** The problem that it was answered with. */
   get problem(): ProblemSlug | undefined {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Where the time of a request went, given how long it took. Null: no time is known to have gone there. */
+  /** Splits the duration of a request. Null: no time is known to have gone there. */
   timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
-      // A miss that made no call waited for that of another request.
+      // A miss without a call waited for another request's call.
       const ownMs = missed ? null : durationMs
       return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
     }
@@ -169,7 +168,7 @@ export class Exchange {
   }
 }
 
-/** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
+/** The times of a call, by `performance.now()`, which does not jump when the wall clock is set. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
   /** When the first try was sent: a failed try counts as the upstream's time. */
@@ -189,9 +188,9 @@ let idPrefix = ''
 let issued = 0
 
 /**
- * An id in the form of a UUID that no other process creates: a random prefix, and eight digits that differ for
- * each id and do not tell how many ids came before. A random UUID for every request costs ten times as much. The digits
- * come from a table, because V8 caches the text of every number it formats, and each cached text outlived its request.
+ * An id in the form of a UUID: a random prefix, and eight digits that differ for each id of this process and hide how
+ * many came before. A random UUID for every request costs ten times as much. The digits come from a table: V8 caches
+ * the text of every number that it formats, and each cached text outlived its request.
  */
 export function nextRequestId(): string {
   if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)

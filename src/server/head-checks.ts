@@ -5,17 +5,17 @@ const maxHeadBytes = 16_384
 const maxTargetBytes = 8_192
 export const maxHeaders = 200
 
-// Node also accepts RTSP/1.0 and ICE/1.0 without reporting it. Methods that only those protocols have are refused.
+// Node also accepts RTSP/1.0 and ICE/1.0 without reporting it. Only HTTP's methods are served: SOURCE is ICE's.
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 // RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
 const hostForm =
   /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
-/** Nearly all clients name the same one. */
+/** Nearly all requests name the same host, which is then checked once. */
 let lastHost = ''
 
-/** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
+/** Refuses what Node lets pass although the next server might read it differently. */
 export function headRefusal(request: IncomingMessage): Problem | undefined {
   const { httpVersion, method = '', rawHeaders, url = '' } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
@@ -111,8 +111,7 @@ function endsInTarget(packet: Buffer | undefined): boolean {
 }
 
 /**
- * RFC 9112 9.3 and 9.6. Node overlooks a `close` that has a tab behind it, and in HTTP/1.0 one that stands beside a
- * `keep-alive`.
+ * RFC 9112 9.3 and 9.6. Node overlooks a `close` with a tab behind it, and in HTTP/1.0 a `close` beside a `keep-alive`.
  */
 export function saysClose({ headers: { connection } }: IncomingMessage): boolean {
   // The two values that nearly every request has.

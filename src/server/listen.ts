@@ -18,22 +18,22 @@ export async function listen(
   await once(server, 'listening').catch((error) => {
     throw listenError(error, at, setting)
   })
-  // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
+  // An accept may fail, for example because no file descriptor is left. Without a listener that would end the process.
   const onLateError = (cause: Error) =>
     log.error({ cause }, 'a listener could not accept a connection')
   server.on('error', onLateError)
-  // The server may listen again, if the other port could not be had.
+  // The server may listen again if the other port was taken.
   server.once('close', () => server.off('error', onLateError))
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 const sweepEveryMs = 50
-/** A connection that was accepted just before the end gets this long to say what it is for. */
+/** Connections that have sent nothing are closed this long after the close began. */
 const silentMs = 1_000
 /**
- * How many turns of the loop in a row must bring nothing, and how long that is waited for: by this process's own
- * processor time, because on a busy machine a turn may take as long as fifty elsewhere.
+ * Waiting ends after this many quiet turns of the loop in a row, or after this much of our own processor time: on a
+ * busy machine one turn may take as long as fifty elsewhere.
  */
 const quietTurns = 3
 const maxArrivingMs = 500
@@ -58,7 +58,7 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
     server.close(() => resolve(true))
   })
   release()
-  // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
+  // An answer that finishes during the close leaves an idle connection, which has to be closed as well.
   while (
     !(await Promise.race([closed, setTimeout(sweepEveryMs, false, { ref: false })]))
   ) {
@@ -70,8 +70,8 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
 }
 
 /**
- * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the
- * listener of a busy gateway never has accepted all of them.
+ * Holds requests back for a few turns of the loop. Answered at once, their clients would come again, and a busy gateway
+ * would never have accepted every connection.
  */
 function holdRequests(server: Server): () => void {
   const takers = server.listeners('request') as RequestListener[]
@@ -86,8 +86,8 @@ function holdRequests(server: Server): () => void {
 }
 
 /**
- * Lets the loop take what has arrived. The kernel resets the connections that a listener has not accepted when it closes,
- * and Node accepts one in each turn; and a request that lies unread in a kept connection is lost with it.
+ * Lets the loop take what has arrived. When a listener closes, the kernel resets connections that were not accepted,
+ * and Node accepts one in each turn. A request that lies unread in a kept connection would be lost, too.
  */
 async function untilNothingArrives(server: Server, withinMs: number): Promise<void> {
   const before = process.cpuUsage()
@@ -113,8 +113,8 @@ const minReserved = 64
 const reservedShare = 0.25
 
 /**
- * Max client connections that the file-descriptor limit allows. Past it the process could not open what it needs
- * itself: health checks would hang and clients would be dropped silently. Undefined where the system has no
+ * Max client connections that the file-descriptor limit allows. With more, the process could not open its own files and
+ * sockets: health checks would hang, and clients would be dropped silently. Undefined if the system has no
  * /proc/self/limits.
  */
 export function maxClientConnections(
@@ -129,8 +129,8 @@ export function maxClientConnections(
 }
 
 /**
- * How many connections may wait until they are accepted: the kernel cuts what a listener asks for to this number, without
- * a word. Undefined where the system has no such file.
+ * How many connections may wait until they are accepted. The kernel silently cuts a larger backlog to this number.
+ * Undefined if the system has no such file.
  */
 export function maxListenBacklog(): number | undefined {
   return Number(textOf('/proc/sys/net/core/somaxconn')) || undefined

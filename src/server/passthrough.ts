@@ -14,7 +14,7 @@ import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
   config: { upstreams: { payments: { paths: readonly string[] } } }
-  /** Undefined: it has no base URL. */
+  /** Undefined: the upstream has no base URL. */
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   swapHeaders: SwapHeaders
   bodies: RequestBodies
@@ -27,7 +27,7 @@ interface OrderToPass {
   /** For the swap API. */
   readonly headers: string[]
   readonly body: SentBody
-  /** That of an UpstreamRequest. */
+  /** As in UpstreamRequest. */
   readonly recheckInMs: () => number
 }
 
@@ -61,7 +61,7 @@ export class PassThroughRoute {
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
       if (order === undefined && hasBody(request)) {
-        // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
+        // Checked before the body is read: a client that waits for `100 Continue` need not send a body for nothing.
         upstream.throwIfKeptBack(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)

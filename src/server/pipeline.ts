@@ -20,20 +20,21 @@ import { ClientConnection, type PipelinedRequest } from './connections.ts'
 import { saysClose } from './head-checks.ts'
 import { whenBodyEnds } from './upgrades.ts'
 
-/** An idle connection is closed at this check. A timer that is set again for each request costs more. */
+/**
+ * A connection is closed if more checks in a row find it idle. A timer that is set again for each request costs more.
+ */
 const maxIdleChecks = 4
 /**
- * With more than this waiting behind the request that is being served, nothing more is read from a connection. Node
- * parses all of a piece that it has read, up to 64 KiB, so what else was in that piece waits too: perhaps 2,500 tiny
- * requests.
+ * With more waiting behind the request that is being served, nothing more is read from a connection. Node parses the
+ * whole piece that it has read, up to 64 KiB, so the rest of the piece waits too: perhaps 2,500 tiny requests.
  */
 const maxWaiting = 8
 const maxWaitingBytes = 65_536
-/** What Node keeps of a request besides its bytes. */
+/** The memory that Node needs for a request besides its bytes. */
 const requestBytes = 1_024
 /**
- * If more waits on all connections together, a connection that adds to it is cut, unless at most one large head waits
- * there. Cutting is all that stops Node from keeping the rest of a piece.
+ * If more waits on all connections together, a connection that adds to it is cut, unless only one large head waits on
+ * it. Nothing but the cut stops Node from keeping the rest of a piece.
  */
 const maxWaitingBytesInAll = Math.max(8_388_608, getHeapStatistics().heap_size_limit / 16)
 const toleratedBytes = 16_384 + requestBytes
@@ -49,8 +50,8 @@ interface PipelineOptions {
 }
 
 /**
- * The clients' connections that are served, and how they end. The requests of each are served one after another. RFC 9112
- * 9.3.2 allows more only for safe methods: a GET that is sent behind a POST expects to see what the POST did.
+ * The clients' connections, and how they end. A connection serves its requests one after another: RFC 9112 9.3.2 allows
+ * more only for safe methods, and a GET behind a POST expects to see what the POST did.
  */
 export class Pipeline {
   readonly #options: PipelineOptions
@@ -65,7 +66,7 @@ export class Pipeline {
     this.#timers = options.timers ?? systemTimers
   }
 
-  /** False if there are too many. */
+  /** False: there are too many connections. */
   accept(socket: Socket): boolean {
     const connection = this.connectionOf(socket)
     if (this.#open.size >= this.#options.maxConnections) return false
@@ -74,7 +75,7 @@ export class Pipeline {
     return true
   }
 
-  /** Closes the oldest connection without a whole request that waits for its answer. False: each has one. */
+  /** Closes the oldest connection without a complete request. False: each connection has one. */
   closeUnused(): boolean {
     for (const [socket, { queue }] of this.#open) {
       if (queue[0]?.request.complete) continue
@@ -85,7 +86,7 @@ export class Pipeline {
     return false
   }
 
-  /** Whether a client has not taken all of an answer yet that is ready to the end. */
+  /** Whether some complete answer has not been taken by its client yet. */
   get someAreSlow(): boolean {
     for (const { queue } of this.#open.values()) {
       const response = queue[0]?.response
@@ -94,7 +95,9 @@ export class Pipeline {
     return false
   }
 
-  /** The steps of an orderly end; lifecycle.ts says when. They are bound, because a server has them as its own. */
+  /**
+   * The steps of an orderly shutdown; lifecycle.ts says when. They are bound, because they become methods of a server.
+   */
   readonly end = {
     /** From now on the next answer of each connection has `Connection: close`. */
     announceEnd: () => {
@@ -106,10 +109,10 @@ export class Pipeline {
     closeSilentConnections: () => {
       for (const socket of this.#open.keys()) if (socket.bytesRead === 0) socket.destroy()
     },
-    /** Ends everything at once; an answer that was under way must not look whole. */
+    /** Ends everything at once: an answer under way must not look whole. */
     cutConnections: () => {
       for (const [socket, { queue }] of this.#open) {
-        // A body that ends with its connection would look complete if that was closed the usual way.
+        // A body that ends with its connection would look complete after an ordinary close.
         if (queue.length > 0) socket.resetAndDestroy()
         else socket.destroy()
       }
@@ -129,7 +132,8 @@ export class Pipeline {
       this.#timers.clear(idleTimer)
       this.#waitingBytesInAll -= connection.waitingBytes
     })
-    // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).
+    // Node would end the connection of every client that ends its own side, or of none that waits for its answer
+    // (httpAllowHalfOpen). Here only a client that has left ends its connection.
     socket.on('end', () => {
       if (!connection.hasJustSpoken) socket.end()
     })
@@ -141,8 +145,8 @@ export class Pipeline {
   }
 
   /**
-   * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
-   * of a method. So an empty line would keep a connection open forever.
+   * Without this check empty lines would keep a connection open forever: any byte stops Node's own idle timer, and
+   * Node's deadline for a head begins with the first byte of a method.
    */
   #checkIdle(socket: Duplex, connection: ClientConnection): void {
     const client = connection.queue[0]?.request.socket
@@ -152,12 +156,12 @@ export class Pipeline {
       return
     }
     connection.idleChecks = 0
-    // Node begins its timer again with every byte that the client takes.
+    // Node restarts its timer with every byte that the client takes.
     if (client.writableLength > 0 && !client.timeout)
       client.setTimeout(this.#options.idleMs)
   }
 
-  /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
+  /** Takes a request, and serves it at once if its connection serves no other. */
   take(
     request: IncomingMessage,
     response: TrafficResponse,
@@ -175,7 +179,7 @@ export class Pipeline {
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     if (queue.length === 0) {
       serve(request, response)
-      // Answered whole within this call. Any other answer may still leave a body behind that has to end.
+      // Answered completely within this call. Any other answer may leave a request body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
         return
@@ -249,7 +253,7 @@ function waitsTooMuch({ queue, waitingBytes }: ClientConnection): boolean {
   return queue.length - 1 > maxWaiting || waitingBytes > maxWaitingBytes
 }
 
-/** The size of a head, and of as much of a body as may lie behind it. */
+/** The bytes of a head, and of its body up to `maxWaitingBytes`. */
 function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
   let bytes = requestBytes + url.length
   for (const part of rawHeaders) bytes += part.length
@@ -272,13 +276,13 @@ function endBody(request: IncomingMessage): void {
   request.once('close', () => socket.off('close', end))
 }
 
-/** Node's own limit does not count a connection on which only empty lines arrive. */
+/** Node's own limit misses a connection on which only empty lines arrive. */
 const operationsIdleMs = 60_000
 
 /**
- * The server of the operations listener, which shares the event loop with the traffic: it serves one request of a
- * connection at a time, however many are pipelined, and holds at most `maxConnections`, of which the console's viewers
- * are at most 200.
+ * The server of the operations listener, which shares the event loop with the traffic. It serves one request of a
+ * connection at a time, however many are pipelined, and holds at most `maxConnections`; the console's viewers are at
+ * most 200 of them.
  */
 export function createOperationsServer(
   listener: RequestListener,

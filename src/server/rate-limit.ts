@@ -31,7 +31,7 @@ class LimitReached extends Problem {
   }
 }
 
-/** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
+/** Limits requests to the swap API, for each application, client address or both. Exists only if a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
   readonly #perMinute: number
@@ -41,7 +41,7 @@ export class RateLimit {
     this.#perMinute = options.limiter.perMinute
   }
 
-  /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
+  /** Counts a request once, however often this is called. Rejects if its limit is used up. */
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by } = this.#options
@@ -76,12 +76,12 @@ export class RateLimit {
     }
   }
 
-  /** The limit of others refused the call that several shared. This client may still ask. */
+  /** True if a shared call was not sent because of another client's limit. This request may still be sent. */
   isOthers(exchange: Exchange, error: unknown): boolean {
     return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
-  /** Orders have a bucket of their own, so that no number of quotes takes their place. No header has a NUL in it. */
+  /** Orders have their own bucket, so that quotes cannot use up their limit. No header has a NUL in it. */
   #bucketOf(exchange: Exchange): string {
     const client = this.#clientOf(exchange)
     return isOrder(exchange) ? `${client}\0orders` : client
@@ -104,8 +104,8 @@ function isOrder({ area, request }: Exchange): boolean {
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
- * What an answer says of our limit. Nothing if the upstream sends rate-limit fields: these pass unchanged, and both could
- * name a policy alike, which a reader could not tell apart.
+ * The rate-limit fields of our answer. They are left out if the upstream sends its own, which pass unchanged: a reader
+ * could not tell apart two policies of one name.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,

@@ -15,7 +15,7 @@ import {
 import { Problem, problemBody } from '../http/problem.ts'
 import { nextRequestId } from './exchange.ts'
 
-/** Refused connections that are given time to read their refusal; further ones are closed at once. */
+/** Max refused connections that get time to read their refusal. Further connections are closed at once. */
 const maxTurnedAway = 1_000
 
 /** Refuses requests and connections, each with an id that its client is given. */
@@ -55,7 +55,7 @@ export class Refusals {
     answerProblem(request, response, { problem, requestId })
   }
 
-  /** Where Node has no response to write to. The connection serves no further requests. */
+  /** For a socket without a response of Node's. Its connection serves no further requests. */
   refuseSocket(
     socket: Duplex & Refusable,
     problem: Problem,

@@ -17,11 +17,11 @@ import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Names the quote of an order, to the gateway alone. */
+/** The header that names an order's quote, to the gateway alone. */
 export const quoteHeader = 'quotegate-quote'
 
 /**
- * What the swap upstream is sent where the client sends none, by names in lower case; a map, because a header may be
+ * Headers that the swap API gets if the client sends none, by names in lower case. A map, because a header may be
  * called `constructor`.
  */
 export function suppliedHeaders(
@@ -63,7 +63,7 @@ export function untouchedHeaders({ request }: Exchange): string[] {
   return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
-/** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
+/** Headers to the swap API: our Forwarded replaces the client's, and what SWAP_… sets is supplied. */
 export class SwapHeaders {
   readonly #clients: Clients
   readonly #supplied: ReadonlyMap<string, string>
@@ -86,7 +86,7 @@ export class SwapHeaders {
   readonly #dropsRequestIdToo = (name: string) =>
     name === 'x-request-id' || this.#drops(name)
 
-  /** `isOrder`: with the trace context of `traceHeaders` in place of the client's. */
+  /** `isOrder`: with tracing, the trace context of `traceHeaders` replaces the client's. */
   of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
     const { rawHeaders, method } = exchange.request
     const { address } = exchange.identify(this.#clients)
@@ -99,7 +99,7 @@ export class SwapHeaders {
     )
     for (const [name, value] of this.#supplied)
       if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
-    // Connection may have removed the client's own; the upstream gets it nevertheless.
+    // If `Connection` removed the client's request id, it is added again.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')

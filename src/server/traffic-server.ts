@@ -19,7 +19,7 @@ import { Pipeline } from './pipeline.ts'
 import { Refusals } from './refusals.ts'
 import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
-/** What a server makes its requests and responses of. */
+/** The classes of a server's requests and responses. */
 export interface MessageClasses {
   IncomingMessage: typeof IncomingMessage
   ServerResponse: typeof TrafficResponse
@@ -27,7 +27,6 @@ export interface MessageClasses {
 
 interface TrafficServerOptions {
   listener: RequestListener
-  /** The classes of its requests and responses. */
   messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
@@ -38,34 +37,33 @@ interface TrafficServerOptions {
   timers?: Timers
 }
 
-/** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
+/** Longer than a load balancer keeps an idle connection, so that the balancer closes first. */
 const defaultKeepAliveMs = 65_000
-/** Past the limits of head-checks.ts, so that most heads that are too large get their 431 or 414 from there. */
+/** Above the limits of head-checks.ts, which answers most heads that are too large with 431 or 414. */
 const maxParserHeadBytes = 24_576
 /**
- * Node keeps no more headers of a head than these and one block of 32. Without a bound, an unfinished head of tiny
- * headers takes 300 KB. It is one above the limit of head-checks.ts, because Node drops further headers without a word, a
- * last Authorization among them: head-checks.ts has to see that there were too many.
+ * Node keeps this many headers and up to one block of 32 more. Without a bound, an unfinished head of tiny headers
+ * takes 300 KB. Node drops further headers silently, perhaps an Authorization, so the bound is one above the limit of
+ * head-checks.ts, which has to see that there were too many.
  */
 const maxKeptHeaders = maxHeaders + 1
 /**
- * Node then ends the stream of a request without a body at once, without an event, which saves a tenth of a hit. Node
- * 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
+ * Makes Node end the stream of a request without a body at once and without an event, which saves a tenth of a hit.
+ * Node 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
  */
 const emptyRequests = { optimizeEmptyRequests: true }
 export type TrafficServer = Server & Pipeline['end']
 
 /**
- * Gives every socket the same hidden class. Node notes a socket's address and timeout on it when they are first needed,
- * in the order in which its requests happen to need them; with several hidden classes V8 looks up each field that Node
- * reads of any socket.
+ * Gives every socket the same hidden class. Node notes a socket's address and timeout on it in the order in which its
+ * requests first need them. With several hidden classes, V8 looks up each field that Node reads of a socket.
  */
 function shapeAlike(socket: Socket): void {
   void socket.remoteAddress
   socket.setTimeout(0)
 }
 
-/** What Node is left to check. The rest is checked here. */
+/** The checks that are left to Node. */
 const limitsOf = (headTimeoutMs: number) => ({
   ...emptyRequests,
   maxHeaderSize: maxParserHeadBytes,
@@ -83,7 +81,7 @@ function endIdle(socket: Socket, pipeline: Pipeline): void {
   else socket.setTimeout(0)
 }
 
-/** What its connections and heads are judged with. */
+/** The parts that judge connections and heads. */
 interface Listening {
   readonly pipeline: Pipeline
   readonly refusals: Refusals
@@ -96,7 +94,7 @@ function refuseConnect(
   socket: Duplex & Refusable,
   { pipeline, refusals }: Pick<Listening, 'pipeline' | 'refusals'>,
 ): void {
-  // Node takes its own listeners off this socket: without this one a reset would end the process.
+  // Node takes its own listeners off this socket. Without a listener a reset would end the process.
   socket.on('error', () => socket.destroy())
   socket.resume()
   const connection = pipeline.connectionOf(socket)
@@ -108,7 +106,7 @@ function refuseConnect(
     headers,
   })
   if (connection.queue.length === 0) refusals.refuseSocket(socket, problem, request)
-  // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
+  // Node no longer sends the answers in front, and this refusal must not be mistaken for one of them.
   else socket.destroy()
 }
 
@@ -122,20 +120,19 @@ function answerUnreadable(
     socket.destroy()
     return
   }
-  // Node calls this again for every further piece of what it could not read: closing now would take the answer back.
+  // Node calls this again for each further piece that it cannot read: closing now would take the answer back.
   if (socket[refused]) return
   const connection = pipeline.connectionOf(socket)
   const { queue } = connection
   const last = queue.at(-1)
-  // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be
-  // read. Looked at before takesNoMore, which is set in a drain: that connection would stay open until
-  // DRAIN_TIMEOUT_MS.
+  // A client that closes its side within a body has left: nothing is malformed, and no answer would be read. This comes
+  // before the check of takesNoMore, which a drain sets: there the connection would stay open until DRAIN_TIMEOUT_MS.
   const begun = last?.request ?? connection.answeredEarly
   if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
     socket.destroy()
     return
   }
-  // What comes behind the last request is ignored, but a body of its own that breaks is answered.
+  // What follows the last request is ignored, but an error in that request's own body is answered.
   if (connection.takesNoMore && last?.request.complete !== false) return
   if (!socket.writable) {
     socket.destroy()
@@ -145,7 +142,7 @@ function answerUnreadable(
   // Bytes after a `Connection: close` request are ignored.
   if (error.code === 'HPE_CLOSED_CONNECTION') return
   const problem = problemOfParser(error)
-  // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
+  // The requests in front are answered first: a refusal written now would be mistaken for one of their answers.
   if (last === undefined) refusals.refuseSocket(socket, problem)
   else if (last.request.complete)
     connection.atEnd = () => refusals.refuseSocket(socket, problem)
@@ -154,7 +151,7 @@ function answerUnreadable(
       refusals.refuse(request, response, problem),
     )
   else if (hasBegun(last.response)) socket.destroy()
-  // Its route sees the end of this answer, and with it the access log.
+  // The route of this request sees its answer end, and so does the access log.
   else
     answerProblem(last.request, last.response, {
       problem,
@@ -163,20 +160,19 @@ function answerUnreadable(
 }
 
 /**
- * The HTTP server in front of the gateway, with the limits and checks that Node leaves to its user. Nothing more is
- * served on a refused connection, pipelined or not: what follows a malformed request may be smuggled.
+ * The HTTP server in front of the gateway, with the limits and checks that Node leaves to its user. A refused
+ * connection serves nothing more, pipelined or not: what follows a malformed request may be smuggled.
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, events } = options
   const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
-  /** An idle connection, and the head that ends its idleness, may take this long together. */
+  /** Max time of an idle connection and of the next head together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
   const pipeline = new Pipeline({ maxConnections, idleMs, timers })
   const refusals = new Refusals(events)
 
-  /** Serves a request if its head may be served. */
   function checked(serve: RequestListener): RequestListener {
     return (request, response) => {
       const refusal = headRefusal(request)
@@ -195,7 +191,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   const serve = checked(listener)
   const serveAndContinue = checked((request, response) => {
-    // The body is asked for by its reader, once the upstream takes requests.
+    // Otherwise the reader of the body asks for it, once the upstream takes requests.
     if (!awaitsContinue(response)) response.writeContinue()
     listener(request, response)
   })
@@ -212,7 +208,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     },
   )
   server.maxHeadersCount = maxKeptHeaders
-  // Not in Node's documentation: the connection of a client that has ended its own side closes behind its answer.
+  // Undocumented in Node: a client that has ended its own side gets its answer before the connection closes.
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => endIdle(socket, pipeline))
@@ -237,21 +233,22 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   return closingInOrder(server, pipeline)
 }
 
-/** The same server, which closes when its answers have gone out, and keeps its deadlines until then. */
+/** Makes the server close after its answers have gone out, and keep its deadlines until then. */
 function closingInOrder(
   server: Server<typeof IncomingMessage, typeof TrafficResponse>,
   pipeline: Pipeline,
 ): TrafficServer {
   /**
-   * Node takes a connection for idle as soon as its answer has been handed over, and would cut an answer off that a slow
-   * client is still reading. Node closes idle connections all together, so the others wait for that one.
+   * Node counts a connection as idle as soon as its answer is handed over, and would cut off a slow client that still
+   * reads. Node closes all idle connections together, so the others wait for the slow client.
    */
   function closeIdleConnections(): void {
     if (!pipeline.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
   /**
-   * Node's own would stop checking the deadlines of heads, and a client that never finishes one would hold up the end.
+   * Node's own `close` stops checking the deadlines of heads: a client that never finishes a head would hold up the
+   * shutdown.
    */
   function close(onClosed?: (error?: Error) => void): TrafficServer {
     ConnectionServer.prototype.close.call(server, onClosed)

@@ -4,17 +4,17 @@ import type { Socket } from 'node:net'
 /** Node's documentation does not have the parser of a socket. */
 type ParsedSocket = Socket & { parser?: { execute?(bytes: Buffer): unknown } | null }
 
-/** A part of a Buffer, because the parser takes a Buffer without any memory for the end of the connection. */
+/** An empty part of a Buffer: the parser takes a Buffer without memory for the end of the connection. */
 const noBytes = Buffer.alloc(1).subarray(1)
 
-/** Node reports no error of its parser in a request that asks for an upgrade; only chunks can have one. */
+/** Node reports no parser error in a request that asks for an upgrade. Only a chunked body can have such an error. */
 export function errorsGoUnreported({ headers }: IncomingMessage): boolean {
   return headers.upgrade !== undefined && headers['transfer-encoding'] !== undefined
 }
 
 /**
  * Calls `report` if the parser stops within the body of a request that is being served. A parser returns how many bytes
- * it has read of those that it is given: of none, one that has stopped returns another number than 0.
+ * it has read: given no bytes, a parser that has stopped returns a number other than 0.
  */
 export function lookForErrors(
   request: IncomingMessage,
@@ -36,7 +36,7 @@ export function lookForErrors(
   response.once('close', stop)
 }
 
-/** Calls `then` when Node has parsed the piece that brought the end of a body, unless that came with the head. */
+/** Calls `then` when Node has parsed the piece that completes a body, unless the body came with its head. */
 export function whenBodyEnds(
   request: IncomingMessage,
   response: ServerResponse,
@@ -67,13 +67,13 @@ const asksForUpgrade = /(?:^|,) *upgrade *(?:,|$)/i
 
 /**
  * Counts what a connection has received. Node drops what came in one piece behind a request that asks for an upgrade,
- * even when the upgrade is not taken: half a request would be gone, and its body read as the next request. So such a
- * request keeps its connection only if it is certain to be alone.
+ * even if the upgrade is not taken: half a request would be gone, and its body read as the next request. So such a
+ * request keeps its connection only if nothing can have come behind it.
  */
 export class ReceivedBytes {
-  /** Where the last message ended, in bytes. NaN: that is not known, and never will be. */
+  /** Where the last message ended, in bytes. NaN: unknown from now on. */
   #end = 0
-  /** The headers since Node dropped what was behind a message, or since the connection was opened. */
+  /** Headers since Node dropped what was behind a message, or since the connection was opened. */
   #headers = 0
 
   get isCounted(): boolean {
@@ -81,9 +81,8 @@ export class ReceivedBytes {
   }
 
   /**
-   * How many bytes of a request are still to come: 0 if it is the last that was received, NaN if that is not certain. Each
-   * header that came without the usual blank leaves room for a byte more, so there must be too few headers to hide the
-   * shortest head.
+   * How many bytes of a request are still to come. 0: it is the last that was received. NaN: that is uncertain, because
+   * each header without the usual blank leaves room for one more byte, and enough of them hide the shortest head.
    */
   missing(request: IncomingMessage): number {
     const { method, url, headers, rawHeaders, socket } = request
