@@ -12,12 +12,12 @@ import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
 import { RequestBody, type SentBody, stalled } from './request-body.ts'
 
-/** A longer body streams. It is also what Node reads from a connection at a time. */
+/** A longer body streams. Node reads at most as much from a connection at a time. */
 const maxStartBytes = 65_536
 /** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
 
-/** Whether the body states a length with which it has to stream. */
+/** Whether the stated length makes the body stream. */
 export function isSurelyLong({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > maxStartBytes
 }
@@ -30,36 +30,36 @@ export function awaitsContinue(response: ServerResponse): boolean {
 /** The share of the heap limit that unfinished bodies may take. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
-/** The share of that bound that bodies which are not judged may take. The rest is left to orders. */
+/** The share of these bytes for bodies that are not judged. The rest is left to orders. */
 const unjudgedShare = 1 / 2
 
 export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {
   return Math.max(minBytes, Math.floor(heapBytes * heapShare))
 }
 
-/** The first thing to know of a body, before there is a connection to its upstream. */
+/** What has been read of a body before there is a connection to its upstream. */
 export interface Body {
   /** Undefined: the body is longer than `maxStartBytes`, or slow. */
   whole: Buffer | undefined
-  /** The whole body, framed as it was received. */
+  /** All of the body, in the framing in which it came. */
   body: SentBody
 }
 
 function wholeBody({ headers }: IncomingMessage, whole: Buffer): Body {
-  // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
+  // undici sends a Buffer with its length. It sends a list as chunks, unless the headers state a length.
   return { whole, body: headers['content-length'] === undefined ? [whole] : whole }
 }
 
 /**
- * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows streams from
- * what has come. An order has to be read before it is sent, so the one that began longest ago is refused. An order that
- * comes in one piece is never held.
+ * Reads bodies, and limits the bytes that are held of unfinished ones. Past the limit a growing body streams from what
+ * has come. An order has to be whole before it is sent, so the order that began longest ago is refused. An order in one
+ * piece is never held.
  */
 export class RequestBodies {
   /** How long a body may pause. */
   readonly idleTimeoutMs: number
   readonly timers: Timers | undefined
-  /** How much may be held of bodies that are not whole yet, of all requests together. */
+  /** Max bytes held of unfinished bodies, of all requests together. */
   readonly #maxHeldBytes: number
   #judgedBytes = 0
   /** The bytes of bodies that are not judged, and of judged ones that stream. */
@@ -79,8 +79,9 @@ export class RequestBodies {
   }
 
   /**
-   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; `isJudged`:
-   * however long that takes. Never settles if the request is answered with a problem meanwhile.
+   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none. With `isJudged`
+   * it waits for the whole body, however long that takes. Never settles if the request is answered with a problem
+   * meanwhile.
    */
   async read(
     request: IncomingMessage,
@@ -93,7 +94,7 @@ export class RequestBodies {
     }
     // The stream of a request without a body may have ended already, without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
-    // What came with the head may have been malformed.
+    // The part that came with the head may have been malformed.
     if (isAnsweredWithProblem(response)) return never
     refuseAlreadyRead(request)
     if (isSurelyLong(request) && !isJudged)
@@ -115,7 +116,7 @@ export class RequestBodies {
     else this.#otherBytes += bytes
   }
 
-  /** Refuses the orders that began longest ago, so that a client that sends a byte now and then keeps no others out. */
+  /** Refuses the orders that began longest ago: a client that sends a byte now and then must not keep others out. */
   makeRoom(): void {
     for (const order of this.judged) {
       if (!this.isFull(true)) return
@@ -123,7 +124,10 @@ export class RequestBodies {
     }
   }
 
-  /** Whether no body of this kind may grow. Those that wait for their turn to stream take no more than their share. */
+  /**
+   * Whether no body of this kind may grow. Other bodies, which wait to stream, count at most with their share against
+   * orders.
+   */
   isFull(isJudged: boolean): boolean {
     const share = this.#maxHeldBytes * unjudgedShare
     if (!isJudged) return this.heldBytes > share
@@ -132,8 +136,8 @@ export class RequestBodies {
 }
 
 /**
- * The rest of a body that middleware has read in part must not be sent as the whole body. After its `setEncoding()` the
- * body is text and has lost bytes.
+ * Refuses a request whose body was partly read by middleware: the rest must not be sent as the whole. After its
+ * `setEncoding()` the body is text and has lost bytes.
  */
 function refuseAlreadyRead(request: IncomingMessage): void {
   if (
@@ -159,7 +163,7 @@ class BodyReader {
   readonly #isJudged: boolean
   readonly #resolve: (body: Body) => void
   readonly #reject: (error: Error) => void
-  /** The pieces as they came, in the turn of the event loop in which the body began; later a buffer of their own. */
+  /** At first the piece as Node gave it, later a buffer of our own. */
   #bytes: Buffer = noBytes
   #length = 0
   #heldBytes = 0
@@ -189,10 +193,10 @@ class BodyReader {
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)
-    // What arrived together with the head is what Node emits before the event loop turns. Holding it for that long costs
-    // nothing, and needs no timer.
+    // Node emits what arrived together with the head before the event loop turns. Until then holding it costs nothing,
+    // and needs no timer.
     this.#nextTurn = setImmediate(() => this.#wait())
-    // Middleware may have paused it.
+    // Middleware may have paused the request.
     request.resume()
     // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
     request.read(0)
@@ -206,7 +210,7 @@ class BodyReader {
     }
     const { idleTimeoutMs, timers } = this.#bodies
     if (this.#isJudged) this.#bodies.judged.add(this)
-    // What came may be a part of a large buffer.
+    // The piece may be a small part of a large buffer, which it would keep in memory.
     const received = this.#received
     this.#bytes = Buffer.allocUnsafeSlow(received.length)
     received.copy(this.#bytes)
@@ -229,7 +233,7 @@ class BodyReader {
     const length = this.#length + chunk.length
     if (this.#length === 0 && this.#timer === undefined) this.#bytes = chunk
     else if (length > this.#bytes.length) {
-      // One buffer: a piece of a few bytes takes hundreds as an object of its own.
+      // One buffer for all pieces: a few bytes take hundreds as an object of their own.
       const larger = Buffer.allocUnsafeSlow(
         Math.max(length, Math.min(2 * this.#bytes.length, maxStartBytes)),
       )
@@ -240,13 +244,13 @@ class BodyReader {
     this.#length = length
   }
 
-  /** Counts what the body has grown by. Past the bound the body streams. */
+  /** Counts the body's growth. Past the bound it streams, or orders make room. */
   #hold(): void {
     const grownBy = this.#bytes.length - this.#heldBytes
     this.#heldBytes += grownBy
     this.#bodies.hold(grownBy, this.#isJudged)
     if (grownBy === 0 || !this.#bodies.isFull(this.#isJudged)) return
-    // Not at once: its end may have come with this piece.
+    // Not at once: the end of the body may have come with this piece.
     clearImmediate(this.#nextTurn)
     this.#nextTurn = setImmediate(() =>
       this.#isJudged ? this.#bodies.makeRoom() : this.#stream(),
@@ -277,7 +281,7 @@ class BodyReader {
     if (this.#stop()) this.#reject(error)
   }
 
-  /** What has come is held until the stream is read from, which is when there is a connection. */
+  /** The bytes that have come are held until the stream is first read, which is when there is a connection. */
   #stream(): void {
     // The RequestBody would miss that the request has closed already.
     if (this.#request.destroyed) this.#onGone()
@@ -293,7 +297,7 @@ class BodyReader {
     })
   }
 
-  /** Nothing of it is held any longer. False: it has stopped already. */
+  /** Holds nothing of the body any longer. False: the reader has stopped already. */
   #stop(): boolean {
     if (this.#hasEnded) return false
     this.#hasEnded = true

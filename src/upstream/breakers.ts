@@ -9,10 +9,10 @@ export type RequestKind =
   /** POST /v3/orders. */
   | 'order'
   | 'other'
-  /** A quote, of this pair, by one name for all of its spellings. */
+  /** A quote of this pair, by one name for all spellings of the pair. */
   | { readonly quoteOf: string }
 
-/** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
+/** The kinds of requests that fail and stop apart. `rest`: neither a quote nor the creation of an order. */
 export type Traffic = 'quotes' | 'orders' | 'rest'
 
 /** What a request counts as. */
@@ -26,28 +26,28 @@ export type BreakerState = 'closed' | 'open' | 'half-open'
 interface BreakerOptions {
   /** How many failures in a row open the breaker, once the first of them is `minFailingMs` old. */
   failures: number
-  /** Failures are often faster than successes: that many in a row, all at once, may be a small share of the requests. */
+  /** Failures are often faster than successes: several at once may be a small share of the requests. */
   minFailingMs: number
   /** How long the breaker stays open before it lets one request try. */
   openMs: number
-  /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
+  /** Must be monotonic: a wall clock that is set back would keep the breaker open longer. */
   nowMs: () => number
-  /** Not of the breakers of single pairs. */
+  /** Not called for the breakers of single pairs. */
   onChange(breaker: Breaker, before: BreakerState): void
 }
 
 /**
- * Given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly once. Without
- * closures, because each request has two, and what a Set has held is collected late.
+ * A permit is given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly
+ * once. It has no closures: each request has two permits, and what a Set has held is collected late.
  */
 export class Permit {
   /** Whether this request finds out if the outage is over. */
   readonly isTrial: boolean
   sentAtMs: number
   readonly #breaker: Breaker
-  /** The permits without an answer when this one was given, or when it ended the outage. */
+  /** The breaker's set of unanswered permits when this permit was given, or when it ended the outage. */
   #unanswered: Set<Permit>
-  /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
+  /** True for a trial, until its good answer ends the outage. A later trial, or another request, may end it first. */
   #tries: boolean
 
   constructor(breaker: Breaker, isTrial: boolean, nowMs: number) {
@@ -93,7 +93,7 @@ export class Permit {
   }
 }
 
-/** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
+/** Failures have to last this many times `minFailingMs` while slower requests may still succeed. */
 const patience = 2.5
 
 /** Stops sending to what fails: callers get their error at once, and the upstream has time to recover. */
@@ -103,15 +103,15 @@ export class Breaker {
   readonly #options: BreakerOptions
   state: BreakerState = 'closed'
   #failuresInARow = 0
-  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
+  /** When the first of the failures in a row ended, by `nowMs`. Undefined: nothing has failed since a success. */
   failingSinceMs: number | undefined
   #slowestFailureMs = 0
   #nextTrialAtMs = 0
-  /** The latest, if it has not ended. */
+  /** The latest trial, until it ends. */
   #trial: Permit | undefined
   /**
-   * Of requests that have no answer yet, the oldest first. A new Set each time an outage ends: its requests may still
-   * time out, one after another, and no longer count.
+   * The permits of requests without an answer, oldest first. An outage that ends starts a new Set: earlier requests may
+   * still time out, one after another, and no longer count.
    */
   unanswered: Set<Permit> = new Set()
   /** When its last request came. */
@@ -133,7 +133,10 @@ export class Breaker {
     return this.state === 'closed' || this.nowMs() >= this.#nextTrialAtMs
   }
 
-  /** While half-open, one request at a time; but one that takes longer than `openMs` keeps the next waiting no longer. */
+  /**
+   * While half-open, one request at a time is admitted. A trial that takes longer than `openMs` no longer keeps the
+   * next one waiting.
+   */
   admit(): Permit | undefined {
     if (this.state === 'closed') return new Permit(this, false, this.nowMs())
     if (!this.admits()) return undefined
@@ -143,7 +146,7 @@ export class Breaker {
     return this.#trial
   }
 
-  /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
+  /** Ends the row of failures, and any outage: a request has shown that the upstream works. */
   close(): void {
     this.#failuresInARow = 0
     this.failingSinceMs = undefined
@@ -193,10 +196,10 @@ export class Breaker {
   }
 }
 
-/** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
+/** `orders`: requests that create an order. `rest`: all requests but these and quotes. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
-/** Pairs with a breaker of their own; the one that was tried longest ago is forgotten first. */
+/** Max pairs with a breaker of their own. The pair that was tried longest ago is forgotten first. */
 const maxPairs = 1_000
 /** A longer name is kept as its SHA-256, because clients make up names. */
 const maxNameLength = 256
@@ -211,10 +214,13 @@ export class Breakers {
     readonly connections: Breaker
   }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
-  /** A sentence about an outage names nothing as still served that has not succeeded since. */
+  /**
+   * When each kind last succeeded: a sentence about an outage names a kind as still served only if it has succeeded
+   * since.
+   */
   readonly #succeededAtMs: Partial<Record<Traffic, number>> = {}
 
-  /** Not `byKind`: only failures to connect count. */
+  /** Without `byKind`, only failures to connect count. */
   constructor(byKind: boolean, options: BreakerOptions) {
     this.#options = options
     const create = (name: BreakerName) => new Breaker(name, options)
@@ -227,7 +233,7 @@ export class Breakers {
     return [...this.#pairs]
   }
 
-  /** The breaker of this kind, if it has one: requests to other upstreams have that of connections alone. */
+  /** The breaker of this kind, if it has one: other upstreams have only the breaker of their connections. */
   of(kind: RequestKind): Breaker | undefined {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
@@ -244,7 +250,7 @@ export class Breakers {
     this.#succeededAtMs[traffic] = this.#options.nowMs()
   }
 
-  /** What has succeeded since then and is not stopped. */
+  /** The kinds that have succeeded since then and are not stopped. */
   servedSince(sinceMs: number): readonly Traffic[] {
     const { states } = this
     const isStopped = (breaker: Breaker | undefined) =>
@@ -256,12 +262,13 @@ export class Breakers {
   }
 
   /**
-   * The pairs whose quotes keep failing, since when, and, if no quote has succeeded since then, how many pairs were tried.
+   * The pairs whose quotes keep failing, and since when. `triedPairs`: how many pairs were tried, if no quote has
+   * succeeded since then.
    */
   quotesOutage() {
     const stopped = stoppedPairs(this)
     if (stopped.length === 0) return undefined
-    // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
+    // A pair that has failed for days must not date an outage of all pairs that began a minute ago.
     const sinceSuccess = stopped.filter(
       ({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs),
     )
@@ -280,7 +287,7 @@ export class Breakers {
   }
 }
 
-/** The pairs whose quotes are refused now. */
+/** The pairs whose quotes are not sent now. */
 export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
   return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
 }

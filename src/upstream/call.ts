@@ -37,14 +37,14 @@ export interface CalledUpstream {
   /** How long a request may wait for a connection to be free. */
   readonly waitMs: Readonly<Record<Lane, number>>
   callRetried(): void
-  /** Called before a breaker counts the failure: that of connections if the call never got one. */
+  /** Called before a breaker counts the failure: the connections' breaker, if the call never got a connection. */
   callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
   callEnded(outcome: CallOutcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
 
-/** An answer that its client has held up for longer may have been broken off for that. */
+/** If its client held an answer up for longer, the upstream may have broken the answer off for that. */
 const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
@@ -74,9 +74,9 @@ const hasEnded: Progress = { step: 'ended' }
 
 /**
  * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
- * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
- * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
- * handlers of undici: versions 7 and 8 call these methods in the same way.
+ * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. It reports one end, however
+ * many tries it took: to the connections' breaker if it had no connection, else to the breaker of its kind. No other
+ * file knows the handlers of undici: versions 7 and 8 call these methods in the same way.
  */
 export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
@@ -90,16 +90,16 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   status = 0
   readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
-  /** The permit of the breaker for this kind of request, if there is one. */
+  /** The permit of the breaker for this kind, if there is one. */
   readonly #permit: Permit | undefined
   readonly #trace: CallTrace | undefined
   #resends = 0
   #progress: Progress = isNew
-  /** While it waits for its connection to be free, or to be made. */
+  /** Runs while the call waits for a connection to be free, or to be made. */
   #timer: PatientTimer | undefined
   /** Why the receiver got its end before the call ended. */
   #givenUp: Error | undefined
-  /** Undefined: the client has always read on. */
+  /** For how long the client has not read on. Undefined: it always has. */
   #heldUp: Stopwatch | undefined
 
   constructor(
@@ -123,7 +123,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.startedAtMs = upstream.timers.steadyMs()
   }
 
-  /** Called once, when the receiver has this call. The receiver may be called at once, and even have its end. */
+  /** Called once, when the receiver has this call. The receiver may be notified at once, even of its end. */
   start(): void {
     this.#try()
   }
@@ -137,12 +137,15 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.look()
   }
 
-  /** Refuses the request as soon as it is too late, so that its client does not wait for a connection that comes too late. */
+  /**
+   * Gives the request up as soon as it may no longer be sent: its client need not wait for a connection that comes too
+   * late.
+   */
   look(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
     try {
-      // Only the wait for a connection to be free has this end: making one has a timeout of its own.
+      // Only the wait for a free connection ends here: making a connection has a timeout of its own.
       const leftMs =
         this.#progress.step === 'queued' ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
@@ -188,12 +191,12 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     connection.dispatch(sent, this)
   }
 
-  /** Called by the connection: it is being made, which may take long. */
+  /** Called by the connection while it is made, which may take long. */
   connects(): void {
     if (this.#progress.step === 'connecting' && !this.#isTold) this.look()
   }
 
-  /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
+  /** Ends the receiver's wait at once, for this reason. A request without a connection is no longer sent. */
   giveUp(reason: Error): void {
     if (this.#isTold) return
     this.#givenUp = reason
@@ -249,14 +252,15 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     reason = '',
   ): void {
     const { connection } = this.#progress
-    // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
+    // Over HTTP/1.1 the raw headers are always a list of Buffers. undici's parsed headers lack order, case and
+    // duplicates.
     const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) =>
       part.toString('latin1'),
     )
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
-    // an answer that states a length.
-    // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
+    // an answer that states a length. After an HTTP/1.0 answer with a transfer coding the framing cannot be trusted
+    // either.
     const mayMislead = bodilessStatuses.has(status) || connection?.answersInHttp10
     if (mayMislead && headers['transfer-encoding'] !== undefined) connection?.retire()
     this.status = status
@@ -303,9 +307,9 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     } else this.#end('answered', 'succeeded')
   }
 
-  /** Also of the connections: it will have none. */
+  /** Also called by the connections, if the call will get none. */
   failed(error: Error): void {
-    // undici reports an error that it caught while this call ended.
+    // undici also reports an error that it caught while this call ended.
     if (this.#progress.step === 'ended') return
     const fault = this.#faultOf(error)
     this.#giveBack()
@@ -320,7 +324,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     const outcome = isGivenUp ? 'given-up' : fault
     this.#trace?.ends(this.status, outcome.replace('-', '_'))
     const { step } = this.#progress
-    // Otherwise it was withdrawn from the queue, or it had its connection and was cancelled.
+    // Otherwise the request was withdrawn from the queue, or cancelled once it had its connection.
     const wasTried = step === 'connecting' || step === 'sent'
     const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
     const repeats = isUpstreams && this.#mayRepeat(fault)
@@ -368,8 +372,9 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 
   /**
-   * A failure in the middle of an upload says nothing about the upstream, which may have cut it short for its length; and
-   * none while the client did not read its answer. If they counted, one such client could stop the requests of others.
+   * A failure within an upload says nothing about the upstream, which may have cut the upload short for its length. Nor
+   * does a failure while the client did not read its answer. If these counted, one such client could stop the requests
+   * of others.
    */
   #verdict(): 'failed' | 'abandoned' {
     const { body } = this.request
@@ -412,7 +417,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 }
 
-/** Runs now and then, and adds up for how long. */
+/** Adds up the time during which it runs. */
 class Stopwatch {
   readonly #timers: Timers
   #endedMs = 0
@@ -438,8 +443,8 @@ class Stopwatch {
 }
 
 /**
- * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
- * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
+ * Only chunked was offered: a client would not be notified of another coding, and could not decode it (RFC 9112 6.1).
+ * undici leaves the blanks behind a value; with a tab there, its parser does not know the coding.
  */
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
   const coding = headers['transfer-encoding']
@@ -450,8 +455,8 @@ function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
 const isAscii = /^[ -~]*$/
 
 /**
- * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then: no phrase at
- * all is better than a mangled one.
+ * undici reads a reason phrase as UTF-8, and Node writes latin1. Bytes that were not UTF-8 are lost by then: an empty
+ * phrase is better than a mangled one.
  */
 export function reasonBytes(reason: string): string {
   if (isAscii.test(reason)) return reason

@@ -15,7 +15,7 @@ export interface ConnectionOptions {
   connectTimeoutMs: number
   lookup?: LookupFunction | undefined
   tls?: TlsFiles | undefined
-  /** Through which an https origin is reached; an http origin is connected to directly. */
+  /** The proxy to an https origin; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
   timers: Timers
   /** Connects in place of sockets, for tests. */
@@ -24,7 +24,7 @@ export interface ConnectionOptions {
 }
 
 interface ConnectionCaller {
-  /** A connection has to be made first: undici (7.30.2) may find an open one closed. */
+  /** Called if a connection has to be made: undici (7.30.2) may find that an open one was closed. */
   connects(): void
   /** Reads on, if the answer is paused. */
   resume(): void
@@ -33,7 +33,7 @@ interface ConnectionCaller {
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
   readonly #options: ConnectionOptions
-  /** Asked for each time: there is another one once other files are used. */
+  /** Asked for each new connection, because new TLS files make a new connector. */
   readonly #connectorNow: () => buildConnector.connector
   #client: Client
   #socket: Socket | undefined
@@ -42,9 +42,9 @@ export class Connection {
   answerBytes = 0
   /** Whether the last answer came in HTTP/1.0. */
   answersInHttp10 = false
-  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
+  /** Whether a reset ended the connection, so that the last answer is incomplete. */
   wasReset = false
-  /** Whose request has been sent, or is to be. */
+  /** The caller whose request was sent, or is to be. */
   #caller: ConnectionCaller | undefined
 
   constructor(options: ConnectionOptions, connectorNow: () => buildConnector.connector) {
@@ -70,7 +70,7 @@ export class Connection {
     this.#retiresAtMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Not while a request is under way. */
+  /** Must not be called while a request is under way. */
   closeIfRetired(): void {
     if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
     void this.#client.destroy()
@@ -84,7 +84,7 @@ export class Connection {
     this.answersInHttp10 = false
   }
 
-  /** A free connection would keep the last request and its body in memory. */
+  /** Drops the caller: a free connection would keep the last request and its body in memory. */
   answerEnded(): void {
     this.#caller = undefined
   }
@@ -110,7 +110,7 @@ export class Connection {
     })
   }
 
-  /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
+  /** Listens to a new connection before undici, which adds its listeners once it has the socket. */
   #begin(socket: Socket): void {
     this.#socket = socket
     this.wasReset = false
@@ -121,9 +121,9 @@ export class Connection {
       // After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
       // crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
       if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
-      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
-      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
-      // lost.
+      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its
+      // timeout. The end after a broken record would look like the end of an answer, and the next POST on this socket
+      // would be lost.
       socket.destroy()
     })
     socket.on('end', () => {
@@ -136,7 +136,7 @@ export class Connection {
     })
   }
 
-  /** undici does not say in which version an answer came. */
+  /** Reads the version of an answer, which undici does not report. */
   #noteBytes(bytes: Buffer): void {
     const at = minorVersionAt - this.answerBytes
     this.answerBytes += bytes.length
@@ -148,15 +148,15 @@ export class Connection {
 const minorVersionAt = 7
 const zero = '0'.charCodeAt(0)
 
-/** Connections that were made together are not all renewed in one instant. */
+/** A random part, so that connections that were made together are not all renewed at once. */
 export function lifeMs(maxAgeMs: number, random = Math.random()): number {
   return maxAgeMs * (1 - random / 4)
 }
 
 /**
  * A name may have several addresses. By default Node gives up each address but the last after 250 ms, whatever the
- * connect timeout is, so a distant provider whose last address is dead could never be reached. Each address gets a
- * quarter of the connect timeout, which leaves time for the addresses after it.
+ * connect timeout. A distant provider whose last address is dead could never be reached. So each address gets a quarter
+ * of the connect timeout, which leaves time for the addresses after it.
  */
 const addressTimeShare = 1 / 4
 const minAddressMs = 250
@@ -173,7 +173,7 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
   // Made once: OpenSSL would parse the files again for each connection.
   const secureContext =
     options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
-  // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
+  // undici 8 offers HTTP/2 by default. There, field names are in lower case, and requests share a connection.
   const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
   if (proxy === undefined || !origin.startsWith('https:')) {
     return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
@@ -204,9 +204,9 @@ function tlsServerName(origin: string): { servername?: string } {
 }
 
 /**
- * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
- * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
- * dead name would leave no thread for the names of the other upstreams.
+ * Shares a lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
+ * threads of the process, for seconds if the name server does not answer: a burst of requests to one dead name would
+ * leave no thread for the names of other upstreams.
  */
 function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
   let waiting: Parameters<LookupFunction>[2][] = []

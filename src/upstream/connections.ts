@@ -13,7 +13,7 @@ interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
 
-/** Who waits for a connection, and holds it until it is given back. */
+/** A request that waits for a connection, and holds it until it is given back. */
 export interface ConnectionHolder {
   readonly lane: Lane
   /**
@@ -23,14 +23,14 @@ export interface ConnectionHolder {
   send(connection: Connection, permit: Permit): void
   /** The request has left the queue and gets no connection. */
   failed(error: Error): void
-  /** Decides again whether it goes on waiting. */
+  /** Decides again whether to go on waiting. */
   look(): void
 }
 
 /**
- * The connections to one origin, with one request at a time on each, and the queue of requests that wait for a
- * connection. Not undici's Pool (7.30.2): when its `clientTtl` ends for every client at once, a request waits until
- * another request comes; and a client that failed to connect is not counted, yet serves its queue, past the limit.
+ * The connections to one origin, with one request at a time on each, and the queue for them. undici's Pool (7.30.2)
+ * does not fit: when its `clientTtl` ends for every client at once, a request waits until another request comes. A
+ * client that failed to connect is not counted, yet serves its queue, past the limit.
  */
 export class Connections {
   readonly #options: ConnectionsOptions
@@ -67,7 +67,7 @@ export class Connections {
     this.serve()
   }
 
-  /** Starts whatever waits and may be sent. Also called when the breaker has closed. */
+  /** Starts all requests that wait and may be sent. Also called when the breaker has closed. */
   serve(): void {
     for (let next = this.lanes.next(); next !== undefined; next = this.lanes.next()) {
       const { breaker, timers } = this.#options
@@ -91,27 +91,27 @@ export class Connections {
     }
   }
 
-  /** New connections use these files. Those of before take no further request, and end once they have no request. */
+  /** New connections use these files. Existing ones take no further request, and end once they are free. */
   renew(tls: TlsFiles): void {
     this.#connector = this.#options.connect ?? createConnector({ ...this.#options, tls })
     for (const connection of this.#all) connection.retire()
     for (const connection of this.#free) connection.closeIfRetired()
   }
 
-  /** Something that requests are decided by has changed. */
+  /** Waiting requests decide again, because what they depend on has changed. */
   lookAgain(): void {
     for (const caller of this.lanes.queue) caller.look()
   }
 
-  /** Ends the wait of all that wait for a connection. */
+  /** Ends the wait of every request in the queue. */
   refuseWaiting(error: Error): void {
     for (const caller of this.lanes.leaveAll()) caller.failed(error)
   }
 
   giveBack(connection: Connection, caller: ConnectionHolder): void {
     connection.answerEnded()
-    // Not at once: an upstream may close after its answer, and until the event loop has read that end, the next POST on
-    // this connection would be lost. Each connection has its own immediate, so that each is read before it is free.
+    // Not at once: an upstream may close after its answer, and the next POST on this connection would be lost until the
+    // event loop has read that end. With an immediate of its own each connection is read before it is free.
     setImmediate(this.#release, connection, caller)
   }
 
@@ -132,7 +132,7 @@ export class Connections {
   }
 }
 
-/** What decides which connections a request may have. `stream`: its body is not whole yet, and may be slow. */
+/** Decides which connections a request may have. `stream`: its body is not whole yet, and may be slow. */
 export type Lane = 'float-order' | 'stream' | 'other'
 
 interface LanesOptions {
@@ -148,7 +148,7 @@ export function reservedForFloatOrders(connections: number): number {
   return connections < 2 ? 0 : Math.max(1, Math.floor(connections / 8))
 }
 
-/** A quarter of the connections, and at least one. Slow senders hold no more of them. */
+/** Slow senders hold at most a quarter of the connections, and may hold at least one. */
 export function connectionsForStreams(connections: number): number {
   return Math.max(1, Math.floor(connections / 4))
 }
@@ -176,8 +176,8 @@ export class Lanes<Request extends { readonly lane: Lane }> {
   }
 
   /**
-   * Whether one more may come, to have a connection or to wait for one. Others that wait do not keep a float order out
-   * while it has connections of its own.
+   * Whether one more request may have a connection or wait for one. The other lanes, however many of them wait, leave
+   * float orders their reserved connections.
    */
   takes(lane: Lane): boolean {
     const { connections, reserved, queue } = this.#options
@@ -199,7 +199,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     waiting.add(request)
   }
 
-  /** Takes the request out of the queue. False: it was not in it. */
+  /** Takes the request out of the queue. False: it was not there. */
   leave(request: Request): boolean {
     return this.#orders.delete(request) || this.#others.delete(request)
   }
@@ -225,7 +225,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return undefined
   }
 
-  /** Has its connection now. */
+  /** Notes that the request has its connection now. */
   hold(request: Request): void {
     if (this.waiting > 0) this.leave(request)
     this.#held[request.lane] += 1

@@ -63,8 +63,8 @@ export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
 ])
 
 /**
- * Names the fault behind an error of undici, the socket or the TLS layer, by how far the request had got. `headReceived`:
- * it is the body of the answer that broke.
+ * Names the fault behind an error of undici, the socket or the TLS layer, by how far the request had got.
+ * `headReceived`: the body of the answer broke.
  */
 export function faultOf(
   error: unknown,
@@ -116,7 +116,7 @@ function namedFault(error: unknown): UpstreamFault {
   return 'connection_terminated'
 }
 
-/** The failure of an answer that Node cannot write, though undici read it: its reason phrase has a control character. */
+/** The failure of an answer that undici has read and Node cannot write: its reason phrase has a control character. */
 export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
   return new UpstreamFailure(upstream, {
     fault: 'http_protocol_error',

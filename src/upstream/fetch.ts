@@ -10,7 +10,7 @@ export interface WholeAnswer {
   reason: string
   rawHeaders: string[]
   body: Buffer
-  /** Both of our clocks just before the request was sent, and when the head of the answer was received. */
+  /** Our two clocks just before the request was sent, and when the head of the answer was received. */
   sentAtMs: number
   sentSteadyMs: number
   receivedAtMs: number
@@ -25,7 +25,7 @@ interface FetchOptions {
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
-  /** Since when that counts, by the steady time of the clock's timers. Default: now. */
+  /** When that time begins, by the steady time of the clock's timers. Default: now. */
   beganAtMs?: number
 }
 
@@ -34,9 +34,7 @@ const maxBodyBytes = 4_194_304
 const noBytes = Buffer.alloc(0)
 const nothing = (): void => {}
 
-/**
- * Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline.
- */
+/** Sends one request and reads its whole answer: for quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
   const fetch = new Fetch(options)
   fetch.start()
@@ -44,8 +42,8 @@ export function fetchWhole(options: FetchOptions): Fetch {
 }
 
 /**
- * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time, and may leave out
- * the first two. Each of them throws why it will never come.
+ * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time; the first two
+ * are optional. Each throws why it will never come.
  */
 export class Fetch implements Receiver {
   readonly #options: FetchOptions
@@ -59,7 +57,7 @@ export class Fetch implements Receiver {
   #bytes = 0
   /** Undefined: the call goes on. */
   #end: 'whole' | Error | undefined
-  /** Lets the step that the caller awaits look again. */
+  /** Wakes the step that the caller awaits. */
   #wake = nothing
 
   constructor(options: FetchOptions) {
@@ -101,7 +99,7 @@ export class Fetch implements Receiver {
   #next(): Promise<void> {
     if (this.#end instanceof Error) throw this.#end
     return new Promise((resolve) => {
-      // Once: Node is notified of each promise that is resolved again.
+      // Resolved once, because Node is notified whenever a promise is resolved again.
       this.#wake = () => {
         this.#wake = nothing
         resolve()

@@ -26,8 +26,8 @@ interface RelayOptions extends UpstreamRequest {
 }
 
 /**
- * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. Resolves
- * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
+ * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions.
+ * Resolves when the client has its answer. Rejects if it gets none: with a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
   return new Promise((resolve, reject) => new Relay(options, resolve, reject).start())
@@ -35,21 +35,21 @@ export function relay(options: RelayOptions): Promise<void> {
 
 const noBytes = Buffer.alloc(0)
 
-/** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade`, which is never passed on. */
+/** 100 is the gateway's own answer to `Expect`. 101 answers an `Upgrade`, which is never passed on. */
 const lowestInterim = 102
 
 class Relay implements Receiver {
   readonly #options: RelayOptions
   readonly #resolve: () => void
   readonly #reject: (error: Error) => void
-  /** Undefined: it was refused, or is not made yet. */
+  /** Undefined: the call is not made yet, or was kept back. */
   #call: Call | undefined
-  /** The client has its answer, though the call may go on, or it will get none. */
+  /** Nothing more goes to the client: its answer is complete, or it will get none. The call may still go on. */
   #isAnswered = false
   /** Not written until it is known whether the body comes with the head. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
-  /** NaN: it states none. */
+  /** NaN: the answer states no length. */
   #statedLength = Number.NaN
   #wholeBody: Buffer | undefined
 
@@ -67,7 +67,7 @@ class Relay implements Receiver {
     const { response, upstream } = this.#options
     const leave = () => this.#leave()
     response.on('close', leave)
-    // For example, the request's own body was malformed and the server answered with a problem.
+    // Called, for example, if the request's own body was malformed and the server answered with a problem.
     ;(response as Interruptible)[interrupted] = leave
     try {
       this.#call = upstream.call(this.#options, this)
@@ -104,8 +104,8 @@ class Relay implements Receiver {
   }
 
   /**
-   * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). A client of HTTP/1.0 cannot read
-   * one, and a client that reads nothing would have them pile up.
+   * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). An HTTP/1.0 client cannot read
+   * it, and for a client that reads nothing such answers would pile up.
    */
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options

@@ -4,10 +4,10 @@ import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 
-/** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
+/** A whole body, sent with its length; the pieces of a body that is sent in chunks; or a body that streams. */
 export type SentBody = Buffer | readonly Buffer[] | RequestBody
 
-/** More than this may lie unread in the buffers of a connection. */
+/** Part of a longer body may lie unread in the buffers of a connection. */
 const maxUnreadBytes = 65_536
 
 /** A body of which no byte came for too long. */
@@ -17,7 +17,7 @@ export function stalled(idleTimeoutMs: number): Problem {
   })
 }
 
-/** What was already read. */
+/** The part of a body that was already read. */
 interface Begun {
   readonly bytes: Buffer
   release(): void
@@ -31,7 +31,7 @@ export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
-  /** Until it is first read from, which is when there is a connection. */
+  /** Set until the first read, which is when there is a connection. */
   #begun: Begun | undefined
   #hasEnded = false
   #length = 0
@@ -55,8 +55,8 @@ export class RequestBody extends Readable {
   }
 
   /**
-   * Whether all of it was surely sent. Of a long body it is not known: what the upstream has not read may lie in the
-   * buffers of the connection.
+   * Whether the whole body was surely sent. For a long body that is unknown: the upstream may not have read what the
+   * buffers of the connection hold.
    */
   get wasSent(): boolean {
     return this.readableEnded && this.#length <= maxUnreadBytes
@@ -75,8 +75,8 @@ export class RequestBody extends Readable {
   readonly #onEnd = () => {
     this.#idleTimer.clear()
     this.#hasEnded = true
-    // If the request came whole before it was read, Node emits its end although it is paused. What has begun goes first,
-    // and undici would send a body that has ended with a length instead of in chunks.
+    // If the request came whole before it was read, Node emits its end although it is paused. The part in `#begun` goes
+    // first, and undici would send a body that has ended with a length instead of in chunks.
     if (this.#begun === undefined) this.push(null)
   }
 
@@ -98,7 +98,7 @@ export class RequestBody extends Readable {
     const begun = this.#begun
     this.#begun = undefined
     begun?.release()
-    // push() has _read() called again when more is wanted. Nothing does after an empty piece.
+    // After push() Node calls _read() again when more is wanted, but not after an empty piece.
     if (begun !== undefined && begun.bytes.length > 0) this.#take(begun.bytes)
     else if (this.#hasEnded) this.push(null)
     else this.#request.resume()

@@ -11,13 +11,16 @@ export interface UpstreamRequest {
   headers: string[]
   body: SentBody | null
   /**
-   * Called while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
-   * sent any more; else says in how many milliseconds to call again while it waits.
+   * Called while the request waits for a connection, and just before each try is sent. Throws if the request must not
+   * be sent any more; else returns in how many milliseconds to call again.
    */
   recheckInMs?: (() => number) | undefined
-  /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
+  /** The Exchange that caused the request. Without it, or without a span in it, nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
-  /** When its first try was sent, its answer began and, where that is read whole, all was over, by `performance.now()`. */
+  /**
+   * By `performance.now()`: when the first try was sent, when its answer began and, if that is read whole, when all was
+   * over.
+   */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
@@ -29,20 +32,20 @@ export interface Receiver {
   onHead(status: number, rawHeaders: string[], reason: string): void
   /** False: nothing more is read until the call resumes. */
   onData(chunk: Buffer): boolean
-  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  /** Called once, last. `error`: why the answer is missing or incomplete. */
   onEnd(error?: Error): void
 }
 
 /**
- * The tries of a sampled request, one after another. Each has its wait for a connection to be free, the connecting, and
- * the call itself.
+ * The tries of a sampled request, one after another. Each has spans for its wait for a free connection, for connecting,
+ * and for the call itself.
  */
 export class CallTrace {
   readonly #span: Span
   readonly #request: UpstreamRequest
   #wait: Span | undefined
   #connecting: Span | undefined
-  /** Undefined while the try is in the queue, and if it had its connection and was not sent: nothing was called. */
+  /** Undefined while the try is queued, and if it was cancelled before it was sent: nothing was called. */
   #call: Span | undefined
 
   constructor(span: Span, request: UpstreamRequest) {
@@ -90,7 +93,10 @@ export class CallTrace {
     this.#call = undefined
   }
 
-  /** `status`: of the answer, if one has come. `error`: why it is not whole. A step that has ended stays as it is. */
+  /**
+   * `status`: the answer's, if its head has come. `error`: why the answer is not whole. Steps that have ended stay
+   * unchanged.
+   */
   ends(status: number, error?: string): void {
     this.#wait?.end(error)
     this.#connecting?.end(error)

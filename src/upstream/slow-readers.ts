@@ -2,24 +2,24 @@ import type { ServerResponse } from 'node:http'
 import type { Timer, Timers } from '../clock.ts'
 import { cutOff } from '../http/answer.ts'
 
-/** Most requests wait a second for a connection, so some look at the slow ones falls into each wait. */
+/** Most requests wait a second for a connection, so several looks fall into each wait. */
 const lookEveryMs = 250
 /** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a client may pause after one. */
 const slowBytesALook = 16_384
 const pieceBytes = 65_536
 
 interface Reader {
-  /** How many bytes it is ahead of a slow client, at most a piece. Below zero: it is slow. */
+  /** Bytes that the client is ahead of a slow one, at most a piece. Below zero: it is slow. */
   aheadBytes: number
-  /** For how long it has taken none, in whole looks: a pause of this process is one look. */
+  /** How long the client has taken nothing, in whole looks: a pause of this process is one look. */
   idleMs: number
 }
 
 /**
- * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops
- * reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. One that reads a large answer to
- * a GET slowly could hold it without end: so while other requests wait, at most `max` of these are left, and those that
- * have read slowly for longest are cut.
+ * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. A client that
+ * stops reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. A client that slowly
+ * reads a large answer to a GET could hold its connection without end. So while other requests wait, at most `max` such
+ * clients stay, and the ones that have been slow for longest are cut.
  */
 export class SlowReaders {
   readonly #max: number
@@ -53,7 +53,7 @@ export class SlowReaders {
       known.idleMs = 0
       return
     }
-    // The first look may come at once.
+    // The first look may come at once, and must not count.
     this.#readers.set(response, { aheadBytes: pieceBytes, idleMs: -lookEveryMs })
     response.once('close', () => this.#readers.delete(response))
     this.#timer ??= this.#timers.setInterval(this.#look, lookEveryMs).unref()

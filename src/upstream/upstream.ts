@@ -29,7 +29,7 @@ const maxIdleMs = 60_000
 /** Connections are replaced at this age, so that the gateway follows a change in DNS even under constant load. */
 const defaultConnectionLifeMs = 60_000
 const maxAnswerHeadBytes = 65_536
-/** Longer than most answers take, so that successes have come by then, if there are any. */
+/** Longer than most answers take: by then successes have come, if there are any. */
 const minFailingMs = 1_000
 
 export interface UpstreamLimits {
@@ -74,7 +74,7 @@ export class Upstream implements CalledUpstream {
   readonly waitMs: Readonly<Record<Lane, number>>
   readonly slowReaders: SlowReaders
   /**
-   * The latest failure that a breaker counted, and how long after its request it came. By what failed: connections, or
+   * The latest failures that a breaker counted, each with its time after the request: of connections, and of the
    * requests that had one.
    */
   readonly lastFailures: Partial<
@@ -85,7 +85,7 @@ export class Upstream implements CalledUpstream {
   > = {}
   /** How many requests have a connection or wait for one. */
   inFlight = 0
-  /** Requests that failed so far; one whose client left did not. */
+  /** Requests that failed so far. A request whose client left has not failed. */
   failures = 0
   readonly #events: Events
 
@@ -137,7 +137,7 @@ export class Upstream implements CalledUpstream {
     )
   }
 
-  /** Throws why such a request is not sent now, which is counted; else gives the breaker of its kind. */
+  /** Returns the breaker of this kind. If such a request would not be sent now, counts that and throws why. */
   throwIfKeptBack(
     kind: RequestKind,
     { bodyStreams } = { bodyStreams: false },
@@ -160,7 +160,7 @@ export class Upstream implements CalledUpstream {
     throw failure
   }
 
-  /** Admits a request, which begins with `start()` of its call, or throws why it is refused. */
+  /** Admits a request, which begins with `start()` of its call, or throws why it is not sent. */
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody
@@ -227,7 +227,10 @@ const failing: Record<OpenBreaker, string> = {
   pair: 'Quotes of this pair keep failing at the API.',
 }
 
-/** What has failed, and what is still served: only what has succeeded since, or a client would try it without success. */
+/**
+ * The text names what has failed, and what is still served: only what has succeeded since, or a caller would try it
+ * without success.
+ */
 function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): string {
   const quotes = name === 'pair' ? breakers.quotesOutage() : undefined
   const allFail = quotes?.triedPairs !== undefined
