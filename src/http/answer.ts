@@ -11,8 +11,8 @@ import { headerLines, headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /**
- * Set on a response by the code that works on its answer, and called if a problem is answered in its place. It is on the
- * response itself because a WeakMap of all responses keeps the garbage collector busy.
+ * Set on a response by the code that works on its answer, and called if a problem is answered instead. It is a property
+ * of the response, because a WeakMap of all responses keeps the garbage collector busy.
  */
 export const interrupted = Symbol('interrupted')
 export type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
@@ -43,7 +43,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD')
       return false
-    // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
+    // Also undefined on a response of a parent app's server, to which Express has given this prototype.
     if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
@@ -84,8 +84,8 @@ export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
 }
 
 /**
- * Whether nothing of a request is left to be read. The stream of one without a body may have ended before anything could
- * wait for its end (optimizeEmptyRequests).
+ * Whether a request has been read completely. The stream of a request without a body may have ended before anything
+ * could wait for its end (optimizeEmptyRequests).
  */
 function isAllRead(request: IncomingMessage): boolean {
   return request.complete || !hasBody(request)
@@ -97,8 +97,8 @@ export const maxOneWriteBytes = 16_384
 export const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Sends a complete answer in one write, or returns false and sends nothing. The body is a parameter of its own, because
- * callers would copy a head to add the body to it, and V8 made a hidden class of its own for each such copy.
+ * Sends a complete answer in one write, or returns false and sends nothing. The body is a separate parameter: V8 made a
+ * hidden class of its own for each head that was copied to add a body.
  */
 export function answerInOneWrite(
   response: ServerResponse,
@@ -181,8 +181,8 @@ export function headLines(headers: readonly string[]): string | undefined {
 /** An unused request body up to this size is read to its end, so that the connection can be kept. */
 const maxDrainedBytes = 65_536
 /**
- * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may
- * pause. Closing at once would reset the connection: no answer arrives.
+ * How long a refused connection stays open for its client to read the refusal, and how long the sender of an unwanted
+ * body may pause. An immediate close would reset the connection, and no answer would arrive.
  */
 export const lingerMs = 2_000
 
@@ -218,7 +218,7 @@ export function answerProblem(
   response.sendDate = true
   // The reason phrase is given, because the response may still hold an upstream's phrase that Node refused to write.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
-  // The client may have asked for `Connection: close`, or a drain may have set it. A write to HEAD would send nothing.
+  // Not at once if the client asked for `Connection: close`, or a drain has set it. A write to HEAD would send nothing.
   const endsAtOnce = (!closes && response.shouldKeepAlive) || request.method === 'HEAD'
   endAnswer(request, response, body, endsAtOnce)
 }
@@ -257,8 +257,8 @@ const maxLingerMs = 15_000
 const noBytes = Buffer.alloc(0)
 
 /**
- * Ends an answer, even if the request has not been received completely: unless its connection stays open, that is only
- * closed once the client has stopped sending.
+ * Ends an answer, even if the request has not been received completely. A connection that does not stay open is closed
+ * only once the client has stopped sending.
  */
 export function endAnswer(
   request: IncomingMessage,
@@ -309,7 +309,7 @@ function readToEnd(request: IncomingMessage, done: () => void): void {
   request.resume()
 }
 
-/** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer: only a reset shows that it is incomplete. */
+/** Breaks an answer off. An HTTP/1.0 answer ends with its connection: only a reset shows that it is incomplete. */
 export function cutOff(response: ServerResponse): void {
   try {
     if (response.headersSent && response.req.httpVersionMinor === 0)

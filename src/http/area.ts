@@ -35,7 +35,7 @@ export function createAreaReader(
   /** The upstream of every path that belongs to no other upstream and is not a version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
-  /** The path that a quote request was read as. */
+  /** The area of a path; of a quote's path, the pair that it names. */
   function areaOf(path: string): Area | QuotePath {
     for (const name of upstreamNames) {
       if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix)))
@@ -43,10 +43,10 @@ export function createAreaReader(
       return name === 'swap' ? swapArea(path) : name
     }
     if (catchAll === undefined) return 'none'
-    // Both base URLs may lead to one server, and it may accept spellings of /v3 that the gateway does not.
+    // Both base URLs may lead to one server, which may accept spellings of /v3 that the gateway does not.
     const area = swapArea(path)
     if (area !== 'swap') return area
-    // Only the swap API has versions, so a version other than /v3, or an odd spelling of /v3, is meant for no upstream
+    // Only the swap API has versions: a version other than /v3, or an odd spelling of /v3, is meant for no upstream
     // here.
     return mayBeVersioned(path) ? 'none' : catchAll
   }
@@ -55,7 +55,10 @@ export function createAreaReader(
     return `${pathsOf[upstream].find((prefix) => isUnder(path, prefix)) ?? ''}/*`
   }
 
-  /** A pair has few paths, and a quote of each amount has a target of its own. Paths of pairs differ before their ends. */
+  /**
+   * Memoized by path: a pair has few paths, but each amount has a target of its own. Paths of pairs differ before their
+   * ends.
+   */
   const readPath = memoize((path): PathReading => {
     if (unsafePathByte.test(path) || path.includes('#')) {
       return {
@@ -129,10 +132,10 @@ function isUnder(path: string, prefix: string): boolean {
   )
 }
 
-// Where a server written in C sees the end of a decoded path, and one that decodes before it parses sees a query.
+// %00 ends a decoded path in a server written in C. %23 and %3f end it in a server that decodes before it parses.
 const endOfText = /%(?:00|23|3f)/i
 
-/** The paths that upstream routers may take the path of an order for. */
+/** Every path that an upstream router may read this path as, if it is the path of an order. */
 function foldOrderPath(path: string): readonly string[] {
   const textEnd = path.search(endOfText)
   const texts = textEnd === -1 ? [path] : [path, path.slice(0, textEnd)]
@@ -142,8 +145,8 @@ function foldOrderPath(path: string): readonly string[] {
 }
 
 /**
- * Many routers take what follows a dot of the last segment for the format of the answer, and drop a final dot. A segment
- * that is nothing else goes, and the one before it is the last.
+ * Many routers read what follows a dot in the last segment as the format of the answer, and drop a final dot. A segment
+ * that is only a format is dropped, and the segment before it becomes the last.
  */
 function withoutFormats(path: string): string {
   let rest = path
@@ -170,7 +173,7 @@ function swapArea(path: string): Area | QuotePath {
 
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
 
-/** Reads a path that upstream routers may take for a quote's; undefined if none does. */
+/** Reads a path that upstream routers may read as a quote's; undefined if none does. */
 function readQuotePath(path: string): QuotePath | undefined {
   for (const reading of foldPath(path)) {
     const pair = foldedPath.exec(reading)?.[1]
@@ -182,7 +185,7 @@ function readQuotePath(path: string): QuotePath | undefined {
 
 const ratesPath = /^\/v3\/pairs\/([^/]+)\/rates$/
 
-/** Only the plain spelling of the path: any other passes, as the rest of the swap API does. */
+/** Only the plain spelling of the path: any other passes like the rest of the swap API. */
 function readRates(path: string, query: string): (QuotePath & AmountReading) | undefined {
   const pair = ratesPath.exec(path)?.[1]
   return pair === undefined ? undefined : { pair, canonical: '', otherParameters: query }

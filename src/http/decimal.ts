@@ -50,10 +50,10 @@ function writeOut(digits: string, pointIndex: number): string | undefined {
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
 }
 
-/** As many digits are always the shortest spelling of their nearest double. */
+/** A decimal of at most this many digits is always the shortest spelling of its nearest double. */
 const maxExactDigits = 15
 
-/** The shortest decimal that has the same nearest double: what becomes of a canonical decimal in a JSON number. */
+/** The shortest decimal that has the same nearest double: a canonical decimal becomes this in a JSON number. */
 export function shortestDecimal(canonical: string): string {
   if (canonical.length <= maxExactDigits) return canonical
   return parseDecimal(String(Number(canonical))) ?? canonical

@@ -49,7 +49,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
+/** Which breaker kept the request back: of connections, of one kind of requests, or of one pair's quotes. */
 export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'pair'
 
 /** The client left before its request or its answer was whole. */

@@ -1,4 +1,4 @@
-// What ends a path segment to a Java server, which takes it off before it routes.
+// Path parameters, which a Java server takes off a segment before it routes.
 const pathParameters = /(?:;|%3b)[^/]*/gi
 // Servers that decode a path before they route it (WSGI) see no difference between %2f and "/"; some also take a
 // backslash for one (IIS).
@@ -7,8 +7,8 @@ const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7
 const mayFold = /[%;]|\/\//
 
 /**
- * The paths that upstream routers may take a path for, the least changed first. Case is left to the caller, because a
- * router that ignores it in its own segments keeps it in a value such as a pair.
+ * Every path that an upstream router might read this path as, the least changed first. Case is left to the caller: a
+ * router that ignores case in its own segments keeps it in a value such as a pair.
  */
 export function foldPath(path: string): readonly string[] {
   if (!mayFold.test(path)) return [joined(path)]
@@ -29,7 +29,7 @@ function withoutEscapes(path: string): string {
   )
 }
 
-/** Without empty segments, at the end neither. */
+/** Without empty segments, also at the end. */
 function joined(path: string): string {
   const single = path.replace(/\/{2,}/g, '/')
   return single.endsWith('/') ? single.slice(0, -1) : single
@@ -37,14 +37,14 @@ function joined(path: string): string {
 
 const versionSegment = /^\/v\d+(?:[./]|$)/i
 
-/** Whether an upstream router may take the path for one below `/v<number>`: /v3, /V4/x, //v4.1, /%76%34;a=b. */
+/** Whether an upstream router may read the path as one below `/v<number>`: /v3, /V4/x, //v4.1, /%76%34;a=b. */
 export function mayBeVersioned(path: string): boolean {
   return foldPath(path).some((reading) => versionSegment.test(reading))
 }
 
 /**
- * One name for all spellings of a pair that upstream routers may take for the same: without escapes, path parameters and
- * small letters. For counting alone: two names may have one.
+ * One name for all spellings of a pair that upstream routers may read alike: unescaped, without path parameters, in
+ * capitals. For counting only, because two pairs may share a name.
  */
 export function foldPair(pair: string): string {
   return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()

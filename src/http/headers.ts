@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { memoize } from './memoize.ts'
 
-/** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
+/** Answers with these statuses end with their heads (RFC 9110 15.3.5 and 15.4.5). */
 export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
 
 /**
@@ -19,8 +19,8 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 
-// A client could otherwise remove these by naming them in Connection, and so choose the host, the framing, or which
-// address the upstream believes (CVE-2021-33197 of the Go reverse proxy); or send an order once more, without its key.
+// Connection must not remove these. By naming them a client could choose the host, the framing, or the address that the
+// upstream believes (CVE-2021-33197 of the Go reverse proxy), or send an order once more, without its key.
 const neverNominated = new Set([
   'host',
   'content-length',
@@ -32,17 +32,17 @@ const neverNominated = new Set([
   'idempotency-key',
 ])
 
-/** Messages have the same few names again and again. */
+/** Memoized: messages have the same few names again and again. */
 const knownName = memoize((name) => {
   const lowerCaseName = name.toLowerCase()
   return { lowerCaseName, ofThisHop: hopByHop.has(lowerCaseName) }
 })
 
-/** The headers that the lines of Connection name, less those that must stay; undefined if there are none. */
+/** The headers that the lines of Connection name, without those that must stay; undefined if there are none. */
 export function nominatedIn(
   connectionLines: string | undefined,
 ): Set<string> | undefined {
-  // The two values that nearly every message has, without making a set for them.
+  // The two values of nearly every message need no set.
   if (
     connectionLines === undefined ||
     connectionLines === 'keep-alive' ||
@@ -61,8 +61,8 @@ export function nominatedIn(
 }
 
 /**
- * The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case, and
- * only those of headers that would otherwise be kept.
+ * The end-to-end headers, in order, except what `drops` names. `drops` is called with names in lower case, and only for
+ * headers that would otherwise be kept.
  */
 export function endToEndHeaders(
   rawHeaders: readonly string[],
@@ -103,7 +103,7 @@ export function wireName(lowerCaseName: string): string {
 const asCgiReads = (name: string) =>
   name.includes('_') ? name.replaceAll('_', '-') : name
 
-/** Drops the headers of these names, however their "-" is spelled, and those of which `also` is true. */
+/** Drops the headers of these names, however their "-" is spelled, and every header that `also` accepts. */
 export function droppingNames(
   lowerCaseNames: Iterable<string>,
   also: (lowerCaseName: string) => boolean = dropsNothing,
@@ -112,7 +112,7 @@ export function droppingNames(
   return (lowerCaseName) => names.has(asCgiReads(lowerCaseName)) || also(lowerCaseName)
 }
 
-/** Adds the length of an answer that was read as a whole, where its upstream stated none. */
+/** Adds the length to an answer that was read as a whole, if its upstream stated none. */
 export function addLength(
   headers: string[],
   { status, body }: { status: number; body: Buffer },
@@ -125,12 +125,12 @@ export function addLength(
   headers.push('Content-Length', String(body.length))
 }
 
-/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
+/** X-Request-Id for an answer with these headers; nothing if its upstream sent one. */
 export function ownRequestId(received: readonly string[], id: string): readonly string[] {
   return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
 }
 
-/** Several lines of one header as one text: no header line holds a line break. */
+/** Joins the lines of one header into one text: no header line holds a line break. */
 export const lineBreak = '\n'
 
 /** All values of one header, in the order of its lines. */
@@ -148,7 +148,7 @@ export function headerValues(
   return values
 }
 
-/** All lines of one header as one text, which is most often its only line; undefined if there is none. */
+/** All lines of one header as one text, mostly its only line; undefined if there is none. */
 export function headerLines(
   rawHeaders: readonly string[],
   lowerCaseName: string,
@@ -261,7 +261,7 @@ export const claimsClientAddress = memoize((lowerCaseName) => {
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })
 
-/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+/** Shorter names are not in the list. Most header names are shorter, and need not be lowercased to find that out. */
 const shortestClientAddressHeader = Math.min(
   ...[...clientAddressHeaders].map((name) => name.length),
 )
@@ -277,7 +277,7 @@ export function claimingHeaders(rawHeaders: readonly string[]): string[] {
   return claiming
 }
 
-/** Whose trace a request belongs to, as its caller says. */
+/** The caller's trace that a request belongs to. */
 interface TraceParent {
   readonly traceId: string
   readonly spanId: string
@@ -312,7 +312,7 @@ export function newSpanId(): string {
   return randomUUID().slice(19).replace('-', '')
 }
 
-/** What a header with this value may be read as: Node reads each byte as one character, and people write UTF-8. */
+/** How a header with this value may arrive: Node reads each byte as one character, and people write UTF-8. */
 export function readingsOf(value: string): readonly string[] {
   return [value, Buffer.from(value).toString('latin1')]
 }

@@ -25,7 +25,10 @@ export function readHttpDate(text: string, nowMs: number): number | undefined {
   return undefined
 }
 
-/** All answers of one second have the same Date. Its year has four digits in this form, so that now does not matter. */
+/**
+ * Memoized: all answers of one second have the same Date. Its year has four digits in this form, so `nowMs` does not
+ * matter.
+ */
 const readUsualForm = memoize((text) => {
   const fields = dateForms[0]?.exec(text)?.groups
   return fields && instantOf(fields, Number.NaN)

@@ -13,8 +13,8 @@ export function plainAddress(text: string): string | undefined {
 }
 
 /**
- * The one element that the upstream receives. `address` is the client's, as `normalizeAddress` writes it. Text that is
- * not an address becomes `unknown`, so that no other text can reach the header.
+ * The one element of Forwarded that the upstream receives. `address` is the client's, as `normalizeAddress` writes it.
+ * Text that is not an address becomes `unknown`, so that no other text can reach the header.
  */
 export function formatForwarded(address: string | undefined): string {
   if (address === undefined) return 'for=unknown'
@@ -92,7 +92,7 @@ export const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
 /** Whether one of the blocks holds the address, which must be canonical. `::/0` holds IPv6 addresses only. */
 export function blocksHold(blocks: readonly AddressBlock[], address: string): boolean {
   if (blocks.length === 0) return false
-  // Not net.BlockList: it takes several times as long, and an IPv4 address for its mapped IPv6 address, too.
+  // net.BlockList would take several times as long, and would mistake an IPv4 address for its mapped IPv6 address.
   const groups = groupsOf(address)
   return blocks.some(
     (block) => groups.length === block.groups.length && sharePrefix(groups, block),

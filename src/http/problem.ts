@@ -240,8 +240,8 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Turns any thrown error into the problem that the client receives, without internal details. `lookup`: where its client
- * finds out whether the request was carried out.
+ * Turns any thrown error into the problem that is answered, without internal details. `lookup`: where the caller finds
+ * out whether the request was carried out.
  */
 export function problemOf(error: unknown, method: string, lookup?: string): Problem {
   if (error instanceof Problem) return error
@@ -273,7 +273,7 @@ export function problemOf(error: unknown, method: string, lookup?: string): Prob
   })
 }
 
-/** What became of the request, and what its client can do. */
+/** What became of the request, and what its caller can do. */
 function adviceOf(
   { maybeSeen }: UpstreamFailure,
   {

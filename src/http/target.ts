@@ -12,9 +12,9 @@ export const areas: readonly Area[] = [
 ]
 
 export interface QuotePath {
-  /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
+  /** The pair that the path names, in its own case, without needless escapes of unreserved characters. */
   pair: string
-  /** The path as received, where it is more than the plain spelling of the pair. */
+  /** The path as received, if it is more than the plain spelling of the pair. */
   spelledPath?: string
 }
 
@@ -40,14 +40,14 @@ export type TargetReading =
       quote: (QuotePath & AmountReading) | undefined
       /** What the plain path of a list of rates asks for. Rates are for any amount, so `canonical` is empty. */
       rates: (QuotePath & AmountReading) | undefined
-      /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
+      /** The kind of path, without anything that a client chooses; undefined: no upstream has such paths. */
       route: string | undefined
     }
   /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
   | { asterisk: true }
   | { problem: string }
 
-/** The target, as logs, the console and traces show it: of quotes and the rest of the swap API alone with a query. */
+/** The target as logs, the console and traces show it. Only quotes and the rest of the swap API show a query. */
 export function shownTarget(reading: TargetReading): string | undefined {
   if (!('target' in reading)) return undefined
   const { area, path, target } = reading
@@ -56,7 +56,7 @@ export function shownTarget(reading: TargetReading): string | undefined {
   return hasShownQuery ? `${path}?${shownQuery(target.slice(path.length + 1))}` : path
 }
 
-/** Parameters of the swap API that say what is asked for, and nothing of who asks. */
+/** Parameters of the swap API that say what is requested, and nothing of the user. */
 const harmless: ReadonlySet<string> = new Set([
   'amount',
   'from',
@@ -67,12 +67,15 @@ const harmless: ReadonlySet<string> = new Set([
   'page',
   'format',
 ])
-/** As these are spelled. Some servers also end a parameter at ";", and one that decodes twice at "%26". */
+/**
+ * How the values of these are spelled. Some servers also end a parameter at ";", and a server that decodes twice at
+ * "%26".
+ */
 const plainValue = /^(?:[\w.,:+-]|%2c){0,64}$/i
-/** A longer one, or one with other characters, may be a value without its name. */
+/** A longer name, or a name with other characters, may be a value without its name. */
 const plainName = /^[\w.[\]-]{1,32}$/
 
-/** A query for people's eyes: of any other parameter the value may be an address, a name or a key. */
+/** A query for people to read. Other values are left out: each may be an address, a name or a key. */
 export function shownQuery(query: string): string {
   return query.split('&').map(shownParameter).join('&')
 }

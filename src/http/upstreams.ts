@@ -1,6 +1,6 @@
 import type { ProblemSlug } from './problem.ts'
 
-/** What is the same for every deployment about one API behind the gateway. */
+/** The facts about one API behind the gateway that are the same for every deployment. */
 export interface UpstreamFacts {
   /** The OpenAPI document lists its paths under this title. */
   readonly title: string
@@ -13,7 +13,7 @@ export interface UpstreamFacts {
    * bytes.
    */
   readonly requests: 'by-kind' | 'alike'
-  /** What its paths are answered while it has no base URL. */
+  /** The answer of its paths while it has no base URL. */
   readonly missing: { readonly slug: ProblemSlug; readonly detail: string }
 }
 
