@@ -22,7 +22,7 @@ import {
 } from './labels.ts'
 import { by, cross, type MetricSet, type Tally } from './series.ts'
 
-/** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
+/** How long a quote may take: a hit in all, a miss beyond the provider's time. */
 const hitMs = 25
 const missOverheadMs = 50
 
@@ -41,7 +41,7 @@ function latencyCounter(set: MetricSet) {
     'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
     cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
   )
-  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  // Quotes of shared calls are not counted: only the request that made the call knows the provider's time.
   return ({ outcome, times }: Heard<'requestEnded'>[0], durationMs: number): void => {
     if (outcome?.how === 'hit') {
       count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
@@ -57,7 +57,7 @@ function latencyCounter(set: MetricSet) {
 
 /** Finds the series of a request. */
 function tallyFinder(requests: Readonly<Record<string, Tally>>) {
-  // By the first digit of the status. Keys of three parts would take three times as long.
+  // By the first digit of the status: keys of three parts would take three times as long.
   const tallies = new Map<string, Readonly<Record<number, Tally>>>()
   for (const area of areas)
     for (const method of methods) {
@@ -309,7 +309,7 @@ function countStore(set: MetricSet): Listener {
 }
 
 /**
- * Counts what happens, and says what was counted so far, for the console. `pairs`: those with series of their own, and
+ * Counts what happens, and returns the counts for the console. `pairs`: the pairs with series of their own, and
  * `other`.
  */
 export function countEvents(set: MetricSet, pairs: readonly string[]) {

@@ -17,7 +17,9 @@ interface WatchedUpstream {
   readonly breakers: Pick<Breakers, 'pairs' | 'states'>
 }
 
-/** The parts of a gateway that are read at each scrape. Undefined: it is not set up, and its gauges are there at 0. */
+/**
+ * The parts of a gateway that are read at each scrape. Undefined: the part is not set up, and its gauges never change.
+ */
 export interface GaugedParts {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }

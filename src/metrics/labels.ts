@@ -24,7 +24,7 @@ export const statusClasses = {
   4: '4xx',
   5: '5xx',
 } as const
-/** Only the swap side is limited. */
+/** Only requests to the swap API are limited. */
 export const limitedAreas = [
   'quote',
   'float-order',
@@ -33,8 +33,8 @@ export const limitedAreas = [
 ] as const satisfies readonly Area[]
 
 /**
- * From a hit, a fraction of a millisecond, to what the timeouts of upstreams allow. The metric of upstreams ends at the
- * same bound, because the two are compared, and a quantile past the last bound is drawn at it.
+ * From a hit, which takes a fraction of a millisecond, to the timeouts of upstreams. The upstreams' metric has the same
+ * last bound: the two are compared, and a quantile past the last bound is drawn at it.
  */
 export const durationBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
@@ -44,7 +44,7 @@ export const durationBounds = [
 /** The label of every pair that METRICS_PAIRS does not name. */
 export const otherPair = 'other'
 
-/** What the `code` of an error may be in a label: as the provider writes it, where its meaning is known or plain. */
+/** The codes of errors that a label may have: as the provider writes them, where the meaning is known or plain. */
 export const providerCodes = [
   'RESTRICTED_GEOLOCATION',
   'AMOUNT_TOO_LOW',
@@ -72,13 +72,13 @@ export const providerCodes = [
 const errorReasons = ['status', 'limited', 'not-a-quote'] as const
 const errorCodes = [...providerCodes, 'other', 'none']
 
-/** Answers that are not kept, by their reason and by the code of those that are errors. */
+/** Answers that are not kept, by reason and, for errors, by code. */
 export const notKept: Readonly<Record<string, Labels>> = {
   ...cross(by('reason', notKeptReasons), by('code', ['none'])),
   ...cross(by('reason', errorReasons), by('code', errorCodes)),
 }
 
-/** Providers' quotes live for about half a minute; a day is the most that is believed. */
+/** Providers' quotes live for about half a minute, and are trusted to live for at most a day. */
 export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]
 export const ageBounds = [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900]
 export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
@@ -103,7 +103,7 @@ export const statesByRule: Readonly<Record<GuardRule, readonly Verdict['state'][
 }
 
 const neverSent = ['connection_limit_reached', 'breaker_open'] as const
-/** These requests took no time of the upstream. */
+/** Requests that took none of the upstream's time. */
 export const refusals: readonly CallOutcome[] = neverSent
 export const outcomes = [
   'answered',
@@ -123,7 +123,10 @@ export const outcomes = [
   ...neverSent,
 ] as const satisfies readonly CallOutcome[]
 
-/** From half a second on each is less than twice the one before: QuotegateProviderSlow fires at twice the usual p95. */
+/**
+ * From half a second on each bound is less than twice the bound before: QuotegateProviderSlow fires at twice the usual
+ * p95.
+ */
 export const callBounds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
 ]

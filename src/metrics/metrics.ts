@@ -6,9 +6,9 @@ import { type GaugedParts, watch } from './gauges.ts'
 import { otherPair } from './labels.ts'
 import { MetricSet } from './series.ts'
 
-// Each of these has a series for whatever kinds of handle happen to be open, which clients decide, and walks all handles
-// at every scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in
-// _total. process_open_fds says as much.
+// Each of these has a series for every kind of handle that is open, which clients decide, and walks all handles at
+// every scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in _total.
+// process_open_fds says as much.
 const leftOut = ['handles', 'requests', 'resources'].flatMap((what) => [
   `nodejs_active_${what}`,
   `nodejs_active_${what}_total`,
@@ -19,7 +19,7 @@ let ofProcess: Registry | undefined
 
 /**
  * One registry for the process, however many gateways are in it: prom-client never stops watching the event loop and
- * the garbage collector, for each registry that it was asked to fill.
+ * the garbage collector for a registry that it has filled.
  */
 function processMetrics(): Registry {
   if (ofProcess !== undefined) return ofProcess
@@ -32,7 +32,7 @@ function processMetrics(): Registry {
   return ofProcess
 }
 
-/** Of the two milliseconds that a page takes. */
+/** The work of one turn. A page takes about two milliseconds in all. */
 const msATurn = 0.25
 
 /** Writes the page in several turns of the event loop: in one turn, quotes would wait for all of it. */
@@ -54,7 +54,7 @@ async function renderPage(registry: Registry): Promise<{ text: string; tookMs: n
 
 interface MetricsOptions {
   version: string
-  /** Pairs with series of their own; a client can add none. */
+  /** Pairs with series of their own; clients cannot add any. */
   pairs?: readonly string[]
 }
 
@@ -86,7 +86,7 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
     watch: (parts: GaugedParts) => watch(set, parts, pairs),
     contentType: registry.contentType,
     render: async () => (await renderPage(registry)).text,
-    /** Also how long it took, the turns of the event loop between its own aside. */
+    /** Also returns how long the page took, without the turns of the event loop in between. */
     renderTimed: () => renderPage(registry),
   }
 }

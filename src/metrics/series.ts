@@ -8,7 +8,7 @@ export interface Tally {
 /** One series of a histogram, in plain numbers for the same reason. */
 class Distribution {
   readonly #bounds: readonly number[]
-  /** How many values each bound has that the bound before it has not; the last are past all bounds. */
+  /** How many values lie above the bound before and at most at each bound; the last count is past all bounds. */
   readonly #counts: number[]
   #sum = 0
 
@@ -42,7 +42,7 @@ class Distribution {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** The labels of each series of a metric, by a key of it. */
+/** The labels of each series of a metric, by its key. */
 export type Series<Key extends string> = { readonly [Each in Key]: Labels }
 
 /** One series for each value of a label. */
