@@ -1,6 +1,6 @@
 /**
- * Other objects, such as a URL, a Map or a promise that was not awaited, have no members of their own: a call would go on
- * as if it had been given none. An imported module may hold settings. Objects of another realm count too, as under Jest.
+ * Accepts plain objects, also of another realm, as under Jest, and imported modules, which may hold settings. A URL, a
+ * Map or a promise that was not awaited has no members of its own: a call would go on as if it had been given none.
  */
 export function isPlainObject(value: unknown): value is object {
   return ['Object', 'Module'].includes(tagOf(value))

@@ -10,21 +10,24 @@ function missingFolders(path: string): string[] {
   return missing
 }
 
-/** One after the other: below /proc, where no folder can be made, `mkdir` with `recursive` never returns (Node 20). */
+/**
+ * Makes one folder after the other: below /proc, where no folder can be made, `mkdir` with `recursive` never returns
+ * (Node 20).
+ */
 export function makeFolders(path: string): void {
   for (const folder of missingFolders(path).reverse()) {
     try {
       mkdirSync(folder, { mode: 0o700 })
     } catch (error) {
-      // Another process has made the folder meanwhile.
+      // The folder was made by another process meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
 }
 
 /**
- * The longest folder for a socket with one of the names in `memory/folder-lock.ts`. Systems allow paths of 104 to 108
- * bytes, and of a longer one Node takes the beginning without a word.
+ * The longest path of a folder in which a socket of `memory/folder-lock.ts` fits. Systems allow paths of 104 to 108
+ * bytes, and Node silently cuts a longer one.
  */
 export const maxFolderBytes = 100 - '/lock-12345678'.length
 
@@ -33,8 +36,8 @@ export function fitsASocket(folder: string): boolean {
 }
 
 /**
- * Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. Returns
- * what would be right if files cannot be kept in the folder.
+ * Tries what a startup does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using the folder
+ * meanwhile. Returns what the setting should be if files cannot be kept in the folder.
  */
 export function tryFolder(written: string): string | undefined {
   if (!fitsASocket(written))

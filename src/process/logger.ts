@@ -48,8 +48,8 @@ const maxDepth = 6
 const maxWaitingBytes = 1_048_576
 const retryAfterMs = 250
 /**
- * Characters that JSON does not escape, and with which a client's text could change how a terminal shows the line: the
- * further control characters, separators of lines, and those that reverse the direction of text.
+ * JSON does not escape these characters, and with them a client's text could change how a terminal shows the line:
+ * further control characters, separators of lines, and characters that reverse the direction of text.
  */
 const deceptive = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
 
@@ -78,8 +78,8 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
 }
 
 /**
- * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines
- * and nothing else.
+ * Standard output as a log that cannot harm the service: a full disk, a stalled reader or a closed pipe costs only log
+ * lines.
  */
 function standardOutput(onLost: (lines: number) => void): LogOutput {
   const output = new sonic.SonicBoom({
@@ -106,7 +106,7 @@ function standardOutput(onLost: (lines: number) => void): LogOutput {
     lost += 1
   })
   output.on('drain', reportLost)
-  // What could not be written is kept in the buffer.
+  // Bytes that could not be written stay in the buffer.
   output.on('error', () => {})
   process.once('exit', () => {
     output.flush()
@@ -131,7 +131,10 @@ function terminal(): number {
   }
 }
 
-/** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
+/**
+ * Loads pino-pretty only for a person at a terminal: a server starts faster without it. The package is optional for the
+ * library.
+ */
 async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
   const loaded = await import('pino-pretty').catch((cause) => {
     if (format === 'auto') return undefined

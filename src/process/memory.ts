@@ -4,12 +4,12 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 export interface MemoryLimits {
   /** What V8 may take for the objects of the program. */
   heapBytes: number
-  /** What the process may take in all: what its container is given, or else the machine's memory. */
+  /** What the process may take in all: the memory of its container, or else of the machine. */
   processBytes: number
 }
 
 export function memoryLimits(): MemoryLimits {
-  // 0, or more than there is, where nothing limits the process.
+  // If nothing limits the process, this is 0 or more than the machine has.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return {
     heapBytes: getHeapStatistics().heap_size_limit,
@@ -26,22 +26,23 @@ export function mebibytes(bytes: number): string {
   return `${Math.round(bytes / 2 ** 20)} MiB`
 }
 
-// Requests in flight during a collection are not long-lived objects (docs/decisions/0015).
+// Without this flag, V8 treats what requests in flight have allocated as long-lived objects (docs/decisions/0015).
 const always = ['--no-allocation-site-pretenuring']
 
-// These spend memory to collect less often (docs/decisions/0015). Under a small limit they make the process grow into it.
+// Flags that spend memory to collect less often (docs/decisions/0015). Under a small limit the process would grow into
+// it.
 const whereThereIsRoom = [
   // The space for new objects gets its full size when it first grows. If it stays small, it is collected several times
   // as often.
   '--semi-space-growth-factor=16',
-  // Without this flag, a quiet minute throws compiled code away,
+  // Without this flag, a quiet minute throws compiled code away.
   '--no-memory-reducer',
-  // and without this one, V8 keeps the heap as small as if it had just been reduced.
+  // Without this flag, V8 keeps the heap as small as if it had just been reduced.
   '--heap-growing-percent=300',
 ]
 const roomBytes = 512 * 2 ** 20
 
-/** The flags of V8 that suit a gateway with so much memory. */
+/** The flags of V8 that suit a gateway with this much memory. */
 export function v8Flags(limits: MemoryLimits): readonly string[] {
   const hasRoom = limits.processBytes >= roomBytes && leavesRoom(limits)
   return hasRoom ? [...always, ...whereThereIsRoom] : always

@@ -12,9 +12,10 @@ interface Handlers {
 }
 
 /**
- * The first signal shuts down in good order, a second one exits at once. SIGHUP does so in a terminal, which sends it when
- * it is closed; elsewhere files are read again, unless the end has begun. After an unhandled error the state of the process
- * is unknown: the requests in flight are answered, then the process exits, so that its supervisor starts a new one.
+ * The first signal shuts down in good order, a second one exits at once. SIGHUP counts as one in a terminal, which
+ * sends it when it is closed; elsewhere it makes files be read again, unless the shutdown has begun. After an unhandled
+ * error the state of the process is unknown: the requests in flight are answered, then the process exits, so that its
+ * supervisor starts a new one.
  */
 export function onSignalsAndErrors(
   log: ProgramLogger,

@@ -3,7 +3,7 @@ import type { Logger } from './logger.ts'
 /** What all lines of one cause have in common. */
 interface RepeatedLine {
   level: 'info' | 'warn' | 'error'
-  /** Its values tell one cause from another. They come from closed sets, so that no client can make up causes. */
+  /** The values tell one cause from another. They come from closed sets, so that no client can make up causes. */
   cause: Readonly<Record<string, string | number | undefined>>
   message: string
 }
