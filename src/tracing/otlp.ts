@@ -14,7 +14,7 @@ import { formatTraceparent, readTraceparent } from '../http/headers.ts'
 import { version } from '../process/package-info.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
-/** A collector that hangs must not hold up the end. */
+/** A collector that hangs must not hold up the shutdown. */
 const flushWithinMs = 2_000
 /** How long an attribute may be. A target may have 8 KiB. */
 const maxTextLength = 1_024
@@ -28,7 +28,7 @@ interface OtlpOptions {
   protocol: keyof typeof exporters
   sampler: string
   samplerRatio: number
-  /** Whether the flag of its `traceparent` counts. */
+  /** Whether the sampled flag in the `traceparent` of this peer counts. */
   isTrustedPeer(address: string | undefined): boolean
   dropped(spans: number, reason: string): void
 }
@@ -94,6 +94,7 @@ export class OtlpTracing implements Tracing {
   async close(leftMs: number): Promise<void> {
     this.delivery.takesMore = false
     // The processor does not wait for the batch that it was sending, nor, once one batch has failed, for the others.
+    // `delivery` waits for all.
     const sent = this.#processor
       .shutdown()
       .catch(() => {})
@@ -108,7 +109,10 @@ export class OtlpTracing implements Tracing {
 
 const flagIsIgnored = otel.createContextKey('the flag of the caller is ignored')
 
-/** OpenTelemetry's samplers follow the flag of every caller, so that any client could have everything recorded. */
+/**
+ * OpenTelemetry's samplers follow the flag of every caller: any client could have everything recorded. This sampler
+ * follows only trusted peers.
+ */
 export class PeerSampler implements sdk.Sampler {
   readonly #own: sdk.Sampler
   readonly #trusting: sdk.Sampler
@@ -132,7 +136,7 @@ class OtlpSpan implements Span {
   readonly traceId: string
   readonly #span: otel.Span
   readonly #tracing: OtlpTracing
-  /** The wall clock less the steady one, when the trace came here: a clock that is set must not turn a trace around. */
+  /** The wall clock less the steady one when the trace came here: a clock that is set must not turn a trace around. */
   readonly #epochMs: number
   #hasEnded = false
 
@@ -183,13 +187,13 @@ class OtlpSpan implements Span {
   }
 }
 
-/** Counts the spans that have ended and that the exporter does not confirm. */
+/** Counts the ended spans that the exporter does not confirm. */
 class Delivery implements sdk.SpanExporter {
   readonly #exporter: sdk.SpanExporter
   readonly #dropped: OtlpOptions['dropped']
-  /** The processor's own bound, past which it drops without a word. */
+  /** The processor's own bound, past which it drops spans silently. */
   readonly #maxWaiting = getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2_048
-  /** Neither confirmed nor dropped. */
+  /** Spans that are neither confirmed nor dropped. */
   #waiting = 0
   #hasGivenUp = false
   takesMore = true
@@ -199,7 +203,7 @@ class Delivery implements sdk.SpanExporter {
     this.#dropped = dropped
   }
 
-  /** Whether one more span may end. One that may not is dropped. */
+  /** Whether one more span may end. Otherwise it is dropped. */
   takes(): boolean {
     const isFull = this.#waiting >= this.#maxWaiting
     if (!this.takesMore) this.#dropped(1, 'the gateway has ended')
@@ -214,7 +218,8 @@ class Delivery implements sdk.SpanExporter {
   ): void {
     this.#exporter.export(spans, (result) => {
       const isDropped = result.code !== ExportResultCode.SUCCESS && !this.#hasGivenUp
-      // Not its message, which may be the collector's with anything in it. After 429, 502, 503 and 504 it has no code.
+      // The error's message is left out: it may be the collector's, with anything in it. After 429, 502, 503 and 504
+      // the error has no code.
       const { code = 'no success in time' } = (result.error ?? {}) as {
         code?: string | number
       }

@@ -38,7 +38,7 @@ export const serverSpans: Listener = {
   },
 }
 
-/** Undefined for 4xx, because those errors are the client's. */
+/** Undefined for 4xx, because those errors are the caller's. */
 function errorOf(status: number, problem: string | undefined): string | undefined {
   if (status === 0) return problem ?? 'broken_off'
   return status < 500 ? undefined : (problem ?? String(status))
