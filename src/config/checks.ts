@@ -25,8 +25,8 @@ interface Given {
 }
 
 /**
- * A text is a warning: what follows from the settings, and what to do. A pair is an error: the setting that is wrong, and
- * what would be right in its place.
+ * A text is a warning: what follows from the settings, and what to do. A pair is an error: the wrong setting, and what
+ * it should be instead.
  */
 type Check = undefined | string | readonly [name: SettingName, expected: string]
 type Text = Parameters<typeof prose>
@@ -39,7 +39,7 @@ function refuse(name: SettingName, when: boolean) {
   return (...text: Text): Check => (when ? [name, prose(...text)] : undefined)
 }
 
-/** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
+/** Finds values that are legal alone, and are wrong beside other settings, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
   const tables = [
     listeners,
@@ -57,7 +57,10 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
 
 type OwnListener = Config['traffic']
 
-/** As written, and by localhost and loopback. Where a name leads here otherwise, swap requests are answered 508. */
+/**
+ * Compares hosts as written, and knows localhost and loopback. If another name leads here, swap requests are answered
+ * 508.
+ */
 function reaches(text: string, listener: OwnListener): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
@@ -79,7 +82,7 @@ function shareAddress(left: OwnListener, right: OwnListener): boolean {
 function listeners(values: CompleteValues, { texts, isWrong, listens }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
   const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
-  // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
+  // A wrong value has its default here. Port 0, to which no URL leads, keeps these checks from reporting that default.
   const listener = (name: 'PORT' | 'ADMIN_PORT', by: 'HOST' | 'ADMIN_HOST') => {
     return {
       name,
@@ -144,7 +147,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
     ORDER_EXPIRED_QUOTE: expired,
   } = values
   const isProduction = mode === 'production'
-  // An empty ${SWAP_URL} of a compose file counts as unset.
+  // A compose file passes an unset ${SWAP_URL} as an empty text, which counts as unset.
   const isForgotten = !texts.has('SWAP_BASE_URL') && !isProduction
   const signs = [
     ...(payments === undefined || payments === 'sandbox'
@@ -167,7 +170,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
     warn(isProduction && values.TRUST_PROXY.length === 0)`
       TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
       TRUST_PROXY to their addresses.`,
-    // An app that mounts the gateway has no other sign, and its environment is not read: it may be in production.
+    // An app that mounts the gateway may be in production: it shows no other sign, and its environment is not read.
     warn(isForgotten && (signs.length > 0 || !listens))`
       SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are
       ${['invented', ...signs].join('; ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
@@ -226,7 +229,7 @@ function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
 const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
-/** What QUOTE_MIN_VALIDITY_MS is at most if it is not set (quotes/cache.ts). */
+/** QUOTE_MIN_VALIDITY_MS is at most this if it is not set (quotes/cache.ts). */
 const maxDefaultValidityMs = 5_000
 
 function quotes(values: CompleteValues): Check[] {
@@ -273,15 +276,15 @@ function quotes(values: CompleteValues): Check[] {
   ]
 }
 
-// Few upstreams answer so soon, and a shorter margin changes next to nothing.
+// Few upstreams answer this soon, and a shorter margin changes next to nothing.
 const shortestPlausibleMs = 100
 const usualQuoteLifeMs = 30_000
-// The default is 50 ms, because a store answers within milliseconds.
+// The store's timeout is short by design: 50 ms by default, because a store answers within milliseconds.
 const inMilliseconds = settingNames.filter(
   (name) => name.endsWith('_MS') && name !== 'VALKEY_TIMEOUT_MS',
 )
 
-/** Values that are probably seconds, and those that are longer than most quotes live. */
+/** Values that are probably seconds, and values that are longer than most quotes live. */
 function durations(values: CompleteValues): Check[] {
   const { QUOTE_MIN_VALIDITY_MS: minValidity = 0, ORDER_EXPIRY_MARGIN_MS: margin } =
     values
@@ -301,7 +304,7 @@ function durations(values: CompleteValues): Check[] {
   ]
 }
 
-/** Beside the memory and the folders that there are, and what other programs read of the environment. */
+/** Compares settings with the memory, the folders and the environment of other programs. */
 function surroundings(values: CompleteValues, { texts, memory: limits }: Given): Check[] {
   const { STATE_DIRECTORY: folder = '' } = values
   const heap = mebibytes(limits.heapBytes)
@@ -309,7 +312,7 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = values
   const collector = endpoint === undefined ? undefined : new URL(endpoint)
   const isOpen = collector?.protocol === 'http:' && !isLoopback(collector.hostname)
-  // Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent.
+  // Many machines have HTTPS_PROXY for other programs: that alone must not decide where orders are sent.
   const proxy = ['HTTPS_PROXY', 'https_proxy'].find((name) => texts.has(name))
   return [
     warn(fittedNames.some((name) => texts.has(name)) && bytes > limits.heapBytes / 2)`
@@ -335,7 +338,7 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
   ]
 }
 
-/** Settings that were set to another value than their default, and that nothing reads as the other settings are. */
+/** Settings that were changed from their default and have no effect beside the others. */
 function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
   const {
     SWAP_BASE_URL: swap,

@@ -3,21 +3,24 @@ import { mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
 
-/** What an entry takes of the heap, rounded up: bench/cost/memory.ts measures it. */
+/** The heap that one entry takes, rounded up; bench/cost/memory.ts measures it. */
 const entryBytes = { QUOTE_CACHE_ENTRIES: 640, LEDGER_ENTRIES: 1_024 } as const
 type Fitted = keyof typeof entryBytes
 export const fittedNames = Object.keys(entryBytes) as Fitted[]
 
-/** What the program itself has in the heap under load, before it keeps any quote. */
+/** The heap of the program itself under load, before it keeps any quote. */
 const programBytes = 40 * 2 ** 20
-/** Of the rest, for both together, where they are not set. The remainder is for requests, and for V8 to collect in. */
+/**
+ * The share of the rest for both together, unless they are set. The remainder is for requests, and for V8 to collect
+ * in.
+ */
 const defaultShare = 1 / 3
 
 export function bytesOfEntries(entriesOf: (name: Fitted) => number): number {
   return fittedNames.reduce((sum, name) => sum + entriesOf(name) * entryBytes[name], 0)
 }
 
-/** With the defaults that depend on other settings or on the memory in place of what is not given. */
+/** The values with defaults for what is not given, also defaults that depend on other settings or on the memory. */
 export type CompleteValues = SettingValues & {
   ADMIN_HOST: string
   DRAIN_DELAY_MS: number
@@ -29,7 +32,7 @@ export function withDefaults(
   heapBytes: number,
 ) {
   const room = (heapBytes - programBytes) * defaultShare
-  // Each default if all of them fit; otherwise each is made smaller by the same factor, even if another one is set.
+  // Both defaults if they fit. Otherwise both shrink by the same factor, even if one of them is set.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
   const fitted = fittedNames.map((name) => {
     const fixed = Number(fixedDefault(name))
@@ -73,7 +76,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     bodyIdleTimeoutMs,
     ...upstreamLimits
   } = limits
-  /** So that what has waited has time left. */
+  /** Leaves time to requests that have waited. */
   const longestWaitMs = Math.min(
     values.UPSTREAM_HEADERS_TIMEOUT_MS,
     values.UPSTREAM_TOTAL_TIMEOUT_MS / 2,
@@ -98,7 +101,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: values[upstreamTable[name].baseUrl.setting],
-        /** The path prefixes that go there. */
+        /** The path prefixes of its requests. */
         paths: pathsOf(values, name),
         /** Undefined: no file is set. `cert` and `key` are both there or both not. */
         tls: (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text },
@@ -119,7 +122,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       waitMs: Math.min(limits.waitMs, longestWaitMs),
       floatOrderWaitMs: Math.min(limits.floatOrderWaitMs, longestWaitMs),
     },
-    /** Through which https upstreams are reached. */
+    /** The proxy to https upstreams. */
     proxy: values.UPSTREAM_PROXY,
     quotes: {
       partition: {
@@ -142,7 +145,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,
     },
     ledger: { entries: values.LEDGER_ENTRIES },
-    /** Where the ledger survives the process. */
+    /** The folder in which the ledger survives the process. */
     state:
       values.STATE_DIRECTORY === undefined
         ? undefined

@@ -3,13 +3,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { Wrong } from './problems.ts'
 
-// Each reader returns what is in the file at a path, or throws Wrong. What is in a file is never repeated, because it may
-// be a key.
+// Each reader returns what it read from the file at a path, or throws Wrong. A file may hold a key, so its content is
+// never repeated.
 
-/** Many times what the certificate authorities of a system take. */
+/** Many times the size of a system's certificate authorities. */
 const maxBytes = 4 * 2 ** 20
 
-/** A start must not hang on a pipe without a writer or on an endless device. */
+/** Refuses pipes and devices: startup must not hang on a pipe without a writer or on an endless device. */
 export function readText(path: string): string {
   try {
     const file = statSync(path)
@@ -26,7 +26,7 @@ export function readText(path: string): string {
   }
 }
 
-/** Every certificate of a PEM file. Node takes text that it cannot parse for a list of no authorities. */
+/** Reads every certificate of a PEM file. Node reads text that it cannot parse as an empty list of authorities. */
 export function readCertificates(path: string) {
   const text = readText(path)
   const [, ...begun] = text.split('-----BEGIN CERTIFICATE-----')
@@ -36,7 +36,7 @@ export function readCertificates(path: string) {
     )
     if (first !== undefined) return { text, first }
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Wrong('a PEM file of whole certificates (-----BEGIN CERTIFICATE-----)')
 }

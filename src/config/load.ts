@@ -26,10 +26,10 @@ import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
-  /** The settings that name files, and the base URLs. The files can be read again, and are checked with these URLs. */
+  /** The settings that name files, and the base URLs. The files may be read again, and are checked with these URLs. */
   ofFiles: Readonly<Record<string, string>>
   warnings: string[]
-  /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
+  /** Each setting in effect and where it comes from, as it may be shown: secrets are masked. */
   sources: Readonly<
     Record<SettingName, { readonly value: string; readonly source: string }>
   >
@@ -37,12 +37,12 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   /**
-   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used, because the gateway may
-   * be mounted in another app. check: all names that may be meant as a setting are errors, and the folder of
+   * library: names that are nearly a setting's are errors. HOST and PORT may never be used, because the gateway may be
+   * mounted in another app. check: every name that may be meant as a setting is an error, and the folder of
    * STATE_DIRECTORY is tried, which nothing else touches.
    */
   by?: 'start' | 'check' | 'library'
-  /** For tests: times and sizes in place of those that are always used. */
+  /** For tests: times and sizes instead of the usual ones. */
   limits?: Partial<Limits>
   /** Default: the memory limits of this process. */
   memory?: MemoryLimits
@@ -60,7 +60,7 @@ export function loadConfig(
   const expectedOf = new Map<string, string>()
   const isWrong = (name: string) => expectedOf.has(name)
   const note: NoteWrong = (name, expected) => {
-    // Once a value is wrong, its default is in place, and nothing is said of that default.
+    // A wrong value is replaced by its default, which must not be reported.
     if (!isWrong(name)) expectedOf.set(name, expected)
   }
   const texts = readTexts(given, note)
@@ -131,7 +131,7 @@ function ofFilesIn(texts: ReadonlyMap<string, string>): Record<string, string> {
 function readTexts(given: Record<string, unknown>, note: NoteWrong): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
-    // An array becomes its items with commas between them, which is how a list setting is written.
+    // An array becomes its items with commas between them, as a list setting is written.
     const isReadable = [value ?? '']
       .flat()
       .every((one) => /^(string|number|boolean)$/.test(typeof one))
@@ -144,8 +144,8 @@ function readTexts(given: Record<string, unknown>, note: NoteWrong): Map<string,
 }
 
 /**
- * Any secret may be in a file: its name with _FILE behind it names the file. Adds those secrets to the texts, and
- * returns the setting that named the file by the name of its secret.
+ * Any secret may be in a file, which the setting with _FILE behind the secret's name names. Adds these secrets to the
+ * texts, and returns the names of the file settings by secret.
  */
 function readSecretFiles(texts: Map<string, string>, note: NoteWrong) {
   const fileOfSecret = new Map<string, string>()
@@ -166,7 +166,7 @@ function readSecretFiles(texts: Map<string, string>, note: NoteWrong) {
   return fileOfSecret
 }
 
-/** A wrong one is noted, and has its default. */
+/** Notes each wrong value, and returns its default. */
 function readValues(texts: ReadonlyMap<string, string>, note: NoteWrong): SettingValues {
   const { data, error } = settings.safeParse(Object.fromEntries(texts))
   if (error === undefined) return data
@@ -178,7 +178,7 @@ function readValues(texts: ReadonlyMap<string, string>, note: NoteWrong): Settin
   return readValues(new Map([...texts].filter(([name]) => !wrong.has(name))), note)
 }
 
-/** The value of a setting, fit for a terminal or a log, without secrets. */
+/** The value of a setting for a terminal or a log, without secrets. */
 function displaySetting(name: string, text: string): string {
   // The file of a secret may hold the secret itself, set in the wrong place.
   const secret = isSettingName(name) ? factsOf(name).secret : 'unless-path'

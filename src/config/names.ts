@@ -8,7 +8,7 @@ import {
   settingNames,
 } from './settings.ts'
 
-/** Settings of earlier versions, each with what stands in its place. */
+/** Settings of earlier versions, each with what replaces it. */
 export const goneSettings: Readonly<Record<string, string>> = {
   UPSTREAM_CONNECT_TIMEOUT_MS: 'connecting to an upstream may take 3 s',
   UPSTREAM_BODY_TIMEOUT_MS: 'an answer may pause for 30 s',
@@ -34,10 +34,10 @@ export const goneSettings: Readonly<Record<string, string>> = {
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 
-/** What other caches have a setting for. */
+/** A setting that other caches have. */
 const timeToLive = /^(?:QUOTEGATE_)?(?:QUOTE|CACHE|QUOTE_CACHE)_TTL(?:_\w+)?$/
 
-/** Names that other programs have for a setting. The search for a misspelt one finds none for them, or a wrong one. */
+/** Names that other programs use for a setting. The search for misspelt settings finds none or a wrong one for them. */
 export const otherNames = {
   REDIS_URL: 'VALKEY_URL',
   SWAP_URL: 'SWAP_BASE_URL',
@@ -48,20 +48,20 @@ export const otherNames = {
   UPSTREAM_TIMEOUT_MS: 'UPSTREAM_TOTAL_TIMEOUT_MS',
 } as const satisfies Record<string, SettingName>
 
-/** What settings of ours begin with and variables of other programs rarely do. HOST, LOG_ and CLIENT_ belong to all. */
+/** Beginnings of our settings that variables of other programs rarely have. HOST, LOG_ and CLIENT_ are common. */
 export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
   ADMIN_ STATE_ TRUST_`.split(/\s+/)
 
-/** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
+/** Variables that Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
-/** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
+/** Kubernetes also sets …_PORT. Its value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
-/** `isNear`: surely one setting was meant. */
+/** `isNear`: one setting was surely meant. */
 interface Meant extends Pick<Required<SettingProblem>, 'expected' | 'message'> {
   isNear?: boolean
-  /** Only of a name that is a setting of ours. */
+  /** Set only if the name is one of our settings. */
   value?: string
 }
 
@@ -75,7 +75,7 @@ export function checkNames(
   })
 }
 
-/** Undefined for a setting, and for what is another program's. */
+/** Undefined for a setting, and for another program's variable. */
 function meantBy(
   name: string,
   text: string,
@@ -116,9 +116,10 @@ function meantBy(
     return { expected: 'not set', message }
   }
   const near = nearMiss(name, text)
-  // Beside VALKEY_URL, a REDIS_URL is another program's.
+  // If VALKEY_URL is set, REDIS_URL belongs to another program.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
-  // An app's environment may have such a name. But invented prices must not stand in for the API of a SWAP_URL.
+  // An app's environment may have such a name. But the sandbox's invented prices must not replace the API of a
+  // SWAP_URL.
   const isSure = !byOtherName.has(bare(name)) || near === 'SWAP_BASE_URL'
   if (near !== undefined && !isOfOther) return didYouMean([near], isSure)
   if (
@@ -128,7 +129,7 @@ function meantBy(
     return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
     return oneOf(Object.keys(secretsInFiles), 'and', 'Only secrets may be in files:')
-  // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
+  // For example EXPIRY_MARGIN_MS. Shorter names (APP_NAME, BASE_URL) and timeouts are variables of other programs.
   const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
   const whole = settingNames.filter(
     (own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written,
@@ -148,7 +149,7 @@ function isNearlyProduction(text: string): boolean {
   return mode === 'prod' || isWithinEdits(mode, 'production', 2)
 }
 
-/** As a setting would be written: log-level is LOG_LEVEL, and so is QUOTEGATE_LOG_LEVEL. */
+/** Spells a name like a setting: log-level and QUOTEGATE_LOG_LEVEL are LOG_LEVEL. */
 function inCapitals(name: string): string {
   const capitals = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
   return capitals.replace(/^QUOTEGATE_/, '')
@@ -185,12 +186,12 @@ function settingsOf(beginning: string): readonly SettingName[] {
   return settingNames.filter((name) => name.startsWith(beginning))
 }
 
-/** The settings that share the most words with the rest of the name, and at least one. */
+/** The settings that share the most words with the rest of the name, at least one. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
-  // MS says nothing of what is meant.
+  // MS does not tell what is meant.
   const words = written.slice(beginning.length).split('_')
   const telling = words.filter((word) => !['MS', ''].includes(word))
-  // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
+  // SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS may mean a setting for all upstreams, UPSTREAM_….
   const ofAll = /^(?:SWAP|PAYMENTS|WEBHOOKS)_$/.test(beginning)
     ? settingsOf('UPSTREAM_')
     : []

@@ -3,7 +3,10 @@ import { cutText } from '../process/text.ts'
 /** Any value of a setting: a list may be an array. */
 export type SettingValue = string | number | boolean | readonly (string | number)[]
 
-/** What is wrong with a value or a file. Its message is what would be right, and repeats nothing: it may be a secret. */
+/**
+ * What is wrong with a value or a file. The message is what would be right, and never repeats the value, which may be a
+ * secret.
+ */
 export class Wrong extends Error {}
 
 export interface SettingProblem {
@@ -11,7 +14,7 @@ export interface SettingProblem {
   /** Masked if secret; undefined if not set. */
   value: string | undefined
   expected: string
-  /** The line about it in the error's message; without it, `name=value - expected: expected`. */
+  /** The error's line about this problem. Default: `name=value - expected: expected`. */
   message?: string
 }
 
@@ -33,7 +36,10 @@ export class SettingsError extends Error {
   }
 }
 
-/** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */
+/**
+ * Makes a text fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's
+ * lines.
+ */
 export function onOneLine(text: string): string {
   return cutText(text, 200).replace(
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,

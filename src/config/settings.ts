@@ -20,21 +20,21 @@ const onAndOff = { true: 'on', 1: 'on', false: 'off', 0: 'off' } as const
 const paymentsPaths =
   '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings'
 
-/** What the texts about a setting need to know beyond its schema. */
+/** What the texts about a setting need besides its schema. */
 interface SettingFacts {
   meaning: string
   /** For a default that depends on other settings. */
   defaultText?: string
   /**
-   * What is masked wherever the value is shown: all of it, the parts of a URL that may hold a secret, or what does not
-   * look like a path, because it may be the secret that belongs into the file.
+   * What is masked wherever the value is shown: all of it, the parts of a URL that may hold a secret, or anything that
+   * does not look like a path and may be the secret itself.
    */
   secret?: 'whole' | 'in-url' | 'unless-path'
   /** What editors suggest, for a setting that may have other values too. */
   choices?: readonly string[]
 }
 
-/** How a setting is read, with its default, and then what it means. */
+/** Describes how a setting is read, with its default, and then what it means. */
 function row<Schema extends z.ZodType>(
   schema: Schema,
   more: Omit<SettingFacts, 'meaning'> = {},
@@ -264,7 +264,7 @@ const groups = {
     LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
       How a client's address is logged: masked, full or none. A masked one lacks its last octet, or its last 64 bits.`,
   },
-  // The OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself.
+  // Only the OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself.
   Traces: {
     OTEL_EXPORTER_OTLP_ENDPOINT: row(value.readBy(readCollectorUrl).optional(), {
       secret: 'in-url',
@@ -304,7 +304,7 @@ export const settings = z.object({
 /** @internal */
 export type SettingValues = z.output<typeof settings>
 
-// Without a type of its own, so that the declarations of the package list the names, and need no zod.
+// Its type is inferred, so that the declarations of the package list the names, and need no zod.
 export const settingNames = settings.keyof().options
 export type SettingName = (typeof settingNames)[number]
 
@@ -312,7 +312,7 @@ export const settingGroups = Object.entries(groups).map(([title, rows]) => {
   return { title, names: Object.keys(rows) as SettingName[] }
 })
 
-/** The secrets that may also be in files, by the names that name the files. */
+/** Secrets that may also be in files, each by the name of the setting that names the file. */
 export const secretsInFiles = {
   ADMIN_TOKEN_FILE: 'ADMIN_TOKEN',
   SWAP_AUTHORIZATION_FILE: 'SWAP_AUTHORIZATION',
@@ -339,7 +339,7 @@ export function fixedDefault(name: SettingName): string | undefined {
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
 
-/** The texts that it may be, or usually is; undefined for a setting that is not one of a few. */
+/** The values that a setting may or usually does have; undefined for a setting with other values than a few. */
 export function choicesOf(name: SettingName): readonly string[] | undefined {
   const { choices } = factsOf(name)
   if (choices !== undefined) return choices

@@ -7,7 +7,7 @@ import { Wrong } from './problems.ts'
 /** Whether `host` is an IP address without brackets, or a host name. */
 export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true
-  // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
+  // Some resolvers read a name whose last label is a number (127.1, 0) as an address, others do not.
   const lastLabel = host.split('.').at(-1) ?? ''
   return (
     /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) &&
@@ -31,7 +31,9 @@ export function isLoopback(host: string): boolean {
   return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** Without brackets and the last dot. `URL` accepts more than host names: of a,b.example it makes a host. */
+/**
+ * The host without brackets; undefined if it is not a host name. `URL` accepts more: from a,b.example it makes a host.
+ */
 function hostOf({ hostname, port }: URL): string | undefined {
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   // Port 0 cannot be connected to.
@@ -40,7 +42,7 @@ function hostOf({ hostname, port }: URL): string | undefined {
 
 const baseUrlExample = 'https://api.example.com/prefix'
 
-/** `keys`: the setting that is for keys; `or`: what else would be right. */
+/** `keys`: the setting that is meant for keys. `or`: what else would be right. */
 export function readHttpUrl(
   text: string,
   { example = baseUrlExample, keys = '', or = '' } = {},
@@ -102,7 +104,7 @@ export function readProxyUrl(text: string) {
   return { host, port: Number(url.port || 80), authorization }
 }
 
-/** Without the percent-encoding; throws `wrong` if it is not one of UTF-8. */
+/** Decodes percent-encoded text; throws `wrong` if it is not UTF-8. */
 function decode(encoded: string, wrong: Wrong): string {
   try {
     return decodeURIComponent(encoded)
@@ -117,7 +119,7 @@ const storeForms =
 const storeShape =
   /^(?:redis|valkey)(s)?(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i
 
-/** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
+/** Reads a VALKEY_URL without `URL`, which refuses several hosts. */
 export function readStoreUrl(text: string) {
   const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
   const [, tls, variant, userInfo, hosts = '', path = '', query] =
@@ -167,7 +169,7 @@ export function readStoreUrl(text: string) {
   }
 }
 
-/** Without the parts that may hold a secret, also where the text is not quite a URL. */
+/** Masks the parts that may hold a secret, even if the text is not quite a URL. */
 export function maskUrl(text: string): string {
   return (
     text

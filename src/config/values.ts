@@ -6,10 +6,10 @@ import { prose } from '../process/text.ts'
 import { Wrong } from './problems.ts'
 import { canonicalHost, isHost } from './urls.ts'
 
-// Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
-// they are shown, and errors are not.
+// Each schema reads trimmed text. Its error says what would be right and never repeats the whole value: values are
+// masked where they are shown, and errors are not.
 
-/** The schema of what `read` makes of a text, or throws Wrong for. */
+/** The schema for a reader, which returns a value or throws Wrong. */
 export function readBy<Value>(read: (text: string) => Value) {
   return z.string().transform((text, context) => {
     try {
@@ -22,7 +22,7 @@ export function readBy<Value>(read: (text: string) => Value) {
   })
 }
 
-/** What would be right stands behind the pattern. */
+/** A schema for a pattern; the text behind the call is what would be right. */
 function text(pattern: RegExp) {
   return (...expected: Parameters<typeof prose>) =>
     z.string().regex(pattern, prose(...expected))
@@ -52,7 +52,7 @@ export const port = z
   })
   .pipe(wholeNumber(0, 65535))
 
-/** `words`: others that count as one of them. */
+/** `words`: further words, each for one of the choices. */
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   words: Readonly<Record<string, Choice>> = {},
@@ -90,11 +90,14 @@ export const host = z
 export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
   at most 64 letters, digits and . : / _ -, such as quotegate: or staging:`
 
-/** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
+/**
+ * A variable of this form holds several directories if systemd joins them with colons. A drive of Windows has a colon,
+ * too.
+ */
 export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
   the path of one directory, such as /var/lib/quotegate`
 
-/** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
+/** Too long to be guessed: the operations listener does not count wrong tokens. */
 export const token = text(/^[\x21-\x7e]{16,512}$/)`
   a secret of 16 to 512 visible ASCII characters, without spaces and line breaks`
 
@@ -149,14 +152,14 @@ export const trustedProxies = lowerCaseList(
   },
 )
 
-// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
-// clients would share a quote.
+// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, which would keep any
+// two clients from sharing a quote.
 const neverKeyed =
   wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
   http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
   transfer-encoding upgrade via x-request-id`)
 
-// Headers with another meaning, which no proxy uses for a client's address or place.
+// Headers with another meaning: no proxy uses them for a client's address or place.
 const otherHeaders =
   wordsOf(`accept-language app-name app-version authorization cache-control content-encoding date
   idempotency-key origin pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto
@@ -168,7 +171,7 @@ function wordsOf(text: string): ReadonlySet<string> {
 
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-/** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
+/** The gateway removes these headers from swap requests: a header with another meaning (content-type) would be lost. */
 export const placeHeaders = lowerCaseList(
   'header names such as cf-ipcountry, which together name one place',
   (name) => {
