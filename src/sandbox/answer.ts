@@ -4,12 +4,12 @@ import type { Request, RequestHandler, Router } from 'express'
 import type { z } from 'zod'
 import { SandboxError } from './types.ts'
 
-/** All that is wrong, in one line. */
+/** All issues in one line. */
 export function issuesOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => [...path, message].join(': ')).join('; ')
 }
 
-/** What the schema makes of the body; otherwise it throws a 400 with this code. */
+/** Returns what the schema makes of the body, or throws a 400 with this code. */
 export function read<Output>(
   schema: z.ZodType<Output>,
   body: unknown,
@@ -39,7 +39,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The provider's answer to every order that it does not take, as it is documented: the reason is not in it. */
+/** The documented answer of the provider to every order that it does not take. The reason is missing there. */
 export class RefusedOrder extends Refusal {
   readonly #orderId = randomUUID()
 
@@ -58,10 +58,10 @@ export class RefusedOrder extends Refusal {
   }
 }
 
-/** The body of an answer; a text is CSV. `id`: what the path has in place of its parameter, such as `:id`. */
+/** Returns the body of an answer; a text is CSV. `id`: the value of the path's parameter, such as `:id`. */
 type Answer = (id: string, request: Request) => object | string
 
-/** Adds routes, each by its method and path. `before`: what may refuse a request. */
+/** Adds routes, each by its method and path. `before`: handlers that may refuse a request. */
 export function addAnswers(
   router: Router,
   status: number,
@@ -96,7 +96,7 @@ function answerWith(
   response.end(bytes)
 }
 
-/** The payments API has errors of another form: `path` is that of the request. */
+/** Errors of the payments API have another form. `path`: the path of the request. */
 export function answerError(
   response: ServerResponse,
   error: unknown,

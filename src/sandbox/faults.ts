@@ -32,7 +32,7 @@ const faultsSchema = z.strictObject({
   scope: z.enum(['all', 'swap', 'payments']).default('all'),
 })
 
-/** Set in code and through `PUT /sandbox/faults`, read by every request. */
+/** The faults that are set in code and through `PUT /sandbox/faults`. Every request reads them. */
 export class FaultSettings {
   current: Readonly<SandboxFaults> = faultsSchema.parse({})
 
@@ -53,11 +53,11 @@ export class FaultSettings {
   }
 }
 
-/** What the routes of both APIs go by. */
+/** What the routes of both APIs depend on. */
 export interface Sources {
   /** The sandbox's time, `clockOffsetMs` included. */
   clock: Clock
-  /** Unaffected by `clockOffsetMs`: a clock that is set back must not undo what time has completed. */
+  /** Ignores `clockOffsetMs`: a clock that is set back must not undo what time has completed. */
   elapsedClock: Clock
   faults: FaultSettings
 }
@@ -100,7 +100,7 @@ function areaOf(path: string): 'swap' | 'payments' {
   return /^\/v3(\/|$)/i.test(path) ? 'swap' : 'payments'
 }
 
-/** False if the client left during the wait. Its timer is then cleared, so that it does not delay a shutdown. */
+/** False if the client left during the wait. The timer is then cleared, so that it does not delay a shutdown. */
 function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
   const leaving = new AbortController()
   response.once('close', () => leaving.abort())

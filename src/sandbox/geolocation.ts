@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
-/** Without a usable `Forwarded`, by the address of the connection. The place is as `SandboxFaults` allows it. */
+/** Locates by the connection's address if `Forwarded` is unusable. `restrictedPlace` is as in `SandboxFaults`. */
 export function locate(request: IncomingMessage, restrictedPlace: string) {
   const forwarded = forwardedFor(request.headers.forwarded ?? '')
   const ip = forwarded ?? normalizeAddress(request.socket.remoteAddress ?? '') ?? ''

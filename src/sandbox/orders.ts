@@ -14,12 +14,12 @@ import {
 import type { OrderOutcome } from './types.ts'
 
 interface Order {
-  /** What does not change, as it is answered. */
+  /** The unchanging part of the order's answers. */
   facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<
     typeof addressesSchema
   >
   outcome: OrderOutcome
-  /** The transaction that the client noted, and when, counted from when the order was placed. */
+  /** The transaction that the client noted, and how long after the order it did so. */
   noted: { transactionId: string; afterMs: number } | undefined
   createdAtMs: number
   startedAtMs: number
@@ -70,7 +70,7 @@ export class Orders {
 
   placeFloat(body: Record<string, unknown>): object {
     const named = this.#namedQuote(body)
-    // A quote that is known by its id already has the terms, so an order that names it may leave them out.
+    // A quote that is known by its id has the terms already, so an order that names it may leave them out.
     const filled = { ...named, ...body }
     const quote =
       named ?? this.#sources.quotes.byTerms(read(termsSchema, filled, 'INVALID_ORDER'))
@@ -165,7 +165,7 @@ export class Orders {
       payInAddress: `sandbox-${randomUUID()}`,
       payInAddressTag: String(randomInt(100_000, 1_000_000)),
       providerOrderId: `sandbox-${randomUUID()}`,
-      // Of no rate in particular, where the order uses no quote.
+      // Random, if the order uses no quote.
       rateId: quote?.id ?? randomUUID(),
     }
     const order: Order = {
@@ -182,7 +182,7 @@ export class Orders {
 
 type OrderStatus = 'awaiting' | 'inProgress' | OrderOutcome
 
-/** Clients were seen to poll an order every five seconds, so they see each state. */
+/** Clients were seen to poll an order every five seconds: with these steps they see each state. */
 const stepMs = 5000
 
 const statusMessages: Record<OrderStatus, string> = {
@@ -194,7 +194,7 @@ const statusMessages: Record<OrderStatus, string> = {
   expired: 'No deposit came to the sandbox in time.',
 }
 
-/** `sinceMs`: when the order came into this state, counted from when it was placed. */
+/** `sinceMs`: how long after its placing the order came into this state. */
 function stateOf(
   { outcome, noted }: Order,
   ageMs: number,

@@ -29,7 +29,7 @@ export class Payments {
   readonly #checkouts: PaymentCollection
   readonly #subscriptions: PaymentCollection
   readonly #charges: PaymentCollection
-  /** The last one of each subscription. */
+  /** The last quote for a charge of each subscription. */
   readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({
     max: maxCharges,
   })
@@ -142,7 +142,7 @@ export class Payments {
     throw new Refusal(422, 'invalid_state', 'only a completed checkout can be refunded')
   }
 
-  /** It lives as long as a quote of the swap API does. */
+  /** The quote of a charge lives as long as a quote of the swap API. */
   #quoteCharge(id: string): object {
     const { amount, token } = this.#subscriptions.having('active', id)
     if (token !== undefined)
@@ -223,7 +223,7 @@ function signedBody<Output>(request: Request, schema: z.ZodType<Output>): Output
   return read(schema, bodyAsJsonObject(request), 'invalid_request')
 }
 
-/** What the provider verifies of it is not known, so any one is good here. */
+/** Any signature is accepted, because what the provider verifies is not known. */
 function requireSignature(request: Request): void {
   if (!request.headers['x-signature'])
     throw new Refusal(401, 'invalid_signature', 'send X-Signature')

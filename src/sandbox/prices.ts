@@ -79,7 +79,10 @@ export class Prices {
   }
 }
 
-/** A slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, tests are repeatable. */
+/**
+ * Prices move in a slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, and tests
+ * are repeatable.
+ */
 function dollarsOf(assetId: string, nowMs: number): number {
   const index = Object.keys(listedDollars).indexOf(assetId)
   const dollars = Object.values(listedDollars)[index] ?? Number.NaN
@@ -100,7 +103,7 @@ export function positiveDecimal(text: string): string | undefined {
   return decimal === undefined || isZero(decimal) ? undefined : decimal
 }
 
-/** The product of two plain decimals, cut off after so many decimals: rounding up would promise money. */
+/** The product of two plain decimals, cut off after `maxDecimals`: rounding up would promise money. */
 export function productOf(one: string, other: string, maxDecimals: number): string {
   const scale = decimalsOf(one) + decimalsOf(other)
   const kept = Math.min(scale, maxDecimals)

@@ -66,7 +66,7 @@ export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
   try {
     value = JSON.parse(body.bytes.toString('utf8'))
   } catch {
-    // No object either.
+    // Not an object either.
   }
   if (!isPlainObject(value))
     throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')

@@ -26,11 +26,14 @@ export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions, WebhookEven
 export interface Sandbox {
   /** The URL of both APIs: the SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway. */
   readonly url: string
-  /** Requests to the two APIs (not to `/sandbox`), the newest last; the oldest are dropped. The caller may empty it. */
+  /**
+   * Requests to the two APIs (not to `/sandbox`), newest last. The oldest are dropped, and the caller may empty the
+   * list.
+   */
   readonly requests: RecordedRequest[]
   /** Merges `next` into the current faults and returns all of them. Throws if a value is bad. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
-  /** Sends a signed event of the payments API until a 2xx, five times at most. A status of 0: no answer came. */
+  /** Sends a signed event of the payments API until a 2xx, at most five times. A status of 0: no answer came. */
   sendWebhook(event: WebhookEvent): Promise<{ id: string; statuses: number[] }>
   /** Ends every connection at once, hanging ones too. */
   close(): Promise<void>
@@ -62,7 +65,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(recordRequests(requests, recordLimit, elapsedClock))
   app.use(injectFaults(faults, random))
   app.use((_request, response, next) => {
-    // Again after a slow body or a latency, because servers date an answer when they write it.
+    // Set again after a slow body or a latency, because servers date an answer when they write it.
     response.setHeader('Date', dateHeader(clock))
     next()
   })
@@ -112,12 +115,12 @@ function controls(faults: FaultSettings, payments: Payments): Router {
 }
 
 function createSandboxServer(app: Express, clock: Clock): Server {
-  // Express calls the third argument, which its types lack, instead of our error handler when it cannot parse
-  // the target.
+  // Express calls the third argument, which its types lack, if it cannot parse the target. Our error handler is not
+  // called.
   const handle: (
     ...given: [...Parameters<RequestListener>, (error?: unknown) => void]
   ) => void = app
-  // Otherwise Node would answer a request without Host itself, and that answer would lack the Sandbox header.
+  // Node itself would answer a request without Host, and its answer would lack the Sandbox header.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')
@@ -188,7 +191,7 @@ const optionTable: Record<keyof SandboxOptions, [z.ZodType, string]> = {
   unref: [z.boolean(), 'true or false'],
 }
 
-/** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
+/** Throws a SandboxError that names the wrong option and what it must be. An undefined option counts as not set. */
 function checkOptions(options: SandboxOptions): void {
   if (!isPlainObject(options))
     throw new SandboxError(

@@ -33,7 +33,7 @@ export function createSwapRouter(
       return asset
     },
     'get /geolocation': (_id, request) => locate(request, faults.current.restrictedPlace),
-    // The one operation on pairs that does not refuse a client by its place: it has nothing for it.
+    // GET /pairs refuses no client by its place: a restricted client gets an empty list.
     'get /pairs': (_id, request) => {
       const pairs = isAllowed(request) ? [...prices.pairs.values()] : []
       return listed(request, choosePairs(pairs, queryOf(request)))
@@ -41,7 +41,7 @@ export function createSwapRouter(
   })
 
   router.use(['/pairs', '/orders'], (request, _response, next) => {
-    // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
+    // Without a message: the body of the real provider's refusal was seen, and has only a code.
     if (!isAllowed(request)) throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
     next()
   })
@@ -82,7 +82,7 @@ export function createSwapRouter(
   return router
 }
 
-/** Whatever is wrong with an order, the provider answers it in one way. */
+/** The provider answers every bad order in one way. */
 function created(place: () => object): object {
   try {
     return place()
@@ -114,7 +114,7 @@ function readAmountParameter(request: Request): string {
   return amount
 }
 
-/** As one published client of the provider has a quote. */
+/** Numbers for the amounts, as one published client of the provider has them. */
 function withNumbers(quote: Quote) {
   const numbered = ({ assetId, value }: Amount) => ({ assetId, value: Number(value) })
   return {
@@ -136,7 +136,7 @@ function ratesOf(pair: Pair, price: string, expiry: number) {
   const paidForOne = productOf('1', price, pair.to.decimals)
   return tiers.map(({ min, max, minerFee }) => ({
     pairId: pair.id,
-    // Numbers, where a quote and an order have strings: so do the provider's.
+    // Numbers, as the provider sends them here; a quote and an order have strings.
     amount: to(Number(paidForOne)),
     min: from(min),
     max: from(max),
@@ -160,7 +160,7 @@ function describePair({ id, from, to }: Pair) {
   return { id, from: from.id, to: to.id }
 }
 
-/** `?networks=ethereum,solana&query=coin&limit=10&page=2`, the first page being 1. Without a limit all of them. */
+/** `?networks=ethereum,solana&query=coin&limit=10&page=2`; pages begin at 1. Without a limit, all assets. */
 function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[] {
   const networks = query.get('networks')?.split(',')
   const text = query.get('query')?.toLowerCase() ?? ''

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayClock as Clock } from '../clock.ts'
 
-// What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not
-// find.
+// The declarations of `quotegate/sandbox`. Declarations of other files import express and zod, which a user's compiler
+// may not find.
 
-/** A call of `startSandbox()` or `faults()` with something that is not expected there. */
+/** A call of `startSandbox()` or `faults()` has an unexpected argument. */
 export class SandboxError extends TypeError {
   override readonly name = 'SandboxError'
 }
@@ -32,9 +32,11 @@ export interface SandboxFaults {
   clockOffsetMs: number
   /** A CIDR or an address whose clients are refused; empty for none. */
   restrictedPlace: string
-  /** How orders end that are placed from now on. `expired`: unless the client notes a transaction within ten seconds. */
+  /**
+   * How orders that are placed from now on end. `expired`: unless the client notes a transaction within ten seconds.
+   */
   orderOutcome: OrderOutcome
-  /** The side to which latency and the four rates apply. */
+  /** Which of the two APIs latency and the four rates apply to. */
   scope: 'all' | 'swap' | 'payments'
 }
 
@@ -68,7 +70,7 @@ export interface RecordedRequest {
   headers: IncomingHttpHeaders
   /** As received: name, value, name, value. */
   rawHeaders: string[]
-  /** At most the first MiB. Empty while the body is being read; if the client left, what had arrived by then. */
+  /** At most the first MiB. Empty while the body is being read. If the client left, the part that had arrived. */
   body: Buffer
   /** By the clock in the options, without `clockOffsetMs`: the test's own time. */
   receivedAtMs: number

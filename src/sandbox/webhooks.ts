@@ -6,9 +6,9 @@ import { letters } from './payment-collection.ts'
 export interface WebhookEvent {
   /** The receiver, such as `/webhooks/payments` of a gateway. */
   url: string
-  /** `X-Signature` and `Sandbox-Signature` are the hexadecimal HMAC-SHA-256 of the body with it. */
+  /** `X-Signature` and `Sandbox-Signature` are the hexadecimal HMAC-SHA-256 of the body with this secret. */
   secret: string
-  /** The secret before it, while it is changed: `X-Signature-Previous` is the HMAC with it. Default: none. */
+  /** The earlier secret, while it is being changed: `X-Signature-Previous` is the HMAC with it. Default: none. */
   previousSecret?: string
   /** Default: a test event, which is a `subscription.charge_succeeded` with `"livemode":false`. */
   type?:
@@ -25,7 +25,7 @@ const maxTries = 5
 const firstPauseMs = 50
 const timeoutMs = 10_000
 
-/** What the provider's pages show in this event. */
+/** The fields of this event in the provider's pages. */
 const escrow = {
   payer_addresses: ['sandbox-payer'],
   on_chain_id: 'sandbox-escrow',
