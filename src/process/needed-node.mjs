@@ -1,6 +1,6 @@
 /**
- * What is wrong with this Node: undefined if it is new enough. `engines` is that of package.json, such as `>=20.18.1`.
- * This is plain JavaScript, because `npm start` asks before anything is built.
+ * What is wrong with this Node: undefined if it is new enough. `engines`: the range in package.json, such as
+ * `>=20.18.1`. This is plain JavaScript, because `npm start` calls it before anything is built.
  */
 export function nodeProblem(engines, version = process.versions.node) {
   const needed = engines.replace('>=', '')
