@@ -12,7 +12,7 @@ export interface LogOptions {
   log: Logger
   /** For the lines that clients and providers can provoke. */
   summedLog: SummedLog
-  /** App-Name as the swap upstream sees it. */
+  /** The App-Name that the swap API gets. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
   readClient(
     peer: string | undefined,
@@ -37,7 +37,7 @@ export function createAccessLog(options: LogOptions): Listener {
       const { request, reading, cache, problem } = exchange
       const { rawHeaders, socket } = request
       const { upstreamMs } = exchange.timeSpent(durationMs)
-      // Where no route has read it, that is not counted here.
+      // If no route has read the client, reading it here is not counted.
       const client = exchange.client ?? readClient(socket.remoteAddress, rawHeaders)
       log.info(
         {
@@ -82,7 +82,10 @@ export function createAccessLog(options: LogOptions): Listener {
   }
 }
 
-/** ACCESS_LOG=orders, and on: one line for each decision about a float order, and for one that is held. It has no client's address. */
+/**
+ * ACCESS_LOG=orders, and on: one line for each decision about a float order, and for a held one. It has no client's
+ * address.
+ */
 export function createOrderLog({
   log,
   applicationOf,

@@ -11,7 +11,7 @@ const maxHeaders = 5
 
 interface AddressNotesOptions {
   log: Logger
-  /** QUOTE_PARTITION=none: a client without an address shares as any other. */
+  /** QUOTE_PARTITION=none: a client without an address shares like any other. */
   allShareQuotes: boolean
   /** CLIENT_IP_HEADER. */
   clientIpHeader: string
@@ -34,7 +34,7 @@ export class AddressNotes implements Listener {
     this.#options = options
   }
 
-  /** What trusted proxies send in place of CLIENT_IP_HEADER; a proxy may spell one name in several ways. */
+  /** Headers that trusted proxies send instead of CLIENT_IP_HEADER. A proxy may spell one name in several ways. */
   get otherHeaders(): string[] {
     return [...new Set(this.peers['other-header'].values())].slice(0, maxHeaders)
   }
@@ -78,7 +78,7 @@ export class AddressNotes implements Listener {
           'is your proxy, add it to TRUST_PROXY'
         )
       case 'other-header':
-        // A proxy may have the right header in other requests, and those users are seen as they are.
+        // The proxy may send the right header in other requests: the provider sees these users at their own addresses.
         return (
           `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ` +
           `${peer} for all its users whose requests have no ${ownHeader} header. If your proxy writes ` +

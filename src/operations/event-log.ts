@@ -66,7 +66,7 @@ function logOrders(summedLog: LogOptions['summedLog']): Listener {
 }
 
 function logBreakers(log: LogOptions['log']): Listener {
-  /** What each open breaker was said to have failed with. */
+  /** The failure that the log has given for each open breaker. */
   const opened = new Map<string, unknown>()
   return {
     breakerChanged(upstream, { name: breaker, state }, failure) {
@@ -78,7 +78,7 @@ function logBreakers(log: LogOptions['log']): Listener {
       }
       if (state === 'half-open')
         return log.debug(members, `${which} lets one request try`)
-      // Tried again and again while an outage lasts.
+      // While an outage lasts, the breaker opens again and again for the same failure.
       const level = opened.get(which) === failure ? 'debug' : 'warn'
       opened.set(which, failure)
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
@@ -108,7 +108,7 @@ function logDisk(log: LogOptions['log']): Listener {
   }
 }
 
-/** The level is asked for each time: that of an application's logger may change. */
+/** The level is read each time, because an application may change its logger's. */
 function debugRequest(
   log: LogOptions['log'],
   ...[exchange, status, durationMs]: Heard<'requestEnded'>
@@ -128,13 +128,13 @@ function debugRequest(
   )
 }
 
-/** In full for the first of a cause; the others are counted. */
+/** Logs the first problem of a cause in full, and counts the others. */
 function sayProblem(
   summedLog: LogOptions['summedLog'],
   ...[problem, requestId, exchange]: Heard<'problemAnswered'>
 ): void {
   const { slug, status, message } = problem
-  // Its order has a line that says more.
+  // The line about the order says more.
   if (slug === 'quote-expired' || slug === 'quote-unknown') return
   if (exchange === undefined) {
     const cause = { problem: slug, at: 'the head of a request' }
@@ -165,7 +165,10 @@ function sayProblem(
   }))
 }
 
-/** Such as CERT_HAS_EXPIRED, by Node or OpenSSL; its message may hold what the upstream sent. */
+/**
+ * A code such as CERT_HAS_EXPIRED, by Node or OpenSSL. The message is left out, because it may hold what the upstream
+ * sent.
+ */
 function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code === 'string' ? code : undefined

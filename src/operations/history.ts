@@ -17,7 +17,7 @@ import { troubles, usableReasons } from './trouble-table.ts'
 type Calls = Status['upstreams'][number]['traffic'][number]
 type Sum = 'requests' | 'quotes' | 'hits' | 'errors' | 'refused'
 
-/** The counters as they stood at the end of a slice, or as they stand in the one that is running. */
+/** The counters at the end of a slice, or in the running slice the counters now. */
 type Row = Readonly<Record<Sum | 'inFlight', number>> & { readonly p95Ms: number | null }
 
 /** The counters of float orders as they stood at the end of a minute. */
@@ -40,7 +40,7 @@ const slicesOfMinute = 6
 const slicesOfQuarter = 90
 const minutesOfDay = 1_440
 
-/** What the answer to a quote call lacks. */
+/** Why the answer to a quote call was not kept. */
 const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> = {
   'not-json': 'it is not JSON',
   'not-a-quote': 'it is not a quote',
@@ -56,15 +56,15 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
 }
 
 /**
- * The last quarter of an hour in slices of ten seconds. At the end of a slice, and each second until then, its row has
- * the counters as they stand: what happened in a span of time is the difference of two rows. What no metric counts is
- * kept for ten minutes: the durations, and calls by their kind. Of the last day, each minute keeps what is compared with
- * what is usual.
+ * The last quarter of an hour in slices of ten seconds. The row of a slice has the counters at its end, and until then
+ * as they stand each second: what happened in a span of time is the difference of two rows. Durations, and calls by
+ * their kind, are counted by no metric and kept for ten minutes. Each minute of the last day keeps the figures that
+ * show what is usual.
  */
 export class History implements Listener {
   readonly #clock: Clock
   readonly #startedMs: number
-  /** The rows of a quarter of an hour, and the one before it. */
+  /** The rows of a quarter of an hour, and one row before them. */
   readonly #rows: Row[] = []
   /** The number of the slice that is running; -1 until the first tick. */
   #last = -1
@@ -81,7 +81,7 @@ export class History implements Listener {
   #ordersNow: Orders = beforeTheStart
   /** How many minutes are over. */
   #minutes = 0
-  /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
+  /** Some hit came after this moment, by `performance.now()`: hits are counted, not timed. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
 
@@ -118,7 +118,7 @@ export class History implements Listener {
     if (outcome === 'breaker_open' || outcome === 'connection_limit_reached')
       now.notSent += 1
     else now.add(durationMs)
-    // Nothing was called: the sentence of the breaker says so.
+    // Nothing was called, and the sentence of the breaker says so.
     if (outcome === 'breaker_open') return
     now.calls += 1
     const { status, traffic } = call
@@ -126,7 +126,7 @@ export class History implements Listener {
     // `quoteNotKept` says of each quote whether it can be kept.
     if (hasAnswer && traffic !== 'quotes' && status >= 400 && !isRefusal(status))
       this.#countFailure(now, String(status))
-    // Not of the upstream: it did not fail, or its client left.
+    // The upstream did not fail, or the client left.
     if (outcome === 'answered' || outcome === 'given-up') return
     if (outcome !== 'connection_limit_reached') now.failed += 1
     if (!hasAnswer) this.#countFailure(now, failureText(outcome))
@@ -179,7 +179,7 @@ export class History implements Listener {
     })
   }
 
-  /** Several at once, if the process was paused: nothing is known of a slice that it slept through. */
+  /** Begins several slices at once if the process was paused: nothing is known of the slices during the pause. */
   #beginSlices(number: number): void {
     const first = Math.max(this.#last + 1, number - slicesOfQuarter)
     for (let next = first; next <= number; next += 1) {
@@ -210,7 +210,7 @@ export class History implements Listener {
     pushLast(this.#orders, { orders, unknown })
   }
 
-  /** A quarter of an hour by the slice, the oldest first. */
+  /** A quarter of an hour by slice, oldest first. */
   get sparklines(): Sparklines {
     const first = Math.max(0, this.#last - slicesOfQuarter + 1)
     const slices = Array.from(
@@ -235,7 +235,7 @@ export class History implements Listener {
     return this.#rows[this.#rows.length - 1 - this.#last + slice] ?? beforeTheStart
   }
 
-  /** Float orders of the last so many minutes, and of these the ones that were forwarded as unknown. */
+  /** The float orders of the last `minutes`, and how many of them were forwarded as unknown. */
   ordersOf(minutes = minutesOfDay): Orders {
     const before = this.#orders.at(-minutes) ?? beforeTheStart
     const { orders, unknown } = this.#ordersNow
@@ -246,7 +246,7 @@ export class History implements Listener {
     return this.#clock.steadyMs() - this.#startedMs
   }
 
-  /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
+  /** The p95 of answers to clients over the last minute, and the requests a second of late. */
   get recent(): Status['recent'] {
     const lately = this.#at(this.#last).requests - this.#at(this.#last - 2).requests
     return {
@@ -268,7 +268,7 @@ export class History implements Listener {
         notSent,
         lastError: recent.lastError,
         callsPerSecond: Number((count / seconds).toFixed(2)),
-        // For its client, a request that was not sent has failed too.
+        // For its caller, a request that was not sent has failed too.
         failedShare:
           attempted === 0 ? null : Number(((failed + notSent) / attempted).toFixed(4)),
         notKept: traffic === 'quotes' ? this.#notKept : null,
@@ -278,7 +278,7 @@ export class History implements Listener {
     })
   }
 
-  /** Of the answers to quote calls in the last minute; null: all were kept. */
+  /** The answers to quote calls of the last minute that were not kept; null: all were kept. */
   get #notKept(): Calls['notKept'] {
     const failures = this.failuresOf('swap', 'quotes')?.failures ?? []
     const [most] = failures
@@ -291,13 +291,13 @@ export class History implements Listener {
     return this.#last
   }
 
-  /** The calls of the last minute, and those of them that failed, the most frequent reason first. */
+  /** The calls of the last minute and their failures, the most frequent reason first. */
   failuresOf(upstream: UpstreamName, traffic: Traffic, afterSlice = -1) {
     const first = Math.max(this.#last - slicesOfMinute, afterSlice)
     return this.#calls[upstream].get(traffic)?.failuresAfter(first)
   }
 
-  /** How far the last slices reach back, of which the newest may not be over; at least a second. */
+  /** How far back the last slices reach, with the running one; at least a second. */
   #reachMs(slices: number): number {
     const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
     return Math.max(1_000, this.#clock.steadyMs() - beganMs)
@@ -316,7 +316,7 @@ export class History implements Listener {
   }
 }
 
-/** Of each list a day is kept. */
+/** Keeps a day of each list. */
 function pushLast<One>(list: One[], one: One): void {
   list.push(one)
   if (list.length > minutesOfDay) list.shift()

@@ -24,7 +24,7 @@ export async function hold(holds: Holds, body: ActionBody) {
   return { holds: holds.list, reach: reachOf(isShared) }
 }
 
-/** The action that ends one. */
+/** The action that ends a hold. */
 export async function release(holds: Holds, body: ActionBody) {
   const scope = readScope(body)
   const isShared = await holds.release(scope)
@@ -40,7 +40,7 @@ function reachOf(isShared: boolean): string {
   return isShared ? 'at every replica within two seconds' : 'at this replica only'
 }
 
-/** What the body of an action is to hold. Throws what would be right. */
+/** Reads a hold out of the body of an action. Throws what would be right. */
 function readHold(body: ActionBody) {
   refuseOthers(body, ['pair', 'application', 'quotes', 'reason', 'minutes'])
   const { quotes = false, reason, minutes } = body
@@ -68,7 +68,7 @@ function readScope(body: ActionBody): HoldScope {
   return scopeOf(body)
 }
 
-/** A name that is misspelt would hold everything. */
+/** Refuses other members: a misspelt name would hold everything. */
 function refuseOthers(body: ActionBody, known: readonly string[]): void {
   const other = Object.keys(body).find((name) => !known.includes(name))
   if (other !== undefined)

@@ -18,9 +18,9 @@ import { troublesOf } from './troubles.ts'
 
 export type OperationsApp = ReturnType<typeof createOperationsApp>
 
-/** Of the time of the event loop, rendering the metrics takes a sixth at most. */
+/** Rendering the metrics takes at most a sixth of the event loop's time. */
 const restFactor = 5
-/** A process that was paused in the middle seems to have rendered for hours. Prometheus waits for ten seconds. */
+/** A process that was paused while it rendered seems to have rendered for hours. Prometheus waits for ten seconds. */
 const maxRestMs = 5_000
 const statusEveryMs = 1_000
 const tickMs = 1_000
@@ -63,7 +63,7 @@ export function createOperationsApp(parts: OperationsParts) {
         answerJson(response, 400, unreadable),
       )
     },
-    /** Settles once the files that it serves were read. It never rejects. */
+    /** Settles once its files were read, and never rejects. */
     filesRead: consoleFile('').catch(() => {}),
     close() {
       clearInterval(ticking)
@@ -108,7 +108,7 @@ function addProbes(app: Express, parts: OperationsParts): void {
   )
 }
 
-/** The console asks for it once a second, wherever one is open: it is made once for all who ask with the same rights. */
+/** Each open console asks for the status once a second. It is made once for all that ask with the same rights. */
 function addStatus(app: Express, parts: OperationsParts, access: Access): void {
   const shared = (level: Level) =>
     createSharedPage(
@@ -119,11 +119,11 @@ function addStatus(app: Express, parts: OperationsParts, access: Access): void {
   app.get('/status', async (request: Request, response: Response) => {
     const { body, etag } = await answers[access.levelOf(request)]()
     response.set('ETag', etag)
-    // Not by Express: for it, a browser that asks by `no-store` has nothing that could be fresh.
+    // Express would never answer 304: for it, a browser that asks with `no-store` has nothing that could be fresh.
     if (request.get('if-none-match')?.includes(etag)) response.status(304).end()
     else response.type('json').send(body)
   })
-  // They do not change while the gateway runs.
+  // The settings do not change while the gateway runs.
   app.get('/settings', (request: Request, response: Response) => {
     access.levelOf(request)
     response.json(parts.settings)
@@ -144,7 +144,7 @@ async function answerFile(
   else response.type(extname(name)).send(file)
 }
 
-/** Express knows by the number of its parameters that it is for errors. */
+/** Express recognises an error handler by its number of parameters. */
 function answerError(
   error: { status?: number },
   _request: Request,
@@ -165,8 +165,8 @@ function answerError(
 }
 
 /**
- * Where another app has mounted this one, the page may be asked for without the slash that ends its path. A browser would
- * then look for its files beside it. Relative, because a proxy in front may have removed the beginning of the path.
+ * In a parent app the page may be requested without the slash that ends its path, and a browser would look for its
+ * files beside it. The place is relative, because a proxy in front may have removed the beginning of the path.
  */
 function placeWithSlash(originalUrl: string): string | undefined {
   const [path = ''] = originalUrl.split('?', 1)

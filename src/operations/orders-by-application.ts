@@ -2,7 +2,7 @@ import type { FloatOrderDecision } from '../orders/guard.ts'
 import type { OrdersOfApplication } from './schemas.ts'
 
 const windowMinutes = 60
-/** Within one minute. App-Name is the client's to choose, so that its number has a bound. */
+/** Max applications in one minute: clients choose the App-Name, so the number needs a bound. */
 const maxApplications = 50
 const maxShown = 20
 const msPerMinute = 60_000
@@ -15,7 +15,7 @@ type ByApplication = Map<string | null, Sums>
 export class OrdersByApplication {
   readonly #minutes = new Map<number, ByApplication>()
 
-  /** `lateMs`: null if its quote was not expired. `steadyMs`: now, by the steady clock. */
+  /** `lateMs`: null if the order's quote was not expired. `steadyMs`: now, by the steady clock. */
   count(
     application: string,
     decision: FloatOrderDecision,
@@ -36,7 +36,7 @@ export class OrdersByApplication {
     })
   }
 
-  /** Those of which an order was refused or reported, the most refused first, and last the sum of all others. */
+  /** Applications with a refused or reported order, the most refused first, and last the sum of all others. */
   refused(steadyMs: number): OrdersOfApplication[] {
     this.#forgetBefore(Math.floor(steadyMs / msPerMinute))
     const ofHour: ByApplication = new Map()
@@ -67,7 +67,7 @@ function add(to: ByApplication, application: string | null, one: Sums): void {
   sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)
 }
 
-/** Reported ones too. */
+/** Counts reported orders, too. */
 function refusedOf({ expired, unknown, reported }: Sums): number {
   return expired + unknown + reported
 }

@@ -26,13 +26,13 @@ export interface Trouble extends Omit<Outage, Derived> {
   sinceMs?: number | undefined
   /** Absent: as the table of troubles says. */
   isSevere?: boolean
-  /** In place of the subject's. */
+  /** Replaces the subject's name. */
   name?: string
   /** The whole sentence, where it is not made of name and `says`. */
   text?: string
-  /** Once this changes, the event that says how the trouble is now is replaced. */
+  /** A changed gist replaces the event that says how the trouble is now. */
   gist?: string
-  /** What the log says: one warning for each while it lasts. No other part writes a line of it. */
+  /** The lines of the log: one warning for each while it lasts. No other part logs them. */
   logged?: readonly Logged[]
 }
 
@@ -46,7 +46,7 @@ export interface Logged {
 export interface Subject {
   readonly name: string
   trouble(): Trouble | 'covered' | undefined
-  /** How many requests it has concerned since the start; absent: it concerns none. */
+  /** How many requests the subject has concerned since the start; absent: it concerns none. */
   count?(): number
 }
 
@@ -56,7 +56,7 @@ interface WatchedTrouble extends Subject {
   sinceMs: number
   countBefore: number
   gist?: string | undefined
-  /** The event that says how the trouble is now, if it was another one at first. */
+  /** The event that says how the trouble is now, once it has changed. */
   newestEvent?: number | undefined
 }
 
@@ -69,14 +69,17 @@ export class Outages implements Listener {
   readonly #clock: Clock
   readonly #recent: Pick<Recent, 'addEvent'>
   #watched: readonly WatchedTrouble[] = []
-  /** Our wall clock less `performance.now()`: an outage is as long as it is, however the wall clock is set meanwhile. */
+  /**
+   * Our wall clock less `performance.now()`. It keeps outages as long as they are, however the wall clock is set
+   * meanwhile.
+   */
   #wallAheadMs: number
   /** Requests that were answered with an error because a breaker was open. */
   readonly #refusals = new Map<string, number>()
   readonly #log: Logger
-  /** What the log has a warning of, and since when. */
+  /** What the log has warned of, and since when. */
   readonly #logged = new Map<string, Logged & { sinceMs: number }>()
-  /** Those that are over, the newest last. */
+  /** Outages that are over, newest last. */
   readonly past: PastOutage[] = []
 
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>, log: Logger) {
@@ -86,7 +89,7 @@ export class Outages implements Listener {
     this.#wallAheadMs = clock.nowMs() - performance.now()
   }
 
-  /** From now on these are looked at. */
+  /** Watches these subjects from now on. */
   watch(subjects: readonly Subject[]): void {
     this.#watched = subjects.map((subject) => ({
       ...subject,
@@ -109,7 +112,7 @@ export class Outages implements Listener {
   readonly journalAway = () => this.look()
   readonly journalBack = () => this.look()
 
-  /** Looks at every part; at least once a second, and before it is said what is wrong. */
+  /** Looks at every part: at least once a second, and before the current outages are read. */
   look(): void {
     const aheadMs = this.#clock.nowMs() - performance.now()
     if (Math.abs(aheadMs - this.#wallAheadMs) > leastStepMs) this.#wallAheadMs = aheadMs
@@ -141,7 +144,7 @@ export class Outages implements Listener {
     const say = (replaces?: number) =>
       this.#recent.addEvent(isSevere ? 'bad' : 'warn', text, replaces)
     if (known === undefined) one.sinceMs = performance.now()
-    // So that many pairs which stop one after the other push no other events out.
+    // The new event replaces the last: many pairs that stop one after the other push no other events out.
     else if (now !== one.gist) one.newestEvent = say(one.newestEvent)
     one.gist = now
     one.sinceMs = Math.min(one.sinceMs, sinceMs ?? one.sinceMs)
@@ -228,7 +231,10 @@ export function runbookPageOf(homepage: string | undefined): string {
 const kindOf = ({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>) =>
   what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
 
-/** Its section in the runbook that the operations listener serves, relative, since an app may mount that below a path. */
+/**
+ * The trouble's section in the runbook of the operations listener. The link is relative, because an app may mount the
+ * listener below a path.
+ */
 export function runbookOf(trouble: Pick<Trouble, 'what' | 'offsetMs'>): string {
   return `runbook#${sectionOf(troubles[kindOf(trouble)])}`
 }

@@ -22,11 +22,11 @@ type Counted<Name extends string> = Readonly<Record<Name, number>>
 
 interface JournalPart<Facts> {
   readonly facts: Facts
-  /** Why it takes nothing; undefined: it does. */
+  /** Why the journal takes no records; undefined: it takes them. */
   readonly trouble: { readonly reason: string | undefined }
 }
 
-/** All of the gateway that the console may read, and what it may do to it. */
+/** What the console may read of the gateway, and do to it. */
 export interface OperationsParts {
   readonly version: string
   readonly config: {
@@ -50,7 +50,7 @@ export interface OperationsParts {
   readonly addressNotes: AddressNotes
   readonly metrics: {
     readonly contentType: string
-    /** Without what the event loop did between its turns: much, if many ask. */
+    /** `tookMs` leaves out what the event loop did between its turns: much, if many ask. */
     renderTimed(): Promise<{ readonly text: string; readonly tookMs: number }>
     requestCounts(): Counted<
       'requests' | 'untrustedHeaders' | 'otherHeaders' | 'missingHeaders'
@@ -82,7 +82,7 @@ export interface OperationsParts {
     | undefined
   readonly secrets: {
     readonly adminToken: string | undefined
-    /** Names of settings, by what became of their files. */
+    /** Names of settings, by the result for their files. */
     readAgain(): Readonly<
       Record<'changed' | 'unchanged' | 'failed' | 'notReadAgain', readonly string[]>
     >

@@ -19,7 +19,7 @@ export const readiness = (isReady: boolean, degraded: boolean) => ({
   degraded,
 })
 
-/** What the operations listener answers while the gateway is built: it lives, and is not ready. */
+/** Answers while the gateway is being built: it lives, and is not ready. */
 export const answerStarting: RequestListener = ({ method = '', url = '' }, response) => {
   const path = ['GET', 'HEAD'].includes(method) ? url.split('?')[0] : undefined
   if (path === '/healthz') answerJson(response, 200, healthy)
@@ -30,7 +30,7 @@ export const answerStarting: RequestListener = ({ method = '', url = '' }, respo
     })
 }
 
-/** Where no Express app answers. */
+/** For answers without an Express app. */
 export function answerJson(
   response: ServerResponse,
   status: number,

@@ -2,13 +2,16 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Status } from './schemas.ts'
 
 export const slicesOfTenMinutes = 60
-/** A streamed body may take longer. A histogram does not count what is above its highest value. */
+/** Longer durations, such as a streamed body's, count as this: a histogram ignores what is above its highest value. */
 const longestUs = 200_000_000
 
-/** Calls that failed for one reason. `refusal`: what the provider says to one client, such as that its place is restricted. */
+/**
+ * Calls that failed for one reason. `refusal`: the provider's answer to one client, such as that its place is
+ * restricted.
+ */
 export interface Failures {
   count: number
-  /** Such as `503` or `its expiry is in seconds`. */
+  /** For example `503` or `its expiry is in seconds`. */
   readonly reason: string
   readonly kind: 'failure' | 'refusal' | 'usable'
   readonly firstMs: number
@@ -23,13 +26,13 @@ type SlowRequest = Omit<NonNullable<Status['slowest']>, 'agoMs'> & {
 /** The answers, or the calls of one kind, of ten seconds. */
 export class SliceTally {
   readonly slice: number
-  /** Those that no breaker refused. */
+  /** Calls that no breaker kept back. */
   calls = 0
   readonly failures = new Map<string, Failures>()
   failed = 0
   notSent = 0
   slowest: SlowRequest | undefined
-  /** In microseconds, to a tenth of each: any traffic takes 3 KB. */
+  /** Microseconds, to a tenth of each: any traffic takes 3 KB. */
   readonly #durations: RecordableHistogram = createHistogram({
     figures: 1,
     highest: longestUs,
@@ -70,7 +73,7 @@ export class RecentCalls {
   /** The newest first. */
   #tallies: SliceTally[] = []
 
-  /** Those of the slice that is running. */
+  /** The tally of the running slice. */
   during(last: number): SliceTally {
     const slice = Math.max(0, last)
     const [newest] = this.#tallies
@@ -86,7 +89,7 @@ export class RecentCalls {
     for (const tally of this.#tallies) {
       if (tally.slice <= slice) continue
       calls += tally.calls
-      // An older slice comes later, so its first failure is the first of all.
+      // An older slice comes later, so the last first failure is the first of all.
       for (const [reason, one] of tally.failures)
         all.set(reason, { ...one, count: one.count + (all.get(reason)?.count ?? 0) })
     }
@@ -94,7 +97,7 @@ export class RecentCalls {
     return { calls, failures }
   }
 
-  /** Those of the last so many slices. */
+  /** The sum of the last `slices`. */
   lately(last: number, slices: number): SliceTally {
     const all = new SliceTally(last)
     for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)

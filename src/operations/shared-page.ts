@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 
 /**
- * Makes a page once for all that wait for it, and not again for a while (`restMs`), however often it is asked for. No
- * client gets a page whose making began before it was asked for.
+ * Makes a page once for all that wait for it, and then not again for `restMs`, however often it is requested. No client
+ * gets a page whose making began before its request.
  */
 export function createSharedPage<Page>(
   make: () => Promise<Page>,
@@ -14,7 +14,7 @@ export function createSharedPage<Page>(
 
   async function makeNext(): Promise<Page> {
     await rested
-    // Who asks from now on is not in this page.
+    // Requests from now on get the next page.
     next = undefined
     const making = make()
     const rest = (page: Page) => setTimeout(restMs(page), undefined, { ref: false })

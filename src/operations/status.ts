@@ -16,10 +16,10 @@ type UpstreamState = Status['upstreams'][number]
 
 const maxShown = 20
 const maxQuotes = 80
-/** The provider may make it as long as it likes. */
+/** The provider may send a pair of any length. */
 const maxPairLength = 200
 
-/** Members that change as time passes, and say nothing new. A rate falls as its count goes out of the sparklines. */
+/** Members that change only because time passes. A rate falls as its count leaves the sparklines. */
 const passing: ReadonlySet<string> = new Set([
   'now',
   'uptimeMs',
@@ -36,7 +36,7 @@ const passing: ReadonlySet<string> = new Set([
 /** What GET /status answers. */
 interface StatusAnswer {
   readonly body: Buffer
-  /** The same, as long as nothing has changed but the time. */
+  /** Unchanged as long as only time passes. */
   readonly etag: string
 }
 
@@ -50,7 +50,7 @@ export function statusAnswer(status: Status): StatusAnswer {
   }
 }
 
-/** How the gateway is. Who may not see requests gets no details of any. */
+/** The state of the gateway; without full rights it has no details of requests. */
 export function statusOf(parts: OperationsParts, level: Level): Status {
   return {
     ...healthOf(parts),
@@ -62,7 +62,7 @@ export function statusOf(parts: OperationsParts, level: Level): Status {
   }
 }
 
-/** What has no details of a request or a client. */
+/** The part without details of a request or a client. */
 function healthOf(parts: OperationsParts) {
   const { version, config, clock, history, clockDifference, sharedStore } = parts
   const { cache, ledger, journals, exchanges } = parts
@@ -196,7 +196,7 @@ function requestsOf(parts: OperationsParts, level: Level) {
   }
 }
 
-/** What the console tries things with. */
+/** What the console needs for trials. */
 function trialsOf(parts: OperationsParts, level: Level) {
   const { config, sandbox } = parts
   return {
@@ -218,7 +218,7 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
   return level === 'full' ? list : []
 }
 
-/** Nothing that a client sent or was given. */
+/** Leaves out everything that a client sent or was given. */
 function withoutClient(refusal: SeenRefusal): SeenRefusal {
   return {
     ...refusal,

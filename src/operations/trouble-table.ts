@@ -12,13 +12,13 @@ interface TroubleRow {
   readonly severity: Severity
   /** For how long the rule waits before it fires. The page waits for nothing. */
   readonly patience?: string
-  /** The numbers of the rule's expression, in its order. The page goes by the same ones. */
+  /** The numbers of the rule's expression, in its order. The page uses the same numbers. */
   readonly limits: Readonly<Record<string, number>>
-  /** The section of docs/runbook.md; absent: the one that has the alert's name. */
+  /** The section of docs/runbook.md. Absent: the section with the alert's name. */
   readonly section?: string
   /** What happened to the requests that it concerned; absent: the page has no sentence about it. */
   readonly concerned?: Outage['concerned']
-  /** Whether the page says it. Absent: one is enough, or the share of `limits`. */
+  /** Whether the page reports it. Absent: one case is enough, or the share of `limits`. */
   when?(...numbers: never[]): boolean
   /** The sentence of the page, behind the name of what is in trouble. */
   says?(...parts: never[]): string
@@ -37,7 +37,7 @@ const addresses = {
   concerned: 'misplaced',
 } as const
 
-/** An alert for each pace at which the allowed failures of a month are used up. */
+/** An alert for each pace at which a month's allowed failures are used up. */
 function objective<Name extends string>(name: Name, alert: string, allowed: number) {
   const rowOf = (window: string, pace: number, severity: Severity, patience: string) => ({
     alert,
@@ -55,8 +55,9 @@ function objective<Name extends string>(name: Name, alert: string, allowed: numb
 }
 
 /**
- * All that may be wrong: when, in which words, how severe, and where the runbook says what to do. The console, `outages`
- * of /status, the readiness and the dashboard read it. grafana/alerts.yml and docs/runbook.md are tested against it.
+ * All that may be wrong: when, in which words, how severe, and its section of the runbook. The console, `outages` of
+ * /status, the readiness and the dashboard read this table. grafana/alerts.yml and docs/runbook.md are tested against
+ * it.
  */
 export const troubles = {
   upstream: {
@@ -132,7 +133,7 @@ export const troubles = {
       )
     },
   },
-  /** What `store` becomes once such an order was forwarded. */
+  /** Replaces `store` once an order was forwarded that the store may know as expired. */
   'store-late-orders': {
     alert: 'QuotegateStoreDown',
     severity: 'critical',
@@ -291,7 +292,7 @@ export const troubles = {
 
 export const troubleRows: readonly TroubleRow[] = Object.values(troubles)
 
-/** From this share on the page says in amber that calls fail; no alert does. */
+/** From this share on the page reports in amber that calls fail; no alert does. */
 export const notableShare = 0.1
 /** Quotes that are not kept for these reasons can be used by the clients that asked for them. */
 export const usableReasons: readonly string[] = [
@@ -301,7 +302,7 @@ export const usableReasons: readonly string[] = [
   'used',
 ]
 
-/** `requests`: how many a trouble has concerned since it began. */
+/** `requests`: how many requests the trouble has concerned since it began. */
 export function isCritical(what: Outage['what'], requests: number): boolean {
   const worse = troubles['store-late-orders']
   const row = what === 'store' && requests > worse.limits.orders ? worse : troubles[what]

@@ -23,7 +23,7 @@ type Trial = Readonly<Record<string, unknown>>
 interface TrialRequest {
   target: string
   headers: [string, string][]
-  /** Of an order. */
+  /** The body of an order. */
   body?: string
 }
 
@@ -32,7 +32,7 @@ const timeoutMs = 40_000
 
 const badTrial = (message: string) => new Refused(400, message)
 
-/** Where trials go, and whether their client address is believed there: they come from the address that they go to. */
+/** Where trials go, and whether their client address is trusted there: they come from the address that they go to. */
 export function trafficOf({
   config,
   trafficUrl,
@@ -82,7 +82,7 @@ function readTrial(
   if (application !== '') headers.push(['App-Name', application])
   const client = text(trial.client)
   if (client !== '') {
-    // It would be counted as a proxy that is missing in TRUST_PROXY.
+    // Otherwise the console would be counted as a proxy that is missing in TRUST_PROXY.
     if (!loopbackTrusted)
       throw badTrial(
         'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',

@@ -8,10 +8,10 @@ export function tailOf(id) {
   return id.length <= tailLength + 2 ? id : `…${id.slice(-tailLength)}`
 }
 
-/** `name`: what a screen reader calls it. `isBeside`: the text, or its end, stands before the button. */
+/** `name`: the button's name for screen readers. `isBeside`: the text, or its end, stands before the button. */
 export function copyButton(text, label, { name, isBeside = false } = {}) {
   async function copy({ currentTarget: button }) {
-    // The node of the text, which is drawn again only when the description of the button changes.
+    // The text node, which is drawn again only if the description of the button changes.
     const said = button.firstChild
     try {
       await navigator.clipboard.writeText(text)

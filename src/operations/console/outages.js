@@ -1,7 +1,7 @@
 import { clockTime, listed, many, span } from './format.js'
 import { html, leftOf, page } from './page.js'
 
-/** Pairs and peers that are named. */
+/** Max pairs or peers named in a sentence. */
 const maxNames = 5
 /** What the gateway calls quotes that live on in its cache. */
 const cached = 'cached quotes'
@@ -11,7 +11,7 @@ const counted = {
   misplaced: ['request', 'so far'],
 }
 
-/** What is wrong, in the words of its event. The parts that change by the second are not read aloud again. */
+/** What is wrong, in the words of its event. Parts that change every second are not read aloud again. */
 export function view() {
   return page.latest.outages.map((outage) => {
     const { id, what, upstream, text, since } = outage
@@ -36,7 +36,7 @@ function servedText({ stillServed = [] }) {
   ]
 }
 
-/** None without full rights. */
+/** Without full rights there are no names. */
 function namesText({ names = [], howMany }) {
   if (names.length === 0) return ''
   const brief = names

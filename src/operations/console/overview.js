@@ -67,7 +67,7 @@ function upstreamItem(
     ({ what, upstream }) => upstream === name && what !== 'slow',
   )
   for (const { what, text, failing, lastFailure } of outages) {
-    // In the words of the sentence below, so that both say the same number.
+    // In the words of the outage's sentence, so that both say the same number.
     if (what === 'pairs') troubles.push(text)
     else if (what !== 'upstream' || stopped.length === 0)
       troubles.push(`${failing.join(', ')} failing (${lastFailure})`)

@@ -8,32 +8,32 @@ const invisible =
 const shownProps = ['title', 'aria-label', 'children']
 const saidForMs = 6_000
 
-/** What the page knows of itself; each panel keeps what it shows. */
+/** The state of the page; each panel keeps its own. */
 export const page = {
   /** Whether requests may be seen and things be changed. */
   isFull: false,
   isPaused: false,
-  /** By this page's own clock, which stands while it is paused. */
+  /** The time by this page's clock, which stops while the page is paused. */
   now: performance.now(),
-  /** What the gateway said last, and of that what the panels show; each with the time when it came. */
+  /** The newest status, and the status that the panels show, each with the time when it came. */
   latest: undefined,
   latestAt: 0,
   shown: undefined,
   shownAt: 0,
-  /** When the gateway said last that it is still so. */
+  /** When the gateway last confirmed `latest`. */
   heardAt: 0,
 }
 
-/** How long what the gateway said last was true. If nothing changes, the gateway does not say it again. */
+/** How long the newest status has stayed true: the gateway does not send an unchanged status again. */
 export const ageMs = () => page.heardAt - page.latestAt
 
-/** What is left of a time that the gateway said. */
+/** What is left of a time in the newest status. */
 export const leftOf = (ms) => Math.max(0, ms - ageMs())
 
-/** After a change that came neither from the gateway nor at once with what a user did. */
+/** For changes that neither the gateway nor a user's action causes at once. */
 export const redraw = () => dispatchEvent(new Event('redraw'))
 
-/** What is said for a moment. */
+/** Notices that show for a moment. */
 export const said = new Set()
 
 export function say(text, tone = 'warn') {
@@ -48,7 +48,10 @@ export function say(text, tone = 'warn') {
 
 export const sayError = ({ message }) => say(message, 'bad')
 
-/** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
+/**
+ * Clients and the provider choose names and ids: a character that reverses or hides the next ones is shown by its
+ * number.
+ */
 export function visible(text) {
   return text.replace(
     invisible,
@@ -83,12 +86,15 @@ export function Panel({ id, title, count, kind = '', tools, children }) {
   </section>`
 }
 
-/** What scrolls must be reachable by keyboard, also where nothing in it takes the focus. */
+/** A scrolling area must be reachable by keyboard, even if nothing in it takes the focus. */
 export function Scroller({ of, kind = '', children }) {
   return html`<div class="scroll ${kind}" tabindex="0" role="group" aria-labelledby="${of}-title">${children}</div>`
 }
 
-/** The bodies of a table, below `heads`: each is a label, or with its classes `label, classes`. `empty`: without rows. */
+/**
+ * A table. Each of its `heads` is a label, or a label with its classes: `label, classes`. `empty`: the text without
+ * rows.
+ */
 export function Table({ of, kind, heads, empty, children }) {
   const cells = heads.map((head) => {
     if (typeof head !== 'string') return head

@@ -12,7 +12,7 @@ const callHeads = [
 ]
 const settingHeads = ['Name', 'Value', 'Source', 'Meaning, minor']
 
-/** For each upstream and kind of traffic: how much, how well and how fast. */
+/** The calls, failures and durations of each upstream and kind of traffic. */
 export function upstreams() {
   const { upstreams: all } = page.shown
   const period = reach(all[0]?.traffic[0]?.seconds ?? 0)
@@ -55,7 +55,7 @@ function ago(at) {
   return seconds < 60 ? `${seconds} s ago` : clockTime(at)
 }
 
-/** What happened to the gateway, newest first; also while no page was open. */
+/** What happened to the gateway, newest first, also while no page was open. */
 export function events() {
   const { events: happened } = page.shown
   const items = happened.map(({ id, at, tone, text }) => {

@@ -33,7 +33,7 @@ const partsOfTime = [
 
 const filters = { filter: '', area: '', source: '', status: '' }
 
-/** The last requests, the newest first. */
+/** The last requests, newest first. */
 export function view() {
   if (!page.isFull) return undefined
   const requests = withOpen('requests', page.shown.lastRequests)
@@ -115,7 +115,7 @@ const statusText = ({ status }) => (status === 0 ? 'broken off' : String(status)
 const sourceText = ({ source, notSent }) =>
   notSent ? `not sent: ${notSent}` : (source ?? '')
 
-/** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
+/** An error shows its source: the provider's own answer, or ours in its place. */
 function chip(request) {
   const { source, status, cacheStatus } = request
   if (!source && !cacheStatus) return undefined

@@ -1,4 +1,4 @@
-/** However many rows a table has, it is one stop of the Tab key: the one that had the focus last, or the first. */
+/** A table is one stop of the Tab key, however many rows it has: the row that had the focus last, or the first. */
 export function holdTabStops() {
   for (const table of document.querySelectorAll('table')) {
     const stops = [...table.querySelectorAll('.stop')]

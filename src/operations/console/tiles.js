@@ -1,9 +1,9 @@
 import { count, milliseconds, reach } from './format.js'
 import { html, page } from './page.js'
 
-/** Right after the start, a line is not drawn over more than this many slots. */
+/** The axis has at least this many slots: right after the start, a line fills only a part of it. */
 const fewestPoints = 60
-/** Other troubles may last for days, and would mark all. */
+/** Outages that are marked. Others may last for days, and would mark everything. */
 const marked = new Set(['upstream', 'failing', 'no-quotes', 'pairs', 'store'])
 const width = 120
 const height = 32
@@ -73,13 +73,14 @@ function marks(length, xOf) {
   const placeOf = (at) => length - 1 - (now - at) / sparklines.slotMs
   const bars = [...pastOutages, ...current]
     .filter(({ what }) => marked.has(what))
-    // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
+    // A slot is drawn at its end, so an outage that ended within the first slot, or while it was closed, lies before
+    // it.
     .filter(({ until }) => placeOf(until) > -2)
     .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until))))
   return bars.join('')
 }
 
-/** At least as wide as can be seen. */
+/** A bar is at least wide enough to be seen. */
 function bar(from, to) {
   const left = Math.max(0, from)
   const right = Math.min(width, Math.max(to, from + 1))
