@@ -10,7 +10,7 @@ export function nodeProblem(engines, version = process.versions.node) {
   return `quotegate needs Node ${needed} or later, and this is Node ${version}.`
 }
 
-/** Of 24.0.0-nightly too. */
+/** Also reads versions such as 24.0.0-nightly. */
 function numbersOf(version) {
   return version.split('.').map((part) => Number.parseInt(part, 10))
 }
