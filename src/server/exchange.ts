@@ -16,7 +16,6 @@ export type RequestEnd =
   | { readonly how: 'order-judged' | 'order-replayed'; readonly why: string }
   | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
-/** What all exchanges of a gateway are made with. */
 export interface ExchangeMaker {
   readTarget(rawTarget: string): TargetReading
   /** Undefined: nothing is traced. */
@@ -24,9 +23,9 @@ export interface ExchangeMaker {
 }
 
 /**
- * Whether a client is gone although its connection may look open. If it reset the connection before its address was
- * read, the address is lost: its request would share no quote and slip past the provider's geolocation. A Unix socket
- * has no address at either end.
+ * Whether a client is gone though its connection may look open. If it reset the connection before its address was read,
+ * the address is lost: its request would share no quote and slip past the provider's geolocation. A Unix socket has no
+ * address at either end.
  */
 export function hasLeft(socket: Socket): boolean {
   return (
@@ -37,7 +36,6 @@ export function hasLeft(socket: Socket): boolean {
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
-/** One request on its way through the gateway. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -46,7 +44,7 @@ export class Exchange {
   /** In origin form, as received; empty if it cannot be used. */
   readonly target: string
   readonly startedAtMs = performance.now()
-  /** The client's request id if it may be shown and logged, else one that is made here. */
+  /** The client's request id if it may be shown and logged, else our own. */
   readonly id: string
   readonly hasClientsId: boolean
   /** Whether OTEL_EXPORTER_OTLP_ENDPOINT is set. */
@@ -59,7 +57,7 @@ export class Exchange {
   #outcome: RequestEnd | undefined = undefined
   #missed = false
   #times: UpstreamTimes | undefined = undefined
-  /** Set once the request was counted against a rate limit. `fields`: the rate-limit headers of its answer. */
+  /** Set once the request was counted. `fields`: the rate-limit headers of its answer. */
   rateLimit:
     | { readonly allowed: boolean; readonly fields: readonly string[] }
     | undefined = undefined
@@ -90,7 +88,7 @@ export class Exchange {
     return this.#client
   }
 
-  /** Reads once whose request it is, because what its proxy headers say is counted and may be logged. */
+  /** Identifies the client once, because its proxy headers are counted and may be logged. */
   identify(clients: Pick<Clients, 'identify'>): ClientAddress {
     this.#client ??= clients.identify(this.request)
     return this.#client
@@ -101,12 +99,12 @@ export class Exchange {
     return this.#outcome
   }
 
-  /** The latest word counts: an order may be judged again, and an answer may fail. */
+  /** The latest call counts: an order may be judged again, and an answer may fail. */
   endsAs(outcome: RequestEnd): void {
     this.#outcome = outcome
   }
 
-  /** True if the quote was not in memory, whatever became of the request. */
+  /** True if the quote was not in memory. */
   get missed(): boolean {
     return this.#missed
   }
@@ -120,13 +118,13 @@ export class Exchange {
     return this.#times
   }
 
-  /** The exchange calls its upstream now. The call fills in the times. */
+  /** The call fills in the times. */
   asksUpstream(): UpstreamTimes {
     this.#times = new UpstreamTimes()
     return this.#times
   }
 
-  /** The id of the request's trace. Undefined: the request has none, and none is begun here. */
+  /** Undefined: the request has no trace, and none is begun here. */
   get traceId(): string | undefined {
     return (
       this.span?.traceId ??
@@ -135,7 +133,6 @@ export class Exchange {
     )
   }
 
-  /** The cache's part in the answer, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
     if (how === 'problem' || how === 'order-judged' || how === 'order-replayed')
@@ -147,7 +144,7 @@ export class Exchange {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Splits the duration of a request. Null: no time is known to have gone there. */
+  /** Splits the duration into its parts. Null: nothing is known to have been spent on that part. */
   timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
@@ -168,18 +165,16 @@ export class Exchange {
   }
 }
 
-/** The times of a call, by `performance.now()`, which does not jump when the wall clock is set. */
+/** A call's times by `performance.now()`, which does not jump with the wall clock. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
   /** When the first try was sent: a failed try counts as the upstream's time. */
   sentAtMs: number | undefined = undefined
-  /** The head of the answer was received. */
   beganAtMs: number | undefined = undefined
-  /** The upstream has answered, or failed; undefined for an answer that is streamed. */
+  /** Undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
 }
 
-/** The two hex digits of every byte. */
 const digitsOf = Array.from({ length: 256 }, (_, byte) =>
   byte.toString(16).padStart(2, '0'),
 )
@@ -189,8 +184,8 @@ let issued = 0
 
 /**
  * An id in the form of a UUID: a random prefix, and eight digits that differ for each id of this process and hide how
- * many came before. A random UUID for every request costs ten times as much. The digits come from a table: V8 caches
- * the text of every number that it formats, and each cached text outlived its request.
+ * many came before. A random UUID costs ten times as much. The digits come from a table: V8 caches the text of each
+ * number that it formats, and each text outlived its request.
  */
 export function nextRequestId(): string {
   if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)

@@ -22,7 +22,6 @@ interface PassThroughParts {
   rateLimit: RateLimit | undefined
 }
 
-/** An order that its route has read, and passes on. */
 interface OrderToPass {
   /** For the swap API. */
   readonly headers: string[]
@@ -31,7 +30,6 @@ interface OrderToPass {
   readonly recheckInMs: () => number
 }
 
-/** Sends one exchange to the upstream of its area and streams the answer back. */
 export class PassThroughRoute {
   readonly #parts: PassThroughParts
 
@@ -61,7 +59,7 @@ export class PassThroughRoute {
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
       if (order === undefined && hasBody(request)) {
-        // Checked before the body is read: a client that waits for `100 Continue` need not send a body for nothing.
+        // Checked before the body is read: a client that waits for `100 Continue` need not send its body for nothing.
         upstream.throwIfKeptBack(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)
@@ -81,7 +79,6 @@ export class PassThroughRoute {
         cause: exchange,
       })
     } catch (error) {
-      // No client is left to be answered.
       if (!(error instanceof ClientGone)) throw error
     }
   }
@@ -106,7 +103,6 @@ export class PassThroughRoute {
   }
 }
 
-/** The client has left, or has its answer. */
 function isOver({ response }: Exchange): boolean {
   return response.destroyed || response.headersSent
 }

@@ -20,44 +20,41 @@ import { ClientConnection, type PipelinedRequest } from './connections.ts'
 import { saysClose } from './head-checks.ts'
 import { whenBodyEnds } from './upgrades.ts'
 
-/**
- * A connection is closed if more checks in a row find it idle. A timer that is set again for each request costs more.
- */
+/** A connection is closed once more checks in a row find it idle. A timer set again for each request costs more. */
 const maxIdleChecks = 4
 /**
- * With more waiting behind the request that is being served, nothing more is read from a connection. Node parses the
- * whole piece that it has read, up to 64 KiB, so the rest of the piece waits too: perhaps 2,500 tiny requests.
+ * With more waiting behind the current request, nothing more is read from a connection. Node parses the whole piece
+ * that it has read, up to 64 KiB, so the rest of it waits too: perhaps 2,500 tiny requests.
  */
 const maxWaiting = 8
 const maxWaitingBytes = 65_536
-/** The memory that Node needs for a request besides its bytes. */
+/** Node's memory for a request besides its bytes. */
 const requestBytes = 1_024
 /**
- * If more waits on all connections together, a connection that adds to it is cut, unless only one large head waits on
- * it. Nothing but the cut stops Node from keeping the rest of a piece.
+ * If more waits on all connections together, a connection that adds to it is cut, unless only one large head waits
+ * there. Only a cut stops Node from keeping the rest of a piece.
  */
 const maxWaitingBytesInAll = Math.max(8_388_608, getHeapStatistics().heap_size_limit / 16)
 const toleratedBytes = 16_384 + requestBytes
 
-/** On the socket itself: a look-up in a WeakMap costs more. */
+/** The key is on the socket itself, because a WeakMap costs more. */
 const served = Symbol('connection')
 
 interface PipelineOptions {
   maxConnections: number
-  /** How long a connection may be idle, and how long its client may leave an answer unread. */
+  /** How long a connection may be idle, and an answer unread. */
   idleMs: number
   timers?: Timers | undefined
 }
 
 /**
- * The clients' connections, and how they end. A connection serves its requests one after another: RFC 9112 9.3.2 allows
- * more only for safe methods, and a GET behind a POST expects to see what the POST did.
+ * The clients' connections, and how they end. Each serves its requests one after another: RFC 9112 9.3.2 allows more
+ * only for safe methods, and a GET behind a POST expects to see what the POST did.
  */
 export class Pipeline {
   readonly #options: PipelineOptions
   readonly #timers: Timers
   readonly #open = new Map<Socket, ClientConnection>()
-  /** Whether the end was announced. */
   #isEnding = false
   #waitingBytesInAll = 0
 
@@ -75,7 +72,7 @@ export class Pipeline {
     return true
   }
 
-  /** Closes the oldest connection without a complete request. False: each connection has one. */
+  /** Closes the oldest connection without a complete request. False: there is none. */
   closeUnused(): boolean {
     for (const [socket, { queue }] of this.#open) {
       if (queue[0]?.request.complete) continue
@@ -86,7 +83,7 @@ export class Pipeline {
     return false
   }
 
-  /** Whether some complete answer has not been taken by its client yet. */
+  /** Whether a client has not taken all of a complete answer yet. */
   get someAreSlow(): boolean {
     for (const { queue } of this.#open.values()) {
       const response = queue[0]?.response
@@ -96,7 +93,7 @@ export class Pipeline {
   }
 
   /**
-   * The steps of an orderly shutdown; lifecycle.ts says when. They are bound, because they become methods of a server.
+   * The steps of an orderly shutdown; lifecycle.ts says when. They are bound, because a server gets them as methods.
    */
   readonly end = {
     /** From now on the next answer of each connection has `Connection: close`. */
@@ -105,14 +102,13 @@ export class Pipeline {
       for (const connection of this.#open.values())
         connection.endWith(connection.queue.at(-1)?.response)
     },
-    /** Closes connections on which not a byte was ever received. */
     closeSilentConnections: () => {
       for (const socket of this.#open.keys()) if (socket.bytesRead === 0) socket.destroy()
     },
-    /** Ends everything at once: an answer under way must not look whole. */
+    /** An answer under way must not look whole. */
     cutConnections: () => {
       for (const [socket, { queue }] of this.#open) {
-        // A body that ends with its connection would look complete after an ordinary close.
+        // After an ordinary close, a body that ends with its connection would look complete.
         if (queue.length > 0) socket.resetAndDestroy()
         else socket.destroy()
       }
@@ -132,12 +128,12 @@ export class Pipeline {
       this.#timers.clear(idleTimer)
       this.#waitingBytesInAll -= connection.waitingBytes
     })
-    // Node would end the connection of every client that ends its own side, or of none that waits for its answer
-    // (httpAllowHalfOpen). Here only a client that has left ends its connection.
+    // By default Node ends the connection of every client that ends its own side; with httpAllowHalfOpen it ends none
+    // that waits for an answer. Here the connection of a client that has left ends.
     socket.on('end', () => {
       if (!connection.hasJustSpoken) socket.end()
     })
-    // Node resumes a socket after every answer, also one that was paused here.
+    // Node resumes a socket after every answer.
     socket.on('resume', () => {
       if (waitsTooMuch(connection)) socket.pause()
     })
@@ -145,8 +141,8 @@ export class Pipeline {
   }
 
   /**
-   * Without this check empty lines would keep a connection open forever: any byte stops Node's own idle timer, and
-   * Node's deadline for a head begins with the first byte of a method.
+   * Without this check empty lines keep a connection open forever: any byte stops Node's idle timer, and Node's
+   * deadline for a head begins with a method's first byte.
    */
   #checkIdle(socket: Duplex, connection: ClientConnection): void {
     const client = connection.queue[0]?.request.socket
@@ -156,12 +152,12 @@ export class Pipeline {
       return
     }
     connection.idleChecks = 0
-    // Node restarts its timer with every byte that the client takes.
+    // Node restarts its timer with every byte taken.
     if (client.writableLength > 0 && !client.timeout)
       client.setTimeout(this.#options.idleMs)
   }
 
-  /** Takes a request, and serves it at once if its connection serves no other. */
+  /** Takes a request, and serves it at once if no other is in front. */
   take(
     request: IncomingMessage,
     response: TrafficResponse,
@@ -179,7 +175,7 @@ export class Pipeline {
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     if (queue.length === 0) {
       serve(request, response)
-      // Answered completely within this call. Any other answer may leave a request body behind that has to end.
+      // Answered completely within this call. Otherwise the request's body may have to end first.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
         return
@@ -203,7 +199,7 @@ export class Pipeline {
     if (waitsTooMuch(connection)) socket.pause()
   }
 
-  /** Makes a request that asks for an upgrade the last of its connection, unless it is certain to be alone. */
+  /** Makes a request for an upgrade the last of its connection, unless it is certain to be alone. */
   #endUnlessAlone(
     request: IncomingMessage,
     response: TrafficResponse,
@@ -261,11 +257,11 @@ function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
   return bytes + Math.min(Number(headers['content-length'] ?? 0) || 0, maxWaitingBytes)
 }
 
-/** Reads or ends a body that is still on its way when its request has been answered. */
+/** Reads or ends the body of a request that has been answered. */
 function endBody(request: IncomingMessage): void {
-  // Node waits forever for the end of a body that is not read.
+  // Node waits forever for an unread body.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
-  // Node no longer notifies a reader of the body that the connection has ended.
+  // Node no longer tells a body's reader that the connection has ended.
   const { socket } = request
   if (socket.destroyed) {
     request.destroy()
@@ -276,13 +272,12 @@ function endBody(request: IncomingMessage): void {
   request.once('close', () => socket.off('close', end))
 }
 
-/** Node's own limit misses a connection on which only empty lines arrive. */
+/** Node's own limit misses connections that only send empty lines. */
 const operationsIdleMs = 60_000
 
 /**
- * The server of the operations listener, which shares the event loop with the traffic. It serves one request of a
- * connection at a time, however many are pipelined, and holds at most `maxConnections`; the console's viewers are at
- * most 200 of them.
+ * The operations server shares the event loop with the traffic. It serves one request of a connection at a time, and
+ * holds at most `maxConnections`, at most 200 of them for the console's viewers.
  */
 export function createOperationsServer(
   listener: RequestListener,
@@ -294,7 +289,7 @@ export function createOperationsServer(
     (request, response) => pipeline.take(request, response, listener),
   )
   server.on('connection', (socket: Socket) => {
-    // A health probe has to be answered, even if one client holds all other connections.
+    // A health probe has to be answered, even if one client holds all connections.
     if (!pipeline.accept(socket) && !(pipeline.closeUnused() && pipeline.accept(socket)))
       socket.destroy()
   })

@@ -21,7 +21,6 @@ const whose = {
   both: 'This application (App-Name) at this client address',
 } as const
 
-/** All who are counted in this bucket have used up its limit. */
 class LimitReached extends Problem {
   readonly bucket: string
 
@@ -31,7 +30,7 @@ class LimitReached extends Problem {
   }
 }
 
-/** Limits requests to the swap API, for each application, client address or both. Exists only if a limit is set. */
+/** Limits requests to the swap API, by application, address or both. Exists only if a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
   readonly #perMinute: number
@@ -41,7 +40,7 @@ export class RateLimit {
     this.#perMinute = options.limiter.perMinute
   }
 
-  /** Counts a request once, however often this is called. Rejects if its limit is used up. */
+  /** Counts a request once, however often it is called. Rejects past the limit. */
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by } = this.#options
@@ -65,7 +64,7 @@ export class RateLimit {
     })
   }
 
-  /** A limiter that fails is our failure, and nothing was sent. */
+  /** If the limiter fails, that is our failure, and nothing was sent. */
   async #take(bucket: string): ReturnType<RateLimiter['take']> {
     try {
       return await this.#options.limiter.take(bucket)
@@ -76,12 +75,12 @@ export class RateLimit {
     }
   }
 
-  /** True if a shared call was not sent because of another client's limit. This request may still be sent. */
+  /** True if another client's limit kept back a shared call: this request may still be sent. */
   isOthers(exchange: Exchange, error: unknown): boolean {
     return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
-  /** Orders have their own bucket, so that quotes cannot use up their limit. No header has a NUL in it. */
+  /** Orders have their own bucket, which quotes cannot use up. No header has a NUL. */
   #bucketOf(exchange: Exchange): string {
     const client = this.#clientOf(exchange)
     return isOrder(exchange) ? `${client}\0orders` : client
@@ -92,7 +91,7 @@ export class RateLimit {
     const address = exchange.identify(clients).address ?? 'unknown'
     if (by === 'client-ip') return address
     const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
-    // No address has a space in it.
+    // No address has a space.
     return by === 'both' ? `${address} ${name}` : name
   }
 }
@@ -104,8 +103,8 @@ function isOrder({ area, request }: Exchange): boolean {
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
- * The rate-limit fields of our answer. They are left out if the upstream sends its own, which pass unchanged: a reader
- * could not tell apart two policies of one name.
+ * Our fields are left out if the upstream sends rate-limit fields, which pass unchanged: a reader could not tell apart
+ * two policies of one name.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,

@@ -17,12 +17,12 @@ import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The header that names an order's quote, to the gateway alone. */
+/** Names an order's quote, to the gateway alone. */
 export const quoteHeader = 'quotegate-quote'
 
 /**
- * Headers that the swap API gets if the client sends none, by names in lower case. A map, because a header may be
- * called `constructor`.
+ * Headers that the swap API gets if the client sends none, by lower-case name. A map, because a header may be called
+ * `constructor`.
  */
 export function suppliedHeaders(
   swap: Record<'appName' | 'appVersion' | 'authorization', string | undefined>,
@@ -43,7 +43,7 @@ export function secondAppName(): Problem {
 
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
-/** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
+/** RFC 9110 7.6.3: two gateways in a row are a mistake, and a gateway that calls itself would never end. */
 export function refuseLoop(viaLines: string): void {
   if (!viaLines.split(/[,\n]/).some((hop) => ownName.test(hop))) return
   const detail =
@@ -57,19 +57,19 @@ const neverForwarded = ['host', 'expect']
 const dropsNeverForwarded = droppingNames(neverForwarded)
 const dropsTrace = droppingNames(['traceparent', 'tracestate'])
 
-/** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
+/** Payments and webhooks: clients sign their exact bytes, so nothing is added or left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
   const headers = endToEndHeaders(request.rawHeaders, dropsNeverForwarded)
   return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
-/** Headers to the swap API: our Forwarded replaces the client's, and what SWAP_… sets is supplied. */
+/** Headers for the swap API: our Forwarded replaces the client's, and what SWAP_… sets is supplied. */
 export class SwapHeaders {
   readonly #clients: Clients
   readonly #supplied: ReadonlyMap<string, string>
   readonly #drops: (lowerCaseName: string) => boolean
 
-  /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
+  /** `forUsAlone`: lower-case names that trusted proxies send to the gateway alone. */
   constructor(
     supplied: ReadonlyMap<string, string>,
     forUsAlone: ReadonlySet<string>,
@@ -99,7 +99,7 @@ export class SwapHeaders {
     )
     for (const [name, value] of this.#supplied)
       if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
-    // If `Connection` removed the client's request id, it is added again.
+    // `Connection` may have removed the client's request id.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
@@ -109,7 +109,7 @@ export class SwapHeaders {
   }
 }
 
-// RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
+// RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements Max-Forwards.
 function withFewerForwards(headers: string[]): string[] {
   return headers.map((part, index) =>
     index % 2 === 1 &&
@@ -121,8 +121,8 @@ function withFewerForwards(headers: string[]): string[] {
 }
 
 /**
- * The trace context of a call for a quote or an order. With tracing it names our own span, which each try of a sampled
- * call adds for itself. Without tracing it is the client's, as received.
+ * The trace context of a call for a quote or an order. With tracing it names our span, which each try of a sampled call
+ * adds for itself. Without tracing it is the client's, as received.
  */
 export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request
@@ -137,7 +137,7 @@ export function traceHeaders(exchange: Exchange): string[] {
       formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }),
     )
   }
-  // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
+  // W3C Trace Context 3.3.1.1: a `tracestate` without a valid `traceparent` belongs to no trace.
   if (!exchange.isTracing || readTraceparent(rawHeaders) !== undefined)
     for (const value of headerValues(rawHeaders, 'tracestate'))
       lines.push('tracestate', value)

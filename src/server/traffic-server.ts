@@ -19,7 +19,6 @@ import { Pipeline } from './pipeline.ts'
 import { Refusals } from './refusals.ts'
 import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
-/** The classes of a server's requests and responses. */
 export interface MessageClasses {
   IncomingMessage: typeof IncomingMessage
   ServerResponse: typeof TrafficResponse
@@ -37,26 +36,26 @@ interface TrafficServerOptions {
   timers?: Timers
 }
 
-/** Longer than a load balancer keeps an idle connection, so that the balancer closes first. */
+/** Longer than load balancers keep idle connections, so that the balancer closes first. */
 const defaultKeepAliveMs = 65_000
 /** Above the limits of head-checks.ts, which answers most heads that are too large with 431 or 414. */
 const maxParserHeadBytes = 24_576
 /**
- * Node keeps this many headers and up to one block of 32 more. Without a bound, an unfinished head of tiny headers
- * takes 300 KB. Node drops further headers silently, perhaps an Authorization, so the bound is one above the limit of
- * head-checks.ts, which has to see that there were too many.
+ * Node keeps this many headers and up to 32 more. Without a bound, an unfinished head of tiny headers takes 300 KB.
+ * Node drops further headers silently, perhaps an Authorization: the bound is one above the limit of head-checks.ts,
+ * which has to see that.
  */
 const maxKeptHeaders = maxHeaders + 1
 /**
- * Makes Node end the stream of a request without a body at once and without an event, which saves a tenth of a hit.
- * Node 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
+ * With this option Node ends the stream of a request without a body at once, without an event, which saves a tenth of a
+ * hit. Node 24.12 and later read it; earlier types lack it.
  */
 const emptyRequests = { optimizeEmptyRequests: true }
 export type TrafficServer = Server & Pipeline['end']
 
 /**
- * Gives every socket the same hidden class. Node notes a socket's address and timeout on it in the order in which its
- * requests first need them. With several hidden classes, V8 looks up each field that Node reads of a socket.
+ * Gives every socket the same hidden class. Node notes address and timeout on a socket in the order in which requests
+ * need them. With several hidden classes, V8 looks up each field that Node reads of a socket.
  */
 function shapeAlike(socket: Socket): void {
   void socket.remoteAddress
@@ -74,14 +73,13 @@ const limitsOf = (headTimeoutMs: number) => ({
 })
 
 function endIdle(socket: Socket, pipeline: Pipeline): void {
-  // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
-  // its answer is not timed out here: the upstream's deadlines apply.
+  // A client that has stopped taking its answer would hold an upstream's connection forever. For a client that waits,
+  // the upstream's deadlines apply.
   if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0)
     socket.destroy()
   else socket.setTimeout(0)
 }
 
-/** The parts that judge connections and heads. */
 interface Listening {
   readonly pipeline: Pipeline
   readonly refusals: Refusals
@@ -94,7 +92,7 @@ function refuseConnect(
   socket: Duplex & Refusable,
   { pipeline, refusals }: Pick<Listening, 'pipeline' | 'refusals'>,
 ): void {
-  // Node takes its own listeners off this socket. Without a listener a reset would end the process.
+  // Node removes its own listeners from this socket, and a reset without a listener would end the process.
   socket.on('error', () => socket.destroy())
   socket.resume()
   const connection = pipeline.connectionOf(socket)
@@ -110,7 +108,6 @@ function refuseConnect(
   else socket.destroy()
 }
 
-/** Answers what Node could not read. */
 function answerUnreadable(
   error: NodeJS.ErrnoException & { rawPacket?: Buffer },
   socket: Duplex & Refusable,
@@ -120,19 +117,19 @@ function answerUnreadable(
     socket.destroy()
     return
   }
-  // Node calls this again for each further piece that it cannot read: closing now would take the answer back.
+  // Node calls this for each further piece that it cannot read: closing now would take the answer back.
   if (socket[refused]) return
   const connection = pipeline.connectionOf(socket)
   const { queue } = connection
   const last = queue.at(-1)
   // A client that closes its side within a body has left: nothing is malformed, and no answer would be read. This comes
-  // before the check of takesNoMore, which a drain sets: there the connection would stay open until DRAIN_TIMEOUT_MS.
+  // before the check of takesNoMore, which a drain sets: the connection would stay open until DRAIN_TIMEOUT_MS.
   const begun = last?.request ?? connection.answeredEarly
   if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
     socket.destroy()
     return
   }
-  // What follows the last request is ignored, but an error in that request's own body is answered.
+  // What follows the last request is ignored, but an error in its own body is answered.
   if (connection.takesNoMore && last?.request.complete !== false) return
   if (!socket.writable) {
     socket.destroy()
@@ -142,7 +139,7 @@ function answerUnreadable(
   // Bytes after a `Connection: close` request are ignored.
   if (error.code === 'HPE_CLOSED_CONNECTION') return
   const problem = problemOfParser(error)
-  // The requests in front are answered first: a refusal written now would be mistaken for one of their answers.
+  // The requests in front are answered first: this refusal would be mistaken for one of their answers.
   if (last === undefined) refusals.refuseSocket(socket, problem)
   else if (last.request.complete)
     connection.atEnd = () => refusals.refuseSocket(socket, problem)
@@ -151,7 +148,7 @@ function answerUnreadable(
       refusals.refuse(request, response, problem),
     )
   else if (hasBegun(last.response)) socket.destroy()
-  // The route of this request sees its answer end, and so does the access log.
+  // The request's route sees this answer end, and so does the access log.
   else
     answerProblem(last.request, last.response, {
       problem,
@@ -160,13 +157,13 @@ function answerUnreadable(
 }
 
 /**
- * The HTTP server in front of the gateway, with the limits and checks that Node leaves to its user. A refused
- * connection serves nothing more, pipelined or not: what follows a malformed request may be smuggled.
+ * The traffic's HTTP server, with the checks that Node leaves to its user. A refused connection serves nothing more,
+ * pipelined or not: what follows a malformed request may be smuggled.
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, events } = options
   const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
-  /** Max time of an idle connection and of the next head together. */
+  /** Max time of an idle connection and the next head together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
@@ -191,7 +188,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   const serve = checked(listener)
   const serveAndContinue = checked((request, response) => {
-    // Otherwise the reader of the body asks for it, once the upstream takes requests.
+    // Otherwise the reader of the body sends `100 Continue`, once the upstream takes requests.
     if (!awaitsContinue(response)) response.writeContinue()
     listener(request, response)
   })
@@ -208,7 +205,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     },
   )
   server.maxHeadersCount = maxKeptHeaders
-  // Undocumented in Node: a client that has ended its own side gets its answer before the connection closes.
+  // Undocumented in Node: a client that has ended its own side still gets its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => endIdle(socket, pipeline))
@@ -233,23 +230,20 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   return closingInOrder(server, pipeline)
 }
 
-/** Makes the server close after its answers have gone out, and keep its deadlines until then. */
+/** Closes the server after its answers, and keeps its deadlines until then. */
 function closingInOrder(
   server: Server<typeof IncomingMessage, typeof TrafficResponse>,
   pipeline: Pipeline,
 ): TrafficServer {
   /**
-   * Node counts a connection as idle as soon as its answer is handed over, and would cut off a slow client that still
-   * reads. Node closes all idle connections together, so the others wait for the slow client.
+   * Node counts a connection as idle once its answer is handed over, and would cut off a slow client. Node closes all
+   * idle connections together, so the others wait.
    */
   function closeIdleConnections(): void {
     if (!pipeline.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
-  /**
-   * Node's own `close` stops checking the deadlines of heads: a client that never finishes a head would hold up the
-   * shutdown.
-   */
+  /** Node's `close` stops checking the deadlines of heads: an unfinished head would hold up the shutdown. */
   function close(onClosed?: (error?: Error) => void): TrafficServer {
     ConnectionServer.prototype.close.call(server, onClosed)
     server.once('close', () => Server.prototype.close.call(server))
