@@ -21,13 +21,13 @@ interface RelayOptions extends UpstreamRequest {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  /** Headers to add to an answer whose headers are `received`; undefined: none. */
+  /** Further headers for an answer whose headers are `received`. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
 }
 
 /**
- * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions.
- * Resolves when the client has its answer. Rejects if it gets none: with a ClientGone if it left.
+ * Streams one request to one upstream, and the answer back, with back-pressure in both directions. Rejects if the
+ * client gets none: with a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
   return new Promise((resolve, reject) => new Relay(options, resolve, reject).start())
@@ -44,9 +44,9 @@ class Relay implements Receiver {
   readonly #reject: (error: Error) => void
   /** Undefined: the call is not made yet, or was kept back. */
   #call: Call | undefined
-  /** Nothing more goes to the client: its answer is complete, or it will get none. The call may still go on. */
+  /** The client's answer is complete, or it will get none. The call may still go on. */
   #isAnswered = false
-  /** Not written until it is known whether the body comes with the head. */
+  /** The head is written once it is known whether the body comes with it. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
   /** NaN: the answer states no length. */
@@ -67,7 +67,7 @@ class Relay implements Receiver {
     const { response, upstream } = this.#options
     const leave = () => this.#leave()
     response.on('close', leave)
-    // Called, for example, if the request's own body was malformed and the server answered with a problem.
+    // Called, for example, if the server answers a malformed body with a problem.
     ;(response as Interruptible)[interrupted] = leave
     try {
       this.#call = upstream.call(this.#options, this)
@@ -85,7 +85,7 @@ class Relay implements Receiver {
   onHead(status: number, rawHeaders: string[], reason: string): void {
     const { kind, ownHeaders } = this.#options
     if (status < 200) {
-      // The client of an order waits for one answer: its order was accepted, or it was not.
+      // The client of an order waits for one answer.
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
@@ -98,14 +98,14 @@ class Relay implements Receiver {
       this.#end()
       return
     }
-    // A reason phrase that Node cannot write has to throw here, where undici handles the error.
+    // A phrase that Node cannot write has to throw here, where undici handles the error.
     if (!writableReason.test(reason)) this.#writeHead()
     process.nextTick(() => this.#sendHeadAlone())
   }
 
   /**
-   * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). An HTTP/1.0 client cannot read
-   * it, and for a client that reads nothing such answers would pile up.
+   * Relays interim answers such as 103 Early Hints (RFC 9110 15.2). An HTTP/1.0 client cannot read them, and for a
+   * client that reads nothing they would pile up.
    */
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options
@@ -119,10 +119,7 @@ class Relay implements Receiver {
     socket.write(`HTTP/1.1 ${status} ${phrase}\r\n${lines}\r\n`, 'latin1')
   }
 
-  /**
-   * Writes the head at once unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty
-   * write does not.
-   */
+  /** flushHeaders() would turn latin1 bytes into UTF-8; an empty write does not. */
   #sendHeadAlone(): void {
     if (this.#bodyBegan || this.#isAnswered) return
     try {
@@ -190,7 +187,7 @@ class Relay implements Receiver {
   #stop(): void {
     this.#isAnswered = true
     const { body } = this.#options
-    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
+    // The rest of the request may have to be read, and its RequestBody would keep it paused.
     if (body instanceof RequestBody) body.destroy()
   }
 }

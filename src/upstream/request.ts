@@ -6,46 +6,43 @@ import type { SentBody } from './request-body.ts'
 export interface UpstreamRequest {
   kind: RequestKind
   method: string
-  /** The request target as received. The base URL's path is put before it. */
+  /** As received. The base URL's path goes before it. */
   target: string
   headers: string[]
   body: SentBody | null
   /**
-   * Called while the request waits for a connection, and just before each try is sent. Throws if the request must not
-   * be sent any more; else returns in how many milliseconds to call again.
+   * Called while the request waits for a connection, and just before each try is sent. Throws if it must not be sent
+   * any more; else returns in how many milliseconds to call again.
    */
   recheckInMs?: (() => number) | undefined
-  /** The Exchange that caused the request. Without it, or without a span in it, nothing is traced. */
+  /** The Exchange that caused the request. Without it or its span nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
-  /**
-   * By `performance.now()`: when the first try was sent, when its answer began and, if that is read whole, when all was
-   * over.
-   */
+  /** By `performance.now()`: when the first try was sent, its answer began and, if that is read whole, all was over. */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
-/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+/** Receives the answer: header bytes as received, no copies, no promises. */
 export interface Receiver {
-  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  /** Called just before each try's first byte. If it throws, nothing is sent. */
   onSent?(): void
-  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  /** Also for interim answers. `rawHeaders` and `reason` have a character for each byte. */
   onHead(status: number, rawHeaders: string[], reason: string): void
   /** False: nothing more is read until the call resumes. */
   onData(chunk: Buffer): boolean
-  /** Called once, last. `error`: why the answer is missing or incomplete. */
+  /** Called last. `error`: why the answer is missing or incomplete. */
   onEnd(error?: Error): void
 }
 
 /**
- * The tries of a sampled request, one after another. Each has spans for its wait for a free connection, for connecting,
- * and for the call itself.
+ * The tries of a sampled request. Each has spans for its wait for a connection, for connecting, and for the call
+ * itself.
  */
 export class CallTrace {
   readonly #span: Span
   readonly #request: UpstreamRequest
   #wait: Span | undefined
   #connecting: Span | undefined
-  /** Undefined while the try is queued, and if it was cancelled before it was sent: nothing was called. */
+  /** Undefined while the try is queued, or if it was never sent. */
   #call: Span | undefined
 
   constructor(span: Span, request: UpstreamRequest) {
@@ -53,7 +50,7 @@ export class CallTrace {
     this.#request = request
   }
 
-  /** To send along with quotes and orders, once a try has begun. */
+  /** Headers to send along with quotes and orders, once a try has begun. */
   get headers(): readonly string[] {
     return this.#call && this.#request.kind !== 'other'
       ? ['traceparent', this.#call.traceparent]
@@ -65,7 +62,7 @@ export class CallTrace {
     this.#wait = this.#span.child('wait for connection', 'internal')
   }
 
-  /** A try is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before. */
+  /** `isOpen`: no connection has to be made. `resends`: tries before this. */
   tries(
     { url, basePath }: { url: URL; basePath: string },
     { isOpen, resends }: { isOpen: boolean; resends: number },
@@ -93,10 +90,7 @@ export class CallTrace {
     this.#call = undefined
   }
 
-  /**
-   * `status`: the answer's, if its head has come. `error`: why the answer is not whole. Steps that have ended stay
-   * unchanged.
-   */
+  /** `status`: the answer's, if its head has come. `error`: why it is not whole. Ended steps stay unchanged. */
   ends(status: number, error?: string): void {
     this.#wait?.end(error)
     this.#connecting?.end(error)

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { type buildConnector, Client, errors } from 'undici'
 import type { Timers } from '../clock.ts'
 
-/** A proxy that opens a tunnel to a server by CONNECT. */
 export interface EgressProxy {
   readonly host: string
   readonly port: number
@@ -20,14 +19,14 @@ function tunnelError(
   return Object.assign(new Error(`UPSTREAM_PROXY ${what}`, { cause }), { code })
 }
 
-/** Errors of connecting to the proxy. With their own codes, the upstream would seem to refuse or to have no name. */
+/** The proxy's errors. Under their own codes, the upstream would seem to refuse or to have no name. */
 const unreachable: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EAI_FAIL',
 ])
-/** Errors of connecting that mean the same for the proxy and the upstream. */
+/** Errors that mean the same for the proxy and the upstream. */
 const ownErrors: ReadonlySet<unknown> = new Set([
   'ETIMEDOUT',
   'EHOSTUNREACH',
@@ -44,7 +43,7 @@ const wrongAnswers: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: 'answered CONNECT with too many bytes',
 }
 
-/** How much a proxy may answer to one CONNECT. */
+/** Max answer to one CONNECT. */
 const maxHeaderSize = 16_384
 
 /**
@@ -90,7 +89,7 @@ export function createTunnelConnector(
     let proxySocket: Socket | undefined
     const client = new Client(proxyUrl, {
       connect(to, connected) {
-        // undici's types leave out the socket, which a destroyed Client leaves connecting (7.30.2).
+        // A destroyed Client leaves the socket connecting (7.30.2), and undici's types leave it out.
         proxySocket = toProxy(to, connected) as unknown as Socket
       },
       maxHeaderSize,
