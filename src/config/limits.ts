@@ -4,9 +4,9 @@ const count = z.int().min(0)
 
 /** @internal */
 export const limits = z.strictObject({
-  /** Time to connect to an upstream, TLS included. */
+  /** Max time to connect to an upstream, TLS included. */
   connectTimeoutMs: count.default(3_000),
-  /** The longest pause in an upstream's answer, and the longest time that a client may not read it. */
+  /** Max pause in an upstream's answer, and of a client that should read it. */
   bodyTimeoutMs: count.default(30_000),
   /**
    * Requests that wait for a connection of one upstream; float orders have as many places of their own. Default: eight
@@ -14,41 +14,39 @@ export const limits = z.strictObject({
    */
   queue: count.optional(),
   /**
-   * How long a request, and a float order, waits for a free connection. Most callers give up after 5 s. A request that
-   * waited for most of that time would take the connection of a caller who still waits.
+   * Max wait for a free connection, and that of a float order. Most callers give up after 5 s: a request that waited
+   * longer would take the connection of a caller who still waits.
    */
   waitMs: count.default(1_000),
   floatOrderWaitMs: count.default(2_000),
-  /** Retries of requests that cannot have reached the upstream, and of a GET or HEAD whose connection broke. */
+  /** Retries of requests that cannot have reached the upstream, or of a GET or HEAD whose connection broke. */
   retries: count.default(1),
-  /** A breaker opens after this many failures in a row. */
+  /** Failures in a row that open a breaker. */
   breakerFailures: count.default(5),
   breakerOpenMs: count.default(5_000),
-  /** Time for a client's request head. */
+  /** Max time for a client's request head. */
   headTimeoutMs: count.default(10_000),
-  /** The longest pause in a client's request body. */
+  /** Max pause in a client's request body. */
   bodyIdleTimeoutMs: count.default(30_000),
-  /** How many bytes all quotes in memory may take. */
+  /** Max bytes of all quotes in memory. */
   cacheBytes: count.default(64 * 2 ** 20),
-  /** Max bytes of one quote. A larger one is relayed and not kept. */
+  /** A larger quote is relayed and not kept. */
   quoteBytes: count.default(16 * 2 ** 10),
-  /** How long to wait for a quote that another replica fetches. */
+  /** Max wait for a quote that another replica fetches. */
   lockWaitMs: count.default(3_000),
 })
 
 /**
- * Times and sizes that no operator sets, and tests do.
+ * Times and sizes that only tests set.
+ *
  * @internal
  */
 export type Limits = z.output<typeof limits>
 
-/** JSON of the same limits, by which the program's own tests replace the override `limits` of createGateway. */
+/** JSON of the same limits, for tests of the program. */
 export const testLimitsName = 'QUOTEGATE_TEST_LIMITS'
 
-/**
- * Throws a TypeError for wrong overrides. Undefined if `text`, the value of QUOTEGATE_TEST_LIMITS, is not JSON of
- * limits.
- */
+/** Throws a TypeError for wrong overrides. Undefined if `text`, from QUOTEGATE_TEST_LIMITS, is not JSON of limits. */
 export function limitsOf(overrides: Partial<Limits>, text = '{}'): Limits | undefined {
   const { error } = limits.safeParse(overrides)
   if (error !== undefined)
