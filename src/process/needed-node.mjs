@@ -1,6 +1,6 @@
 /**
- * What is wrong with this Node: undefined if it is new enough. `engines`: the range in package.json, such as
- * `>=20.18.1`. This is plain JavaScript, because `npm start` calls it before anything is built.
+ * Undefined if this Node is new enough. `engines`: from package.json, such as `>=20.18.1`. Plain JavaScript, because
+ * `npm start` calls it before anything is built.
  */
 export function nodeProblem(engines, version = process.versions.node) {
   const needed = engines.replace('>=', '')
