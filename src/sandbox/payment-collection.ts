@@ -9,9 +9,9 @@ export type Fields = Record<string, unknown>
 type Described = Fields & { id: string; status: string }
 
 interface Payment {
-  /** Fields of the sandbox's own, which posted ones do not replace. */
+  /** The sandbox's own fields, which posted ones do not replace. */
   own: Fields & { id: string }
-  /** Kept as text, whose length shows how much memory it takes. */
+  /** Kept as a text, whose length shows its memory. */
   postedJson: string
   startedAtMs: number
   /** Undefined: the status depends on time alone. */
@@ -20,9 +20,9 @@ interface Payment {
 
 export interface Kind {
   name: string
-  /** Without it an id has 24 letters and no prefix, as in newer pages. */
+  /** Without it an id has 24 letters, as in newer pages. */
   prefix?: 'chk_' | 'pay_' | 'schk_'
-  /** The first status, and the status after two seconds. Default: succeeded. */
+  /** The status at first, and after two seconds. Default: succeeded. */
   statuses?: readonly [string, string]
 }
 
@@ -41,7 +41,7 @@ export class PaymentCollection {
     this.#kind = kind
   }
 
-  /** `own`: more fields of the sandbox's own. A status in it stays until it is changed. */
+  /** `own`: more of the sandbox's fields. A status in it stays until it is changed. */
   create(
     posted: object,
     { status, ...own }: Fields & { status?: string } = {},
@@ -108,7 +108,7 @@ export class PaymentCollection {
 
   #describe(payment: Payment): Described {
     const own = this.#own(payment)
-    // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
+    // Spread twice: first for their place, last so that posted fields do not replace them.
     return { ...own, ...JSON.parse(payment.postedJson), ...own }
   }
 }
