@@ -7,7 +7,7 @@ const knownMethods: ReadonlySet<string> = new Set(
   'CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '),
 )
 
-/** Says in the span of a request what became of it, by OpenTelemetry's names for HTTP servers. */
+/** Says in the span what became of a request, by OpenTelemetry's names for HTTP servers. */
 export const serverSpans: Listener = {
   requestEnded(exchange, status) {
     const { span, reading, request, response, cache, missed, problem } = exchange
