@@ -14,9 +14,9 @@ const runbook = new URL('../docs/runbook.md', programFolder)
 let reading: Promise<Map<string, Buffer>> | undefined
 
 /**
- * A console file, the OpenAPI document or the runbook, by its name: no path is ever made from a request. The first call
- * reads all of them, so that a build beside a running gateway changes nothing that it serves. Reading can fail for a
- * moment, for example without a free descriptor; the next call tries again.
+ * A file by its name: no path is ever made from a request. The first call reads all files, so that a build beside a
+ * running gateway changes nothing. Reading can fail for a moment, for example without a free descriptor; the next call
+ * tries again.
  */
 export async function consoleFile(name: string): Promise<Buffer | undefined> {
   reading ??= readFiles().catch((error) => {
@@ -40,7 +40,7 @@ async function readFiles(): Promise<Map<string, Buffer>> {
   return new Map([...(await Promise.all(files)), ['runbook.html', page]])
 }
 
-/** Forbids inline code, content of other origins, and markup made from strings. */
+/** Forbids inline code, content of other origins, and markup from strings. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': [

@@ -7,18 +7,17 @@ import { failureText, type Logged } from './outages.ts'
 import type { Failures } from './recent-calls.ts'
 import { notableShare, percent, troubles } from './trouble-table.ts'
 
-/** A breaker opens within 2.5 s of failures, and from then on its sentence is right. */
+/** A breaker opens within 2.5 s of failures, and then its sentence is right. */
 const minFailingMs = 5_000
-/** A sentence stays until its share is this much below the bound, so that it does not come and go at the bound. */
+/** A sentence stays until its share is this much below the bound, so that it does not come and go there. */
 const stays = 0.8
-/** If one call in n has failed, 7 n calls without a failure are chance once in a thousand times. */
+/** If a share s of calls fails, 7/s calls without a failure are chance once in a thousand times. */
 const timesWithoutFailure = 7
 
-/** How one kind of requests to an upstream fails. */
 export interface Failing {
   readonly traffic: Traffic
   readonly isSevere: boolean
-  /** The share of the last minute's calls that failed. Undefined: a breaker has stopped these requests. */
+  /** The share of the last minute's calls that failed. Undefined: a breaker stopped them. */
   readonly share: number | undefined
   readonly reason: string
   readonly sinceMs: number | undefined
@@ -27,10 +26,7 @@ export interface Failing {
 
 type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged' | 'share'>
 
-/**
- * Returns what says again and again which kinds of requests to an upstream fail: stopped by a breaker, or by their
- * share.
- */
+/** Finds, at each call, the kinds of requests that fail: stopped by a breaker, or by their share. */
 export function createFailing(
   upstream: Upstream,
   { clock, history }: { clock: Clock; history: History },
@@ -40,7 +36,7 @@ export function createFailing(
       ? ['quotes', 'orders', 'rest']
       : ['rest']
   const told = new Map<Traffic, Told>()
-  /** The slice up to which failures were reported, by the sentence of a breaker or by one that is over. */
+  /** Failures up to this slice were reported, by a breaker or a sentence that is over. */
   const saidUntil = new Map<Traffic, number>()
 
   return () => kinds.flatMap((traffic) => stopped(traffic) ?? byShare(traffic) ?? [])
@@ -52,7 +48,7 @@ export function createFailing(
     const { sinceMs, lastFailure = 'no answer' } = outage
     const what = nameOf(upstream, traffic)
     const text = `${what}: all that were asked for fail (${lastFailure})`
-    // The log has lines already about every breaker except the pairs' own.
+    // The log already has lines about all breakers but the pairs' own.
     const isOfPairs =
       traffic === 'quotes' && !isOpen(upstream.breakers.states.connections)
     return {
@@ -76,7 +72,7 @@ export function createFailing(
     if (
       found === undefined ||
       (isNew && clock.steadyMs() - found.sinceMs < minFailingMs) ||
-      // Stopped pairs have a sentence of their own, and their failures are part of this share.
+      // Stopped pairs have their own sentence, and are part of this share.
       (!found.isSevere && traffic === 'quotes' && upstream.breakers.quotesOutage())
     ) {
       told.delete(traffic)
@@ -90,7 +86,7 @@ export function createFailing(
     return failing
   }
 
-  /** Whether enough calls have been made in ten seconds or more, and none has failed. */
+  /** Whether there were enough calls in ten seconds or more, and none failed. */
   function worksAgain(traffic: Traffic, { share = 1 }: Told): boolean {
     const { calls = 0, failures = [] } =
       history.failuresOf(upstream.name, traffic, history.slice - 2) ?? {}
@@ -104,7 +100,7 @@ export function createFailing(
 const isOpen = (breaker: Breaker | undefined) =>
   breaker !== undefined && breaker.state !== 'closed'
 
-/** Undefined: these requests are not stopped. */
+/** Undefined: the traffic is not stopped. */
 function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
   const { connections } = breakers.states
   const lastOf = (what: BreakerName | Traffic) => {
@@ -126,8 +122,8 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
 }
 
 /**
- * Red above a half, like the alerts, whatever the reason. Amber above a tenth, where answers that the provider refused
- * to single clients do not count: at night a few users in a restricted place are a tenth of all calls.
+ * Red above a half, like the alerts. Amber above a tenth, without answers that refuse single clients: at night a few
+ * users in a restricted place are a tenth of all calls.
  */
 function judge(
   { limits }: ReturnType<typeof rowOf>,
@@ -147,7 +143,7 @@ function judge(
     const [most] = counted
     if (most === undefined || count <= limits.failures) continue
     if (share <= bound * (wasSaid ? stays : 1)) continue
-    // Two reasons of about the same frequency would take turns, so the known one stays.
+    // Reasons of similar frequency would take turns.
     const known = counted.find(({ reason }) => reason === before?.reason)
     const { reason } = known !== undefined && known.count * 2 >= most.count ? known : most
     const sinceMs = Math.min(...counted.map(({ firstMs }) => firstMs))
@@ -164,7 +160,7 @@ function nameOf({ name }: Upstream, traffic: Traffic): string {
 const rowOf = (traffic: Traffic) =>
   troubles[traffic === 'quotes' ? 'no-quotes' : 'failing']
 
-/** One sentence for all kinds of requests to an upstream that fail. */
+/** One sentence for all failing kinds. */
 export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   const [only, ...others] = failing
   if (only?.share !== undefined && others.length === 0) {
@@ -177,7 +173,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   const common = reasons.size === 1 ? ` (${only?.reason})` : ''
   const rest = failing.length === 3 ? 'everything else' : 'other requests'
   const isWhole = ({ share = 1 }: Failing) => share > 0.995
-  // Whole kinds come first: `12 % of quotes and orders` would be 12 % of both.
+  // Whole kinds first: `12 % of quotes and orders` would be 12 % of both.
   const wholeFirst = [
     ...failing.filter(isWhole),
     ...failing.filter((one) => !isWhole(one)),

@@ -17,10 +17,10 @@ import { troubles, usableReasons } from './trouble-table.ts'
 type Calls = Status['upstreams'][number]['traffic'][number]
 type Sum = 'requests' | 'quotes' | 'hits' | 'errors' | 'refused'
 
-/** The counters at the end of a slice, or in the running slice the counters now. */
+/** The counters at the end of a slice, or now in the running one. */
 type Row = Readonly<Record<Sum | 'inFlight', number>> & { readonly p95Ms: number | null }
 
-/** The counters of float orders as they stood at the end of a minute. */
+/** Float orders at the end of a minute. */
 type Orders = Readonly<Record<'orders' | 'unknown', number>>
 
 const beforeTheStart: Row & Orders = {
@@ -40,7 +40,7 @@ const slicesOfMinute = 6
 const slicesOfQuarter = 90
 const minutesOfDay = 1_440
 
-/** Why the answer to a quote call was not kept. */
+/** Why an answer to a quote call is not kept. */
 const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> = {
   'not-json': 'it is not JSON',
   'not-a-quote': 'it is not a quote',
@@ -56,17 +56,16 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
 }
 
 /**
- * The last quarter of an hour in slices of ten seconds. The row of a slice has the counters at its end, and until then
- * as they stand each second: what happened in a span of time is the difference of two rows. Durations, and calls by
- * their kind, are counted by no metric and kept for ten minutes. Each minute of the last day keeps the figures that
- * show what is usual.
+ * A quarter of an hour in slices of ten seconds. Each slice's row has the counters at its end, or as of the last
+ * second: what happened is the difference of two rows. Durations, and calls by kind, which no metric counts, are kept
+ * for ten minutes. Each minute of a day keeps what shows the usual.
  */
 export class History implements Listener {
   readonly #clock: Clock
   readonly #startedMs: number
-  /** The rows of a quarter of an hour, and one row before them. */
+  /** The rows of a quarter of an hour, and one row before. */
   readonly #rows: Row[] = []
-  /** The number of the slice that is running; -1 until the first tick. */
+  /** The number of the running slice; -1 until the first tick. */
   #last = -1
   readonly #answers = new RecentCalls()
   readonly #calls = forEachUpstream((name) => {
@@ -74,14 +73,14 @@ export class History implements Listener {
     const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
-  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
+  /** For each minute of the last day: the p95 of ten minutes; null: too few calls. */
   readonly p95s = forEachUpstream((): (number | null)[] => [])
   /** For each minute of the last day. */
   readonly #orders: Orders[] = []
   #ordersNow: Orders = beforeTheStart
-  /** How many minutes are over. */
+  /** Minutes that are over. */
   #minutes = 0
-  /** Some hit came after this moment, by `performance.now()`: hits are counted, not timed. */
+  /** Some hit came after this, by `performance.now()`: hits are counted, not timed. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
 
@@ -118,12 +117,12 @@ export class History implements Listener {
     if (outcome === 'breaker_open' || outcome === 'connection_limit_reached')
       now.notSent += 1
     else now.add(durationMs)
-    // Nothing was called, and the sentence of the breaker says so.
+    // The breaker's sentence reports these.
     if (outcome === 'breaker_open') return
     now.calls += 1
     const { status, traffic } = call
     const hasAnswer = outcome === 'answered' || outcome === 'failed-status'
-    // `quoteNotKept` says of each quote whether it can be kept.
+    // `quoteNotKept` judges quotes.
     if (hasAnswer && traffic !== 'quotes' && status >= 400 && !isRefusal(status))
       this.#countFailure(now, String(status))
     // The upstream did not fail, or the client left.
@@ -158,7 +157,7 @@ export class History implements Listener {
     }
   }
 
-  /** Called once a second, with the counters as they stand. */
+  /** Called once a second. */
   tick(counts: Counts): void {
     const number = Math.floor((this.#clock.steadyMs() - this.#startedMs) / sliceMs)
     this.#endMinutes(Math.floor(number / slicesOfMinute))
@@ -179,7 +178,7 @@ export class History implements Listener {
     })
   }
 
-  /** Begins several slices at once if the process was paused: nothing is known of the slices during the pause. */
+  /** After a pause of the process several slices begin, and nothing is known of the pause. */
   #beginSlices(number: number): void {
     const first = Math.max(this.#last + 1, number - slicesOfQuarter)
     for (let next = first; next <= number; next += 1) {
@@ -202,7 +201,7 @@ export class History implements Listener {
       const calls = new SliceTally(lastSlice)
       for (const recent of this.#calls[upstream as UpstreamName].values())
         calls.merge(recent.lately(lastSlice, slicesOfTenMinutes))
-      // Among fewer calls, one slow answer would be the p95.
+      // One slow answer would be the p95 of fewer calls.
       const isEnough = calls.count > troubles.slow.limits.calls
       pushLast(p95s, isEnough ? calls.quantile(0.95) : null)
     }
@@ -210,7 +209,7 @@ export class History implements Listener {
     pushLast(this.#orders, { orders, unknown })
   }
 
-  /** A quarter of an hour by slice, oldest first. */
+  /** The last quarter of an hour by slice, oldest first. */
   get sparklines(): Sparklines {
     const first = Math.max(0, this.#last - slicesOfQuarter + 1)
     const slices = Array.from(
@@ -235,7 +234,7 @@ export class History implements Listener {
     return this.#rows[this.#rows.length - 1 - this.#last + slice] ?? beforeTheStart
   }
 
-  /** The float orders of the last `minutes`, and how many of them were forwarded as unknown. */
+  /** Float orders of these minutes, and the ones forwarded as unknown. */
   ordersOf(minutes = minutesOfDay): Orders {
     const before = this.#orders.at(-minutes) ?? beforeTheStart
     const { orders, unknown } = this.#ordersNow
@@ -246,7 +245,7 @@ export class History implements Listener {
     return this.#clock.steadyMs() - this.#startedMs
   }
 
-  /** The p95 of answers to clients over the last minute, and the requests a second of late. */
+  /** The p95 of a minute's answers, and requests a second of late. */
   get recent(): Status['recent'] {
     const lately = this.#at(this.#last).requests - this.#at(this.#last - 2).requests
     return {
@@ -268,7 +267,7 @@ export class History implements Listener {
         notSent,
         lastError: recent.lastError,
         callsPerSecond: Number((count / seconds).toFixed(2)),
-        // For its caller, a request that was not sent has failed too.
+        // To its caller, a request that was not sent has failed.
         failedShare:
           attempted === 0 ? null : Number(((failed + notSent) / attempted).toFixed(4)),
         notKept: traffic === 'quotes' ? this.#notKept : null,
@@ -278,7 +277,7 @@ export class History implements Listener {
     })
   }
 
-  /** The answers to quote calls of the last minute that were not kept; null: all were kept. */
+  /** The last minute's answers that were not kept; null: all were. */
   get #notKept(): Calls['notKept'] {
     const failures = this.failuresOf('swap', 'quotes')?.failures ?? []
     const [most] = failures
@@ -286,18 +285,17 @@ export class History implements Listener {
     return most === undefined ? null : { answers, reason: most.reason }
   }
 
-  /** The number of the slice that is running. */
   get slice(): number {
     return this.#last
   }
 
-  /** The calls of the last minute and their failures, the most frequent reason first. */
+  /** The last minute's calls and failures, the most frequent reason first. */
   failuresOf(upstream: UpstreamName, traffic: Traffic, afterSlice = -1) {
     const first = Math.max(this.#last - slicesOfMinute, afterSlice)
     return this.#calls[upstream].get(traffic)?.failuresAfter(first)
   }
 
-  /** How far back the last slices reach, with the running one; at least a second. */
+  /** How far the last slices reach back, with the running one; at least a second. */
   #reachMs(slices: number): number {
     const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
     return Math.max(1_000, this.#clock.steadyMs() - beganMs)
@@ -316,7 +314,6 @@ export class History implements Listener {
   }
 }
 
-/** Keeps a day of each list. */
 function pushLast<One>(list: One[], one: One): void {
   list.push(one)
   if (list.length > minutesOfDay) list.shift()
@@ -324,7 +321,7 @@ function pushLast<One>(list: One[], one: One): void {
 
 const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])
 
-/** Whether an answer refuses one client, for its place or its amount. Others may well get another answer. */
+/** Whether an answer refuses one client, for its place or amount. Others may get another answer. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !refusesAll.has(status)
 }

@@ -2,13 +2,10 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Status } from './schemas.ts'
 
 export const slicesOfTenMinutes = 60
-/** Longer durations, such as a streamed body's, count as this: a histogram ignores what is above its highest value. */
+/** Longer durations, such as of a streamed body, count as this: a histogram ignores higher values. */
 const longestUs = 200_000_000
 
-/**
- * Calls that failed for one reason. `refusal`: the provider's answer to one client, such as that its place is
- * restricted.
- */
+/** Failures for one reason. `refusal`: to one client, such as that its place is restricted. */
 export interface Failures {
   count: number
   /** For example `503` or `its expiry is in seconds`. */
@@ -23,7 +20,7 @@ type SlowRequest = Omit<NonNullable<Status['slowest']>, 'agoMs'> & {
   readonly endedAtMs: number
 }
 
-/** The answers, or the calls of one kind, of ten seconds. */
+/** Ten seconds of answers, or of calls of one kind. */
 export class SliceTally {
   readonly slice: number
   /** Calls that no breaker kept back. */
@@ -32,7 +29,7 @@ export class SliceTally {
   failed = 0
   notSent = 0
   slowest: SlowRequest | undefined
-  /** Microseconds, to a tenth of each: any traffic takes 3 KB. */
+  /** Durations in microseconds, to a tenth: 3 KB for any traffic. */
   readonly #durations: RecordableHistogram = createHistogram({
     figures: 1,
     highest: longestUs,
@@ -60,20 +57,19 @@ export class SliceTally {
     this.#durations.add(other.#durations)
   }
 
-  /** The duration that this share of the calls did not exceed, with three digits; null without calls. */
+  /** The duration that this share did not exceed, to three digits; null without calls. */
   quantile(share: number): number | null {
     if (this.count === 0) return null
     return Number((this.#durations.percentile(share * 100) / 1_000).toPrecision(3))
   }
 }
 
-/** Answers, or calls of one kind, in those slices of the last ten minutes that had any. */
+/** Answers, or calls of one kind, by slice of the last ten minutes. */
 export class RecentCalls {
   lastError: LastError = null
-  /** The newest first. */
+  /** Newest first. */
   #tallies: SliceTally[] = []
 
-  /** The tally of the running slice. */
   during(last: number): SliceTally {
     const slice = Math.max(0, last)
     const [newest] = this.#tallies
@@ -89,7 +85,7 @@ export class RecentCalls {
     for (const tally of this.#tallies) {
       if (tally.slice <= slice) continue
       calls += tally.calls
-      // An older slice comes later, so the last first failure is the first of all.
+      // Older slices come later, so `firstMs` becomes the oldest.
       for (const [reason, one] of tally.failures)
         all.set(reason, { ...one, count: one.count + (all.get(reason)?.count ?? 0) })
     }
@@ -97,7 +93,6 @@ export class RecentCalls {
     return { calls, failures }
   }
 
-  /** The sum of the last `slices`. */
   lately(last: number, slices: number): SliceTally {
     const all = new SliceTally(last)
     for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)

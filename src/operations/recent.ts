@@ -19,26 +19,26 @@ type EndedExchange = Heard<'requestEnded'>[0]
 type RequestDetails = Omit<SeenRequest, 'number' | 'at'>
 
 const maxRequests = 100
-/** At most this many failed requests stay longer than the others. */
+/** Up to this many failed requests stay longer than others. */
 const maxFailures = 50
 const maxRefusals = 50
 const maxEvents = 50
-/** Max listed each second of failed requests, and of the others. In a flood, most are only counted. */
+/** Max listed a second, of failed requests and of others. In a flood, most are only counted. */
 const maxPerSecond = 60
 const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-/** What happened lately: the person on call opens the console after the event. In each list the newest comes first. */
+/** What happened lately, newest first: the person on call opens the console after the event. */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** The number of what was kept last: a request, a refusal or an event. */
+  /** The number of the last request, refusal or event. */
   #number = 0
   readonly #listed = new ListedInSecond()
   readonly requests: SeenRequest[] = []
   readonly refusals: SeenRefusal[] = []
   readonly events: SeenEvent[] = []
-  /** How many orders were sent again, and their event. */
+  /** Orders that were sent again, and their event. */
   #repeated: { readonly orders: number; readonly event: number | undefined } = {
     orders: 0,
     event: undefined,
@@ -59,7 +59,7 @@ export class Recent implements Listener {
     if (this.requests.length > maxRequests) this.#dropRequest()
   }
 
-  /** Drops the oldest request, except for up to `maxFailures` failed ones. */
+  /** Drops the oldest, but keeps up to `maxFailures` failed ones. */
   #dropRequest(): void {
     const failed = this.requests.filter(({ status }) => isFailed(status)).length
     const oldest =
@@ -97,7 +97,7 @@ export class Recent implements Listener {
     return { number: this.#number, at: this.#clock.nowMs() }
   }
 
-  /** One event with the current number, so that a client that sends all orders twice pushes no other events out. */
+  /** One event with the current number: a caller that sends all orders twice pushes no other events out. */
   orderRepeated(): void {
     const orders = this.#repeated.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
@@ -114,7 +114,7 @@ export class Recent implements Listener {
     this.addEvent('good', `no longer held: ${whatIsHeld(hold)}`)
   }
 
-  /** `replaces`: the id of the event that this event replaces. The text has no request details. */
+  /** `replaces`: an earlier event's id. The text has no request details. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
     const replaced = this.events.findIndex(({ id }) => id === replaces)
     if (replaced !== -1) this.events.splice(replaced, 1)
@@ -127,13 +127,12 @@ export class Recent implements Listener {
     return id
   }
 
-  /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
     return this.#byApplication.refused(this.#clock.steadyMs())
   }
 }
 
-/** How many requests of the running second are listed: of those that failed, and of the others. */
+/** Listed requests of the running second. */
 class ListedInSecond {
   #second = 0
   #failed = 0
@@ -188,7 +187,7 @@ function seenRequest(
     transferMs: rounded(transferMs),
     ownMs: rounded(ownMs),
     requestId: exchange.id,
-    // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
+    // The console shows the client only if a route has read it: reading is counted, and may log a warning.
     client: maskedAddress(client?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,
@@ -206,7 +205,7 @@ function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['sour
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-/** A float order, how it was judged, and among what quotes. */
+/** A float order, its verdict, and the quotes considered. */
 export function shownOrder(order: Heard<'orderDecided'>[2]) {
   const { judging, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
@@ -244,5 +243,5 @@ export function shownOrder(order: Heard<'orderDecided'>[2]) {
 }
 
 const short = (text: string) => cutText(text, maxTextLength)
-/** Most of these do not apply to most requests: they are left out. */
+/** A time that does not apply is left out. */
 const rounded = (ms: number | null) => (ms === null ? undefined : roundedMs(ms))

@@ -4,8 +4,8 @@ import { upstreamNames } from '../http/upstreams.ts'
 import { guardRules } from '../orders/guard.ts'
 
 /**
- * What /status and /settings answer. The types of the console's server and the OpenAPI document are made from it, and
- * tests check each answer against it. The program has only its types.
+ * What /status and /settings answer. The server's types and the OpenAPI document come from here, and tests check each
+ * answer. The program has only the types.
  */
 
 const count = z.number()

@@ -30,7 +30,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   ]
 }
 
-/** Troubles of the upstreams, and what is still served meanwhile. */
+/** Troubles of upstreams, and what is still served. */
 class UpstreamTroubles {
   readonly #parts: OperationsParts
   readonly #watched: readonly JudgedUpstream[]
@@ -49,7 +49,7 @@ class UpstreamTroubles {
     ]
   }
 
-  /** Names only what has succeeded since the first failure and is not failing. */
+  /** What has succeeded since the first failure and is not failing. */
   #stillServed(sinceMs: number, quotes = 'quotes'): string[] {
     return this.#watched.flatMap(({ upstream: { name, breakers }, failingNow }) => {
       const succeeded = breakers.servedSince(sinceMs)
@@ -68,7 +68,7 @@ class UpstreamTroubles {
     })
   }
 
-  /** Kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
+  /** Kinds that fail equally badly, or for one reason, are one outage. */
   #ofUpstream({ upstream, failingNow }: JudgedUpstream): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
@@ -83,7 +83,7 @@ class UpstreamTroubles {
       },
       trouble: () => {
         const all = failingNow()
-        // Kinds that fail for the same reason are one outage, a little above the bound or below it.
+        // Kinds with one reason are one outage, a little above the bound or below it.
         const reasons = all.flatMap((one) => (one.isSevere ? one.reason : []))
         const failing = all.filter((one) => reasons.includes(one.reason) === isSevere)
         const [only] = failing
@@ -118,7 +118,7 @@ class UpstreamTroubles {
     return [subjectOf(true), subjectOf(false), this.#ofPairs(upstream)]
   }
 
-  /** Troubles of single pairs. If all quotes fail, the upstream's sentence says so. */
+  /** If all quotes fail, the upstream's sentence says so. */
   #ofPairs(upstream: Upstream): Subject {
     return {
       name: `${upstream.name} quotes`,
@@ -208,7 +208,7 @@ function clockTrouble({ clockDifference }: OperationsParts): Subject {
   }
 }
 
-/** What may be wrong with how the client of a request is found. */
+/** Troubles in finding the client of a request. */
 function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Subject[] {
   const {
     'untrusted-header': untrusted,
@@ -249,7 +249,6 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
   ]
 }
 
-/** The pairs that have stopped. */
 function pairsOf({ breakers }: Upstream) {
   const { stopped = [], triedPairs } = breakers.quotesOutage() ?? {}
   const trials = breakers.pairs.map(([, breaker]) => retryInMsOf(breaker))
@@ -262,7 +261,6 @@ function pairsOf({ breakers }: Upstream) {
   }
 }
 
-/** The least of the known times; undefined: there is none. */
 function leastOf(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
@@ -274,8 +272,8 @@ function lastFailureOf({ lastFailures }: Upstream, what: 'quotes'): string | und
 }
 
 /**
- * Undefined: the breaker is closed, or a request tries. If it is half-open without a trial, the last trial's client
- * left.
+ * Undefined: the breaker is closed, or a request tries. A half-open breaker without a trial lost its last trial's
+ * client.
  */
 function retryInMsOf(breaker: Breaker): number | undefined {
   const isTried = breaker.state === 'half-open' && !breaker.admits()
@@ -284,7 +282,6 @@ function retryInMsOf(breaker: Breaker): number | undefined {
     : Math.round(breaker.retryAfterMs)
 }
 
-/** Names and number of the peers; undefined: there are none. */
 function named(peers: ReadonlyMap<string, string>) {
   return peers.size === 0
     ? undefined
@@ -300,7 +297,7 @@ function unknownOrders(history: History): Trouble | undefined {
   if (!when(recent.unknown, share, usualShare)) return undefined
   return {
     what: 'unknown-orders',
-    // Over the same orders, the usual share would be the same number.
+    // The usual share of the same orders would be the same.
     says: says(share, ofDay.orders === recent.orders ? undefined : usualShare),
     share,
     usualShare,
@@ -308,9 +305,8 @@ function unknownOrders(history: History): Trouble | undefined {
 }
 
 /**
- * Whether an upstream takes much longer than usual, by its p95 of ten minutes for each minute of the last day. The
- * usual value is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
- * a twentieth of the day's. In the first hour, `maxMs` is too long.
+ * Compares the p95 of ten minutes with the median of such p95s over a day. A p95 of the whole day would contain the
+ * slow calls, and hide them once they are a twentieth. In the first hour, `maxMs` is too long.
  */
 export function slowness(p95s: readonly (number | null)[], maxMs: number) {
   const { when, limits } = troubles.slow

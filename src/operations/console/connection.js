@@ -5,7 +5,7 @@ const giveUpAfterMs = 10_000
 
 export const storedToken = () => sessionStorage.getItem(tokenKey) ?? ''
 
-/** Keeps the token in this tab until it is closed. An empty token locks the page. */
+/** Keeps the token until the tab is closed. An empty token locks the page. */
 export const keepToken = (token) => sessionStorage.setItem(tokenKey, token)
 
 function authorization() {
@@ -13,7 +13,7 @@ function authorization() {
   return token === '' ? {} : { Authorization: `Bearer ${token}` }
 }
 
-/** Runs an action of the console. If the gateway refuses, throws an error with the gateway's own words. */
+/** Runs an action of the console. Throws the gateway's own words if it refuses. */
 export async function act(name, body = {}) {
   const answer = await fetch(`actions/${name}`, {
     method: 'POST',
@@ -37,7 +37,7 @@ export async function read(path) {
 }
 
 let handlers
-/** The current request, or the last one. */
+/** The current or last request. */
 let asking
 let next
 /** The ETag of the last status that was understood. */
@@ -45,17 +45,16 @@ let etag
 /** Since when requests have had no answer. */
 let unansweredSince
 
-/** How long the page has waited for an answer. */
 export const unansweredMs = () =>
   unansweredSince === undefined ? 0 : performance.now() - unansweredSince
 
-/** Polls the status from now on: once a second, and less often in a hidden tab. */
+/** Polls from now on: once a second, and less often in a hidden tab. */
 export function receive(given) {
   handlers = given
   ask()
 }
 
-/** Asks at once, with the current token, and gives up the request before. */
+/** Asks at once with the current token, and gives up the request before. */
 export function ask() {
   clearTimeout(next)
   asking?.abort()
@@ -70,8 +69,7 @@ async function run(current) {
   const answer = await fetchStatus(current.signal).catch(() => ({}))
   clearTimeout(givingUp)
   if (asking !== current) return
-  // The gateway answers all pages together, a second after its last answer: a page that asked in time has waited for
-  // that.
+  // The gateway answers all pages together, a second after its last answer: a page that asked earlier waits until then.
   const everyMs = document.hidden ? askEveryMsHidden : askEveryMs
   next = setTimeout(ask, askedAt + everyMs - performance.now())
   take(answer)
@@ -85,12 +83,12 @@ async function fetchStatus(signal) {
   return { status, tag, said: status === 200 ? await answer.json() : undefined }
 }
 
-/** Any other answer comes from a proxy, or from a gateway that starts: it does not show how the gateway is. */
+/** Other answers, of a proxy or a starting gateway, do not show how the gateway is. */
 function take({ status, tag, said }) {
   if (status === 401 && storedToken() !== '') handlers.onRefused()
   if (status !== 200 && status !== 304) return
   unansweredSince = undefined
-  // Cleared first: a status that is not understood is requested again as a whole.
+  // A status that is not understood is requested again as a whole.
   etag = undefined
   if (status === 200) handlers.onStatus(said)
   else handlers.onUnchanged()

@@ -2,7 +2,7 @@ import { act, ask } from './connection.js'
 import { clockTime } from './format.js'
 import { html, Panel, page, say, sayError } from './page.js'
 
-/** Banners for what operators hold: they stay above all else, whatever a user does. */
+/** Banners above all else, whatever a user does. */
 export function banners() {
   return page.latest.holds.map((hold) => {
     const { pair, application, reason, since, until } = hold
@@ -21,7 +21,6 @@ function whatOf({ pair, application, quotes }) {
   return `${what} of ${pair ?? 'all pairs'}${by}`
 }
 
-/** The form that holds orders. */
 export function form() {
   if (!page.isFull) return undefined
   return html`<${Panel} id="hold" title="Hold orders" count="503 held, and nothing is sent">
@@ -61,7 +60,7 @@ async function release({ pair, application }) {
   if (reach !== undefined) say(`Released ${reach}.`, 'good')
 }
 
-/** Leaves out empty names: a missing name means all of them. */
+/** A missing name means all. */
 function named(scope) {
   return Object.fromEntries(Object.entries(scope).filter(([, name]) => name))
 }

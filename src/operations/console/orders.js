@@ -15,7 +15,7 @@ const heads = [
 
 let explanation
 
-/** The latest orders that were refused or reported, newest first. */
+/** Refused and reported orders, newest first. */
 export function view() {
   const orders = withOpen('orders', page.shown.lastRefusals)
   const sums = new Map(
@@ -116,7 +116,7 @@ function lateText({ expiredForMs }) {
 }
 
 function quoteList({ quotes, quotesConsidered }) {
-  // Without full rights only the number of quotes is known.
+  // Without full rights only their number is shown, not the quotes.
   if (quotes.length === 0) return String(quotesConsidered)
   const more = quotesConsidered - quotes.length
   return html`<ul class="stack">

@@ -67,7 +67,7 @@ function whyNothing() {
 }
 
 function withKeys(quotes) {
-  // A provider may give one quote to several clients, and readers see no ids: only a count tells such rows apart.
+  // A provider may give one quote to several callers, and readers see no ids: only a count tells such rows apart.
   const times = new Map()
   return quotes.map((quote) => {
     const nth = (times.get(quote.id) ?? 0) + 1

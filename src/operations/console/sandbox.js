@@ -50,9 +50,9 @@ const usual = {
   scope: 'all',
 }
 
-/** How the sandbox behaves, with changes that are not sent yet; null without a sandbox or without full rights. */
+/** The sandbox's behaviour with unsent changes; null without a sandbox or full rights. */
 let faults = null
-/** Changes that the gateway has not taken yet. */
+/** Changes not yet taken by the gateway. */
 let changes = {}
 
 export function view() {
@@ -86,7 +86,7 @@ function choice(label, name, values) {
   return html`<label>${label}<select ...${changing(name)}>${options}</select></label>`
 }
 
-/** The attributes of a control. Nothing is sent while it is being moved. */
+/** A control's attributes. Nothing is sent while it is being moved. */
 function changing(name, read = (text) => text.trim()) {
   const changed = ({ target }) => ({ [name]: read(target.value) })
   const onInput = (event) => show(changed(event))
