@@ -9,7 +9,7 @@ import { canonicalHost, isHost } from './urls.ts'
 // Each schema reads trimmed text. Its error says what would be right, and repeats no whole value: errors are not
 // masked.
 
-/** The schema of what `read` returns, or throws Wrong for. */
+/** The schema of what `read` returns. A Wrong that it throws becomes the schema's error. */
 export function readBy<Value>(read: (text: string) => Value) {
   return z.string().transform((text, context) => {
     try {
@@ -94,7 +94,7 @@ export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
 export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
   the path of one directory, such as /var/lib/quotegate`
 
-/** A token cannot be guessed: the operations listener does not count wrong ones. */
+/** A token has to be too long to guess, because the operations listener does not count wrong ones. */
 export const token = text(/^[\x21-\x7e]{16,512}$/)`
   a secret of 16 to 512 visible ASCII characters, without spaces and line breaks`
 

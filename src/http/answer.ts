@@ -139,7 +139,7 @@ export function writeReceivedHead(
   response.writeHead(status, reason, isAscii ? headers : lengthsLast())
 }
 
-/** Whether any byte was sent, so that no other answer can replace this. */
+/** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return (
     response.headersSent ||

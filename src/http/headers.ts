@@ -42,7 +42,7 @@ const knownName = memoize((name) => {
 export function nominatedIn(
   connectionLines: string | undefined,
 ): Set<string> | undefined {
-  // Nearly every message has one of these, which need no set.
+  // Nearly every message has one of these values, and needs no set.
   if (
     connectionLines === undefined ||
     connectionLines === 'keep-alive' ||

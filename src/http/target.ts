@@ -67,7 +67,7 @@ const harmless: ReadonlySet<string> = new Set([
   'page',
   'format',
 ])
-/** Some servers also end a parameter at ";", and servers that decode twice at "%26". */
+/** Only plain values: some servers also end a parameter at ";", and servers that decode twice at "%26". */
 const plainValue = /^(?:[\w.,:+-]|%2c){0,64}$/i
 /** Anything else may be a value without its name. */
 const plainName = /^[\w.[\]-]{1,32}$/

@@ -77,7 +77,7 @@ function noteFaults(
   if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
 }
 
-/** Drops one quote; without an id, all quotes. */
+/** Drops the quotes with this id; without an id, all quotes. */
 function drop(
   { cache, notes, recent }: Pick<OperationsParts, 'cache' | 'notes' | 'recent'>,
   id?: string,

@@ -57,8 +57,8 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
 
 /**
  * A quarter of an hour in slices of ten seconds. Each slice's row has the counters at its end, or as of the last
- * second: what happened is the difference of two rows. Durations, and calls by kind, which no metric counts, are kept
- * for ten minutes. Each minute of a day keeps what shows the usual.
+ * second: what happened is the difference of two rows. Durations, and calls by kind, are in no metric and kept for ten
+ * minutes. Each minute of a day keeps the figures that show what is usual.
  */
 export class History implements Listener {
   readonly #clock: Clock

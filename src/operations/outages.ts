@@ -61,7 +61,7 @@ interface WatchedTrouble extends Subject {
 }
 
 const maxPast = 20
-/** A smaller move of the wall clock is not a new setting. */
+/** If the wall clock moved by less since the last look, it was not set. */
 const leastStepMs = 100
 
 /** What is wrong and what was. Each beginning and end is an event. */

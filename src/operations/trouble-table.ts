@@ -290,7 +290,7 @@ export const troubles = {
 
 export const troubleRows: readonly TroubleRow[] = Object.values(troubles)
 
-/** From here on the page reports failing calls in amber; no alert does. */
+/** From this share on the page reports failing calls in amber; no alert does. */
 export const notableShare = 0.1
 /** Quotes that are not kept for these reasons are usable for their callers. */
 export const usableReasons: readonly string[] = [

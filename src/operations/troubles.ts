@@ -272,8 +272,8 @@ function lastFailureOf({ lastFailures }: Upstream, what: 'quotes'): string | und
 }
 
 /**
- * Undefined: the breaker is closed, or a request tries. A half-open breaker without a trial lost its last trial's
- * client.
+ * Undefined: the breaker is closed, or a request tries. If it is half-open without a trial, the last trial's client
+ * left.
  */
 function retryInMsOf(breaker: Breaker): number | undefined {
   const isTried = breaker.state === 'half-open' && !breaker.admits()
@@ -297,7 +297,7 @@ function unknownOrders(history: History): Trouble | undefined {
   if (!when(recent.unknown, share, usualShare)) return undefined
   return {
     what: 'unknown-orders',
-    // The usual share of the same orders would be the same.
+    // Over the same orders, both shares would be equal.
     says: says(share, ofDay.orders === recent.orders ? undefined : usualShare),
     share,
     usualShare,

@@ -10,7 +10,7 @@ function missingFolders(path: string): string[] {
   return missing
 }
 
-/** Makes them one by one: below /proc, `mkdir` with `recursive` never returns (Node 20). */
+/** Makes missing folders one by one: below /proc, `mkdir` with `recursive` never returns (Node 20). */
 export function makeFolders(path: string): void {
   for (const folder of missingFolders(path).reverse()) {
     try {

@@ -32,7 +32,8 @@ const always = ['--no-allocation-site-pretenuring']
 // Flags that spend memory to collect less often (docs/decisions/0015). Under a small limit the process would grow into
 // it.
 const whereThereIsRoom = [
-  // New objects get their full space at its first growth. If it stays small, it is collected several times as often.
+  // The space for new objects gets its full size when it first grows. If it stays small, it is collected several times
+  // as often.
   '--semi-space-growth-factor=16',
   // Without this flag, a quiet minute throws compiled code away.
   '--no-memory-reducer',

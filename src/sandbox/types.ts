@@ -27,7 +27,7 @@ export interface SandboxFaults {
   quoteLifetimeMs: number
   /** Amounts of quotes as JSON strings, as documented, or as numbers. */
   quoteAmounts: 'strings' | 'numbers'
-  /** How far the sandbox's clock is ahead, in `Date`, `expiry` and every other time that it sends. */
+  /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
   clockOffsetMs: number
   /** A CIDR or an address whose clients are refused; empty for none. */
   restrictedPlace: string

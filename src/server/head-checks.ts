@@ -103,7 +103,8 @@ export function problemOfParser(
 
 const requestLine = /^[A-Z-]+ \S*/
 
-// Node passes only the piece that overflowed. Unless it begins with the request line, the head as a whole is too large.
+// Node passes only the piece that overflowed. Without the request line at its beginning, the length of the target is
+// unknown, and the head as a whole counts as too large.
 function endsInTarget(packet: Buffer | undefined): boolean {
   const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
   return line !== undefined && line.length > maxTargetBytes

@@ -7,7 +7,7 @@ import { PatientTimer } from '../clock.ts'
 import { listenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 
-/** Returns the server's URL. */
+/** Makes the server listen, and resolves to its URL. */
 export async function listen(
   server: Server,
   /** Default of `backlog`: Node's, 511. */

@@ -175,7 +175,7 @@ export class Pipeline {
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     if (queue.length === 0) {
       serve(request, response)
-      // Answered completely within this call. Otherwise the request's body may have to end first.
+      // Answered completely within this call. Any other answer may leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
         return

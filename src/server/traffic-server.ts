@@ -129,7 +129,7 @@ function answerUnreadable(
     socket.destroy()
     return
   }
-  // What follows the last request is ignored, but an error in its own body is answered.
+  // What follows the last request is ignored, but an error in that request's body is answered.
   if (connection.takesNoMore && last?.request.complete !== false) return
   if (!socket.writable) {
     socket.destroy()

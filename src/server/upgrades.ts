@@ -81,8 +81,9 @@ export class ReceivedBytes {
   }
 
   /**
-   * How many bytes of a request are still to come. 0: it is the last received. NaN: uncertain, because each header
-   * without the usual blank leaves room for one byte more, and enough of them hide the shortest head.
+   * How many bytes of a request are still to come. 0: the request is the last that was received. NaN: uncertain,
+   * because each header without the usual blank leaves room for one byte more, and enough of them hide the shortest
+   * head.
    */
   missing(request: IncomingMessage): number {
     const { method, url, headers, rawHeaders, socket } = request

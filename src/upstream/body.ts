@@ -122,8 +122,8 @@ export class RequestBodies {
   }
 
   /**
-   * Whether no body of this kind may grow. Against orders, other bodies count at most with their share: they only wait
-   * to stream.
+   * Whether no body of this kind may grow. Other bodies, which wait to stream, count against orders with at most their
+   * share.
    */
   isFull(isJudged: boolean): boolean {
     const share = this.#maxHeldBytes * unjudgedShare

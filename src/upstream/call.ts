@@ -97,7 +97,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   #timer: PatientTimer | undefined
   /** Why the receiver's wait ended before the call did. */
   #givenUp: Error | undefined
-  /** How long the client did not read. Undefined: it always did. */
+  /** How long the client has paused its reading. Undefined: never. */
   #heldUp: Stopwatch | undefined
 
   constructor(
@@ -316,7 +316,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     const outcome = isGivenUp ? 'given-up' : fault
     this.#trace?.ends(this.status, outcome.replace('-', '_'))
     const { step } = this.#progress
-    // Otherwise the request left the queue, or was cancelled with a connection.
+    // Otherwise the request left the queue, or was cancelled once it had its connection.
     const wasTried = step === 'connecting' || step === 'sent'
     const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
     const repeats = isUpstreams && this.#mayRepeat(fault)

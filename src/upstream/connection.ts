@@ -183,8 +183,8 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
 }
 
 /**
- * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The client's next
- * request would wait without end, even with a correct certificate. So the error gets another code.
+ * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
+ * that Client would wait without end, even with a correct certificate. So the error gets another code.
  */
 function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
   if (error.code === 'ERR_TLS_CERT_ALTNAME_INVALID') error.code = 'CERT_ALTNAME_INVALID'

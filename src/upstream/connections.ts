@@ -16,7 +16,10 @@ interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
 /** A request that waits for a connection, and holds it until it is given back. */
 export interface ConnectionHolder {
   readonly lane: Lane
-  /** The request has left the queue and has this connection. The connections' permit counts until it is made. */
+  /**
+   * The request has left the queue and has this connection. The connections' permit counts until the connection is
+   * made.
+   */
   send(connection: Connection, permit: Permit): void
   /** The request has left the queue without a connection. */
   failed(error: Error): void
@@ -25,8 +28,8 @@ export interface ConnectionHolder {
 
 /**
  * The connections to one origin, one request at a time on each, and their queue. undici's Pool (7.30.2) does not fit:
- * when `clientTtl` ends for all its clients at once, a request waits for the next one. A client that failed to connect
- * is not counted, yet serves its queue, past the limit.
+ * when `clientTtl` ends for every Client at once, a request waits for the next one. A Client that failed to connect is
+ * not counted, yet serves its queue, past the limit.
  */
 export class Connections {
   readonly #options: ConnectionsOptions

@@ -119,7 +119,10 @@ class Relay implements Receiver {
     socket.write(`HTTP/1.1 ${status} ${phrase}\r\n${lines}\r\n`, 'latin1')
   }
 
-  /** flushHeaders() would turn latin1 bytes into UTF-8; an empty write does not. */
+  /**
+   * Writes the head unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty write does
+   * not.
+   */
   #sendHeadAlone(): void {
     if (this.#bodyBegan || this.#isAnswered) return
     try {

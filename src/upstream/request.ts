@@ -17,7 +17,10 @@ export interface UpstreamRequest {
   recheckInMs?: (() => number) | undefined
   /** The Exchange that caused the request. Without it or its span nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
-  /** By `performance.now()`: when the first try was sent, its answer began and, if that is read whole, all was over. */
+  /**
+   * By `performance.now()`: when the first try was sent, when its answer began, and when all was over, if the answer is
+   * read whole.
+   */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 

@@ -72,7 +72,7 @@ function upstreamItem(
     else if (what !== 'upstream' || stopped.length === 0)
       troubles.push(`${failing.join(', ')} failing (${lastFailure})`)
   }
-  // Red if more than single pairs is stopped, or most calls fail.
+  // Red if anything but single pairs is stopped, or most calls fail.
   const isStopped =
     breakers.some(({ state }) => state === 'open') ||
     outages.some(({ isSevere }) => isSevere)

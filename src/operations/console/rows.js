@@ -25,7 +25,7 @@ function toggle(table, item) {
   if (!opened.delete(key)) opened.set(key, { of: table, item })
 }
 
-/** A row that a click anywhere or its button opens, and Escape closes. `item`: what the row shows. */
+/** A row that opens by a click or its button, and closes by Escape. `item`: what the row shows. */
 export function openingRow(table, item, { columns, cells, describe, attributes }) {
   const key = keyOf(table, item)
   const onKeyDown = ({ key: pressed, currentTarget }) => {

@@ -73,7 +73,7 @@ function marks(length, xOf) {
   const placeOf = (at) => length - 1 - (now - at) / sparklines.slotMs
   const bars = [...pastOutages, ...current]
     .filter(({ what }) => marked.has(what))
-    // A slot is drawn at its end: an outage within the first slot, or while that closed, lies before it.
+    // A slot is drawn at its end: an outage within the first slot, or while that slot closed, lies before it.
     .filter(({ until }) => placeOf(until) > -2)
     .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until))))
   return bars.join('')
