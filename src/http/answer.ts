@@ -29,7 +29,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   awaitsContinue = false
   /** The progress of `writeWhole`, which `headersSent` and `writableFinished` do not show. */
   whole: 'under-way' | 'sent' | undefined = undefined
-  // These properties are set on all responses from the start, so that V8 uses one hidden class.
+  // All responses have these properties from the start, so that V8 uses one hidden class.
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
 

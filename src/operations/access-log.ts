@@ -10,7 +10,7 @@ import { cutText, roundedMs } from '../process/text.ts'
 
 export interface LogOptions {
   log: Logger
-  /** For lines that clients and providers can provoke. */
+  /** For lines that callers and providers can provoke. */
   summedLog: SummedLog
   /** The App-Name that the swap API gets. */
   applicationOf(rawHeaders: readonly string[]): string | undefined

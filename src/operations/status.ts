@@ -180,7 +180,7 @@ function requestsOf(parts: OperationsParts, level: Level) {
       drift: quote.drift && Number(quote.drift.toFixed(6)),
     })),
     lastRequests: ofRequests(level, recent.requests),
-    // A client may have chosen both ids.
+    // A caller may have chosen both ids.
     slowest:
       isFull || slowest === null ? slowest : { ...slowest, requestId: '', traceId: null },
     coolDowns: {
@@ -217,7 +217,7 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
   return level === 'full' ? list : []
 }
 
-/** A refusal without anything that a client sent or got. */
+/** A refusal without anything that a caller sent or got. */
 function withoutClient(refusal: SeenRefusal): SeenRefusal {
   return {
     ...refusal,

@@ -76,7 +76,7 @@ export const troubles = {
     says: (share: number, reason: string) =>
       `${percent(share)} of the calls of the last minute failed (${reason})`,
   },
-  /** The page is red. The alert only warns: it cannot tell a withdrawn key from one client in a loop. */
+  /** The page is red. The alert only warns: it cannot tell a withdrawn key from one caller in a loop. */
   'no-quotes': {
     alert: 'QuotegateNoQuotes',
     severity: 'warning',

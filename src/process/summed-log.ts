@@ -3,7 +3,7 @@ import type { Logger } from './logger.ts'
 /** What the lines of one cause share. */
 interface RepeatedLine {
   level: 'info' | 'warn' | 'error'
-  /** The values tell causes apart. They come from closed sets, so that no client makes up causes. */
+  /** The values tell causes apart. They come from closed sets, so that no caller makes up causes. */
   cause: Readonly<Record<string, string | number | undefined>>
   message: string
 }
@@ -16,7 +16,7 @@ interface Repeated {
 
 const everyMs = 10_000
 
-/** Keeps clients from flooding the log: one line for each cause, then every 10 s how many more. */
+/** Keeps callers from flooding the log: one line for each cause, then every 10 s how many more. */
 export class SummedLog {
   readonly #log: Logger
   readonly #repeated = new Map<string, Repeated>()

@@ -22,7 +22,7 @@ export async function listen(
   const onLateError = (cause: Error) =>
     log.error({ cause }, 'a listener could not accept a connection')
   server.on('error', onLateError)
-  // The server may listen again if the other port was taken.
+  // The server may listen again if the other port could not be opened.
   server.once('close', () => server.off('error', onLateError))
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`

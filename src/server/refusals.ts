@@ -54,7 +54,7 @@ export class Refusals {
     answerProblem(request, response, { problem, requestId })
   }
 
-  /** For a socket to which Node has no response. The socket serves nothing more. */
+  /** Node has no response for this socket. The socket serves nothing more. */
   refuseSocket(
     socket: Duplex & Refusable,
     problem: Problem,

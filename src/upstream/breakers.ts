@@ -45,7 +45,7 @@ export class Permit {
   readonly #breaker: Breaker
   /** The breaker's set of unanswered permits when this permit was given, or when it ended the outage. */
   #unanswered: Set<Permit>
-  /** True for a trial until its good answer ends the outage, unless something else has ended it. */
+  /** True for a trial, until its good answer ends the outage. A later trial, or another request, may end it first. */
   #tries: boolean
 
   constructor(breaker: Breaker, isTrial: boolean, nowMs: number) {
@@ -197,7 +197,7 @@ export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
 /** Max pairs with a breaker of their own. The pair tried longest ago is dropped first. */
 const maxPairs = 1_000
-/** Longer names are kept as SHA-256, because clients make them up. */
+/** Longer names are kept as SHA-256, because callers make them up. */
 const maxNameLength = 256
 
 const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']

@@ -47,7 +47,7 @@ export function say(text, tone = 'warn') {
 
 export const sayError = ({ message }) => say(message, 'bad')
 
-/** Clients and the provider choose names and ids: characters that reverse or hide others are shown by number. */
+/** Callers and the provider choose names and ids: characters that reverse or hide others are shown by number. */
 export function visible(text) {
   return text.replace(
     invisible,
