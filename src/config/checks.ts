@@ -16,18 +16,14 @@ import { fixedDefault, type SettingName, settingNames } from './settings.ts'
 import { canonicalHost, isLoopback, isWildcard } from './urls.ts'
 
 interface Given {
-  /** What is set, by name. */
   texts: ReadonlyMap<string, string>
   isWrong(name: SettingName): boolean
-  /** False: HOST and PORT may never be used, because the gateway may be mounted in another app. */
+  /** False: HOST and PORT may never be used, in a gateway mounted in another app. */
   listens: boolean
   memory: MemoryLimits
 }
 
-/**
- * A text is a warning: what follows from the settings, and what to do. A pair is an error: the setting that is wrong, and
- * what would be right in its place.
- */
+/** A text is a warning, with what to do. A pair is an error: the wrong setting, and what it should be. */
 type Check = undefined | string | readonly [name: SettingName, expected: string]
 type Text = Parameters<typeof prose>
 
@@ -39,7 +35,7 @@ function refuse(name: SettingName, when: boolean) {
   return (...text: Text): Check => (when ? [name, prose(...text)] : undefined)
 }
 
-/** What is legal by itself: wrong beside other settings, probably not meant, or without effect. */
+/** Finds values that are legal alone, but wrong beside others, probably not meant, or without effect. */
 export function checkTogether(values: CompleteValues, given: Given): Check[] {
   const tables = [
     listeners,
@@ -57,7 +53,10 @@ export function checkTogether(values: CompleteValues, given: Given): Check[] {
 
 type OwnListener = Config['traffic']
 
-/** As written, and by localhost and loopback. Where a name leads here otherwise, swap requests are answered 508. */
+/**
+ * Compares host names as written, and knows localhost and loopback. If another name leads here, swap requests are
+ * answered 508.
+ */
 function reaches(text: string, listener: OwnListener): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
@@ -79,7 +78,7 @@ function shareAddress(left: OwnListener, right: OwnListener): boolean {
 function listeners(values: CompleteValues, { texts, isWrong, listens }: Given): Check[] {
   const { HOST: host, ADMIN_HOST: adminHost } = values
   const hostOfAdmin = texts.has('ADMIN_HOST') ? 'ADMIN_HOST' : 'HOST'
-  // Nothing is said of the default that stands in for what is wrong by itself: no URL leads to port 0.
+  // A wrong value has its default here: port 0, which no URL reaches, keeps that default from being reported.
   const listener = (name: 'PORT' | 'ADMIN_PORT', by: 'HOST' | 'ADMIN_HOST') => {
     return {
       name,
@@ -144,7 +143,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
     ORDER_EXPIRED_QUOTE: expired,
   } = values
   const isProduction = mode === 'production'
-  // An empty ${SWAP_URL} of a compose file counts as unset.
+  // A compose file passes an unset ${SWAP_URL} as an empty text.
   const isForgotten = !texts.has('SWAP_BASE_URL') && !isProduction
   const signs = [
     ...(payments === undefined || payments === 'sandbox'
@@ -167,7 +166,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
     warn(isProduction && values.TRUST_PROXY.length === 0)`
       TRUST_PROXY is not set in production: the provider sees the IP of your backend or load balancer for every user. Set
       TRUST_PROXY to their addresses.`,
-    // An app that mounts the gateway has no other sign, and its environment is not read: it may be in production.
+    // An app that mounts the gateway shows no other sign of production: its environment is not read.
     warn(isForgotten && (signs.length > 0 || !listens))`
       SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are
       ${['invented', ...signs].join('; ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
@@ -204,7 +203,7 @@ function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
   const isTrusting = trusted.length > 0
   const entries = trusted.flatMap((entry) => namedBlocks.get(entry) ?? [entry])
   const blocks = entries.map(parseAddressBlock).filter((block) => 'prefix' in block)
-  /** Whether a connection over loopback may come from an address that is trusted. */
+  /** Whether a trusted connection may come over loopback. */
   const isOnThisMachine =
     entries.some((entry) => isLoopback(entry.replace(/\/.*/, ''))) ||
     ['127.0.0.1', '::1'].some((own) => blocksHold(blocks, own))
@@ -222,11 +221,11 @@ function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
   ]
 }
 
-// A header may name a region or a country by its code or by its name: x-region-code, x-country_name.
+// A header may name a region or a country by code or by name: x-region-code, x-country_name.
 const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 
-/** What QUOTE_MIN_VALIDITY_MS is at most if it is not set (quotes/cache.ts). */
+/** The maximum of an unset QUOTE_MIN_VALIDITY_MS (quotes/cache.ts). */
 const maxDefaultValidityMs = 5_000
 
 function quotes(values: CompleteValues): Check[] {
@@ -245,7 +244,7 @@ function quotes(values: CompleteValues): Check[] {
   const region = places.find((name) => endsInRegion.test(name))
   const isWithoutCountry =
     region !== undefined && !places.some((name) => endsInCountry.test(name))
-  // A keyed header is sent to the provider, also when an untrusted client wrote it.
+  // A keyed header is sent to the provider, also if an untrusted client wrote it.
   const unkeyed =
     'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
   const isKeyed = (name: string) => keyed.includes(name)
@@ -256,7 +255,7 @@ function quotes(values: CompleteValues): Check[] {
     refuse('QUOTE_PARTITION_HEADER', places.some(isKeyed))`${unkeyed}`,
     warn(byHeader && values.TRUST_PROXY.length === 0)`
       QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.`,
-    // ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan.
+    // ISO 3166-2 numbers regions within a country: 07 alone is a place in Iran and in Japan.
     warn(byHeader && isWithoutCountry)`
       QUOTE_PARTITION_HEADER=${places} names a region without its country: IR-07 and JP-07 would share quotes. Add a
       header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
@@ -273,15 +272,15 @@ function quotes(values: CompleteValues): Check[] {
   ]
 }
 
-// Few upstreams answer so soon, and a shorter margin changes next to nothing.
+// Few upstreams answer this soon, and a shorter margin changes little.
 const shortestPlausibleMs = 100
 const usualQuoteLifeMs = 30_000
-// The default is 50 ms, because a store answers within milliseconds.
+// A store answers within milliseconds, so VALKEY_TIMEOUT_MS may be short.
 const inMilliseconds = settingNames.filter(
   (name) => name.endsWith('_MS') && name !== 'VALKEY_TIMEOUT_MS',
 )
 
-/** Values that are probably seconds, and those that are longer than most quotes live. */
+/** Values that are probably seconds, or longer than most quotes live. */
 function durations(values: CompleteValues): Check[] {
   const { QUOTE_MIN_VALIDITY_MS: minValidity = 0, ORDER_EXPIRY_MARGIN_MS: margin } =
     values
@@ -301,7 +300,7 @@ function durations(values: CompleteValues): Check[] {
   ]
 }
 
-/** Beside the memory and the folders that there are, and what other programs read of the environment. */
+/** Checks settings beside memory, folders and other programs' environment. */
 function surroundings(values: CompleteValues, { texts, memory: limits }: Given): Check[] {
   const { STATE_DIRECTORY: folder = '' } = values
   const heap = mebibytes(limits.heapBytes)
@@ -309,7 +308,7 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = values
   const collector = endpoint === undefined ? undefined : new URL(endpoint)
   const isOpen = collector?.protocol === 'http:' && !isLoopback(collector.hostname)
-  // Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent.
+  // Many machines have HTTPS_PROXY for other programs: that must not decide where orders are sent.
   const proxy = ['HTTPS_PROXY', 'https_proxy'].find((name) => texts.has(name))
   return [
     warn(fittedNames.some((name) => texts.has(name)) && bytes > limits.heapBytes / 2)`
@@ -335,7 +334,7 @@ function surroundings(values: CompleteValues, { texts, memory: limits }: Given):
   ]
 }
 
-/** Settings that were set to another value than their default, and that nothing reads as the other settings are. */
+/** Settings that were changed, and have no effect beside the others. */
 function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
   const {
     SWAP_BASE_URL: swap,

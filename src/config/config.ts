@@ -3,21 +3,24 @@ import { mebibytes } from '../process/memory.ts'
 import type { Limits } from './limits.ts'
 import { fixedDefault, type SettingValues } from './settings.ts'
 
-/** What an entry takes of the heap, rounded up: bench/cost/memory.ts measures it. */
+/** Heap of one entry, rounded up; bench/cost/memory.ts measures it. */
 const entryBytes = { QUOTE_CACHE_ENTRIES: 640, LEDGER_ENTRIES: 1_024 } as const
 type Fitted = keyof typeof entryBytes
 export const fittedNames = Object.keys(entryBytes) as Fitted[]
 
-/** What the program itself has in the heap under load, before it keeps any quote. */
+/** Heap of the program under load, without any quote. */
 const programBytes = 40 * 2 ** 20
-/** Of the rest, for both together, where they are not set. The remainder is for requests, and for V8 to collect in. */
+/**
+ * Cache and ledger together take this share of the rest, unless they are set. The remainder is for requests, and for V8
+ * to collect in.
+ */
 const defaultShare = 1 / 3
 
 export function bytesOfEntries(entriesOf: (name: Fitted) => number): number {
   return fittedNames.reduce((sum, name) => sum + entriesOf(name) * entryBytes[name], 0)
 }
 
-/** With the defaults that depend on other settings or on the memory in place of what is not given. */
+/** The values with all defaults, also those that depend on other settings or on memory. */
 export type CompleteValues = SettingValues & {
   ADMIN_HOST: string
   DRAIN_DELAY_MS: number
@@ -29,7 +32,7 @@ export function withDefaults(
   heapBytes: number,
 ) {
   const room = (heapBytes - programBytes) * defaultShare
-  // Each default if all of them fit; otherwise each is made smaller by the same factor, even if another one is set.
+  // Cache and ledger have their defaults if both fit. Otherwise both shrink by one factor, even if one is set.
   const share = room / bytesOfEntries((name) => Number(fixedDefault(name)))
   const fitted = fittedNames.map((name) => {
     const fixed = Number(fixedDefault(name))
@@ -59,7 +62,6 @@ export function withDefaults(
   }
 }
 
-/** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
@@ -73,7 +75,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
     bodyIdleTimeoutMs,
     ...upstreamLimits
   } = limits
-  /** So that what has waited has time left. */
+  /** A request that has waited needs time left. */
   const longestWaitMs = Math.min(
     values.UPSTREAM_HEADERS_TIMEOUT_MS,
     values.UPSTREAM_TOTAL_TIMEOUT_MS / 2,
@@ -88,7 +90,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       allowedHosts: values.ADMIN_ALLOWED_HOSTS,
     },
     upstreams: forEachUpstream((name) => {
-      // Webhooks use the files of payments: both go to the team's own services.
+      // Payments and webhooks go to the team's own services, with the same files.
       const of = name === 'swap' ? 'SWAP' : 'PAYMENTS'
       const [ca, cert, key] = [
         values[`${of}_CA_FILE`],
@@ -96,11 +98,10 @@ export function toConfig(values: CompleteValues, limits: Limits) {
         values[`${of}_KEY_FILE`],
       ]
       return {
-        /** 'sandbox', a URL without a trailing slash, or none. */
+        /** 'sandbox', a URL without a final slash, or none. */
         baseUrl: values[upstreamTable[name].baseUrl.setting],
-        /** The path prefixes that go there. */
         paths: pathsOf(values, name),
-        /** Undefined: no file is set. `cert` and `key` are both there or both not. */
+        /** Undefined: no file is set. `cert` and `key` come together. */
         tls: (ca ?? cert ?? key) && { ca: ca?.text, cert: cert?.text, key: key?.text },
       }
     }),
@@ -119,7 +120,7 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       waitMs: Math.min(limits.waitMs, longestWaitMs),
       floatOrderWaitMs: Math.min(limits.floatOrderWaitMs, longestWaitMs),
     },
-    /** Through which https upstreams are reached. */
+    /** The proxy to https upstreams. */
     proxy: values.UPSTREAM_PROXY,
     quotes: {
       partition: {
@@ -142,19 +143,19 @@ export function toConfig(values: CompleteValues, limits: Limits) {
       quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,
     },
     ledger: { entries: values.LEDGER_ENTRIES },
-    /** Where the ledger survives the process. */
+    /** The folder in which the ledger survives. */
     state:
       values.STATE_DIRECTORY === undefined
         ? undefined
         : { directory: values.STATE_DIRECTORY },
-    /** The store that replicas share; undefined for a gateway of one replica. */
+    /** Undefined: a single replica. */
     store: values.VALKEY_URL && {
       address: values.VALKEY_URL,
       keyPrefix: values.VALKEY_KEY_PREFIX,
       timeoutMs: values.VALKEY_TIMEOUT_MS,
       lockWaitMs,
     },
-    /** 0 a minute means no limit. */
+    /** 0: no limit. */
     rateLimit: { perMinute: values.RATE_LIMIT_PER_MINUTE, by: values.RATE_LIMIT_BY },
     metrics: { pairs: values.METRICS_PAIRS },
     requests: {

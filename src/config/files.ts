@@ -3,20 +3,19 @@ import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { Wrong } from './problems.ts'
 
-// Each reader returns what is in the file at a path, or throws Wrong. What is in a file is never repeated, because it may
-// be a key.
+// Each reader returns what is in a file, or throws Wrong. A file may hold a key, so nothing of it is repeated.
 
-/** Many times what the certificate authorities of a system take. */
+/** Many times the size of a system's certificate authorities. */
 const maxBytes = 4 * 2 ** 20
 
-/** A start must not hang on a pipe without a writer or on an endless device. */
+/** Startup must not hang on a pipe without a writer or on an endless device. */
 export function readText(path: string): string {
   try {
     const file = statSync(path)
     if (!file.isFile() && !file.isDirectory())
       throw new Error('it is a pipe or a device, not a file')
     if (file.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`)
-    // A byte order mark does not belong to the text, and is dropped.
+    // A byte order mark is dropped.
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -26,7 +25,7 @@ export function readText(path: string): string {
   }
 }
 
-/** Every certificate of a PEM file. Node takes text that it cannot parse for a list of no authorities. */
+/** Reads every certificate of a PEM file: Node reads text that it cannot parse as no authorities. */
 export function readCertificates(path: string) {
   const text = readText(path)
   const [, ...begun] = text.split('-----BEGIN CERTIFICATE-----')
@@ -36,7 +35,7 @@ export function readCertificates(path: string) {
     )
     if (first !== undefined) return { text, first }
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Wrong('a PEM file of whole certificates (-----BEGIN CERTIFICATE-----)')
 }
@@ -51,7 +50,7 @@ export function readKey(path: string) {
   }
 }
 
-/** OpenSSL refuses a pair that is too weak, such as RSA with 512 bits. */
+/** OpenSSL refuses weak pairs, such as RSA with 512 bits. */
 export function isAccepted(cert: string, key: string): boolean {
   try {
     createSecureContext({ cert, key })

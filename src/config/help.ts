@@ -2,13 +2,13 @@ import { leavesRoom, memoryLimits } from '../process/memory.ts'
 import type { LoadedConfig } from './load.ts'
 import { factsOf, type SettingName, settingGroups, settingNames } from './settings.ts'
 
-/** A line of at most 100 columns: the first sentence of what a setting means. */
+/** A line of at most 100 columns, with the meaning's first sentence. */
 function helpRow(name: SettingName): string {
   const [first = ''] = factsOf(name).meaning.split(/(?<=\.) /)
   return `  ${name}`.padEnd(30) + first.replace(/\.$/, '')
 }
 
-/** For --help: a line for each setting. */
+/** The text of --help. */
 export function helpText(): string {
   const groups = settingGroups.map(
     ({ title, names }) => `${title}:\n${names.map(helpRow).join('\n')}`,
@@ -18,7 +18,7 @@ export function helpText(): string {
   return `${head}\n${groups.join('\n')}\n`
 }
 
-/** For --print-config: each value in effect and where it comes from. Secrets are masked. */
+/** For --print-config: each value in effect and its source. Secrets are masked. */
 export function printConfig(loaded: LoadedConfig): string {
   const lines = settingNames.map((name) => {
     const { value, source } = loaded.sources[name]
@@ -29,7 +29,7 @@ export function printConfig(loaded: LoadedConfig): string {
 
 type Mark = 'done' | 'open' | 'check'
 
-/** `open` while a setting is missing. Whether it is right, no setting can show. */
+/** `open` while a setting is missing, else `check`: no setting can show whether it is right. */
 function openOrCheck(isSet: boolean): Mark {
   return isSet ? 'check' : 'open'
 }
@@ -38,7 +38,7 @@ function doneOrOpen(isDone: boolean): Mark {
   return isDone ? 'done' : 'open'
 }
 
-/** What to see to before production, and what the settings show of it; `check`: they cannot show whether it is done. */
+/** The list before production. `check`: no setting shows whether it is done. */
 export const beforeProduction: [text: string, markOf: (loaded: LoadedConfig) => Mark][] =
   [
     [
@@ -79,7 +79,7 @@ export const beforeProduction: [text: string, markOf: (loaded: LoadedConfig) => 
     ],
   ]
 
-/** For --check-config. The list is for production alone. */
+/** For --check-config. The list is for production only. */
 export function checkedText(loaded: LoadedConfig): string {
   const marked = loaded.config.production
     ? beforeProduction.map(([text, markOf]) => ({ text, mark: markOf(loaded) }))

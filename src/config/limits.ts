@@ -4,51 +4,49 @@ const count = z.int().min(0)
 
 /** @internal */
 export const limits = z.strictObject({
-  /** For a connection to an upstream, TLS included. */
+  /** Max time to connect to an upstream, TLS included. */
   connectTimeoutMs: count.default(3_000),
-  /** The longest pause in an upstream's answer, and the longest time for which a client may stop reading it. */
+  /** Max pause in an upstream's answer, and of a client that should read it. */
   bodyTimeoutMs: count.default(30_000),
   /**
-   * Requests that wait for a connection of one upstream; float orders have as many places of their own. Eight times
-   * UPSTREAM_CONNECTIONS, if not given.
+   * Requests that wait for a connection of one upstream; float orders have as many places of their own. Default: eight
+   * times UPSTREAM_CONNECTIONS.
    */
   queue: count.optional(),
   /**
-   * For a connection to be free; and the same of a float order. Most callers give up after 5 s. What waited for most of
-   * that time would take the connection of one that still waits for its answer.
+   * Max wait for a free connection, and that of a float order. Most callers give up after 5 s: a request that waited
+   * longer would take the connection of a caller who still waits.
    */
   waitMs: count.default(1_000),
   floatOrderWaitMs: count.default(2_000),
-  /** For requests that cannot have reached the upstream, and for a GET or HEAD whose connection broke. */
+  /** Retries of requests that cannot have reached the upstream, or of a GET or HEAD whose connection broke. */
   retries: count.default(1),
-  /** In a row, after which a breaker opens. */
+  /** Failures in a row that open a breaker. */
   breakerFailures: count.default(5),
   breakerOpenMs: count.default(5_000),
-  /** For a client's request head. */
+  /** Max time for a client's request head. */
   headTimeoutMs: count.default(10_000),
-  /** The longest pause in a client's request body. */
+  /** Max pause in a client's request body. */
   bodyIdleTimeoutMs: count.default(30_000),
-  /** How much all quotes in memory may take. */
+  /** Max bytes of all quotes in memory. */
   cacheBytes: count.default(64 * 2 ** 20),
-  /** How long one quote may be. A larger one is relayed and not kept. */
+  /** A larger quote is relayed and not kept. */
   quoteBytes: count.default(16 * 2 ** 10),
-  /** For a quote that another replica fetches. */
+  /** Max wait for a quote that another replica fetches. */
   lockWaitMs: count.default(3_000),
 })
 
 /**
- * Times and sizes that no operator sets, and tests do.
+ * Times and sizes that only tests set.
+ *
  * @internal
  */
 export type Limits = z.output<typeof limits>
 
-/** What the program's own tests set in place of the override `limits` of createGateway: JSON of the same. */
+/** JSON of the same limits, for tests of the program. */
 export const testLimitsName = 'QUOTEGATE_TEST_LIMITS'
 
-/**
- * Throws a TypeError for wrong overrides. Undefined if `text`, which is what that name has in the environment, is not
- * JSON of limits.
- */
+/** Throws a TypeError for wrong overrides. Undefined if `text`, from QUOTEGATE_TEST_LIMITS, is not JSON of limits. */
 export function limitsOf(overrides: Partial<Limits>, text = '{}'): Limits | undefined {
   const { error } = limits.safeParse(overrides)
   if (error !== undefined)

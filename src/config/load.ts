@@ -26,10 +26,10 @@ import { readBy } from './values.ts'
 
 export interface LoadedConfig {
   config: Config
-  /** The settings that name files, and the base URLs. The files can be read again, and are checked with these URLs. */
+  /** Settings that name files, and the base URLs with which they are checked. The files may be read again. */
   ofFiles: Readonly<Record<string, string>>
   warnings: string[]
-  /** Each setting in effect, as it may be shown, and where it comes from: secrets are masked. */
+  /** Each setting in effect and its source, with secrets masked. */
   sources: Readonly<
     Record<SettingName, { readonly value: string; readonly source: string }>
   >
@@ -37,21 +37,20 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   /**
-   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used, because the gateway may
-   * be mounted in another app. check: all names that may be meant as a setting are errors, and the folder of
-   * STATE_DIRECTORY is tried, which nothing else touches.
+   * library: names that are nearly a setting's are errors, and HOST and PORT may never be used. check: names that may
+   * mean a setting are errors, and the folder of STATE_DIRECTORY is tried.
    */
   by?: 'start' | 'check' | 'library'
-  /** For tests: times and sizes in place of those that are always used. */
+  /** For tests: other times and sizes. */
   limits?: Partial<Limits>
-  /** Default: the memory limits of this process. */
+  /** Default: this process's. */
   memory?: MemoryLimits
 }
 
-/** Notes what a setting's value should be instead. Only the first note for each setting is reported. */
+/** Notes what a setting should be. Only its first note is reported. */
 type NoteWrong = (name: string, expected: string) => void
 
-/** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
+/** Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
   options: LoadOptions = {},
@@ -60,7 +59,7 @@ export function loadConfig(
   const expectedOf = new Map<string, string>()
   const isWrong = (name: string) => expectedOf.has(name)
   const note: NoteWrong = (name, expected) => {
-    // Once a value is wrong, its default is in place, and nothing is said of that default.
+    // A wrong value has its default, which must not be reported.
     if (!isWrong(name)) expectedOf.set(name, expected)
   }
   const texts = readTexts(given, note)
@@ -127,11 +126,11 @@ function ofFilesIn(texts: ReadonlyMap<string, string>): Record<string, string> {
   return Object.fromEntries([...texts].filter(([name]) => isOfFile(name)))
 }
 
-/** The settings by name, trimmed; blank ones are left out. */
+/** The settings by name, trimmed, without blank ones. */
 function readTexts(given: Record<string, unknown>, note: NoteWrong): Map<string, string> {
   const texts = new Map<string, string>()
   for (const [name, value] of Object.entries(given)) {
-    // An array becomes its items with commas between them, which is how a list setting is written.
+    // An array becomes a comma-separated list.
     const isReadable = [value ?? '']
       .flat()
       .every((one) => /^(string|number|boolean)$/.test(typeof one))
@@ -144,8 +143,8 @@ function readTexts(given: Record<string, unknown>, note: NoteWrong): Map<string,
 }
 
 /**
- * Any secret may be in a file: its name with _FILE behind it names the file. Adds those secrets to the texts, and
- * returns the setting that named the file by the name of its secret.
+ * Any secret may be in a file, named by the secret's name with _FILE behind it. Adds these secrets to the texts, and
+ * returns for each secret the setting of its file.
  */
 function readSecretFiles(texts: Map<string, string>, note: NoteWrong) {
   const fileOfSecret = new Map<string, string>()
@@ -166,7 +165,7 @@ function readSecretFiles(texts: Map<string, string>, note: NoteWrong) {
   return fileOfSecret
 }
 
-/** A wrong one is noted, and has its default. */
+/** Notes wrong values, which get their defaults. */
 function readValues(texts: ReadonlyMap<string, string>, note: NoteWrong): SettingValues {
   const { data, error } = settings.safeParse(Object.fromEntries(texts))
   if (error === undefined) return data
@@ -178,9 +177,9 @@ function readValues(texts: ReadonlyMap<string, string>, note: NoteWrong): Settin
   return readValues(new Map([...texts].filter(([name]) => !wrong.has(name))), note)
 }
 
-/** The value of a setting, fit for a terminal or a log, without secrets. */
+/** A setting's value for a terminal or a log, without secrets. */
 function displaySetting(name: string, text: string): string {
-  // The file of a secret may hold the secret itself, set in the wrong place.
+  // A setting for a secret's file may hold the secret itself by mistake.
   const secret = isSettingName(name) ? factsOf(name).secret : 'unless-path'
   // A base64 secret may begin with a slash.
   const isPath =

@@ -8,7 +8,7 @@ import {
   settingNames,
 } from './settings.ts'
 
-/** Settings of earlier versions, each with what stands in its place. */
+/** Settings of earlier versions, and what replaces them. */
 export const goneSettings: Readonly<Record<string, string>> = {
   UPSTREAM_CONNECT_TIMEOUT_MS: 'connecting to an upstream may take 3 s',
   UPSTREAM_BODY_TIMEOUT_MS: 'an answer may pause for 30 s',
@@ -34,10 +34,10 @@ export const goneSettings: Readonly<Record<string, string>> = {
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 
-/** What other caches have a setting for. */
+/** A setting that other caches have. */
 const timeToLive = /^(?:QUOTEGATE_)?(?:QUOTE|CACHE|QUOTE_CACHE)_TTL(?:_\w+)?$/
 
-/** Names that other programs have for a setting. The search for a misspelt one finds none for them, or a wrong one. */
+/** Other programs' names for our settings. The search for misspelt names would find none, or a wrong setting. */
 export const otherNames = {
   REDIS_URL: 'VALKEY_URL',
   SWAP_URL: 'SWAP_BASE_URL',
@@ -48,24 +48,23 @@ export const otherNames = {
   UPSTREAM_TIMEOUT_MS: 'UPSTREAM_TOTAL_TIMEOUT_MS',
 } as const satisfies Record<string, SettingName>
 
-/** What settings of ours begin with and variables of other programs rarely do. HOST, LOG_ and CLIENT_ belong to all. */
+/** Our settings begin with these, and other programs' variables rarely do. HOST, LOG_ and CLIENT_ are common. */
 export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
   ADMIN_ STATE_ TRUST_`.split(/\s+/)
 
-/** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
+/** Kubernetes sets these in every pod beside a Service named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
-/** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
+/** Kubernetes also sets …_PORT. Its value tells it from an operator's port: VALKEY_PORT=6379. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
-/** `isNear`: surely one setting was meant. */
+/** `isNear`: the setting was surely meant. */
 interface Meant extends Pick<Required<SettingProblem>, 'expected' | 'message'> {
   isNear?: boolean
-  /** Only of a name that is a setting of ours. */
   value?: string
 }
 
-/** Values of names that are not settings are never shown: they may belong to another program. */
+/** Values of unknown names are never shown: they may be another program's. */
 export function checkNames(
   texts: ReadonlyMap<string, string>,
 ): (SettingProblem & Meant)[] {
@@ -75,7 +74,7 @@ export function checkNames(
   })
 }
 
-/** Undefined for a setting, and for what is another program's. */
+/** Undefined for a setting, or another program's variable. */
 function meantBy(
   name: string,
   text: string,
@@ -118,7 +117,7 @@ function meantBy(
   const near = nearMiss(name, text)
   // Beside VALKEY_URL, a REDIS_URL is another program's.
   const isOfOther = near !== undefined && byOtherName.has(bare(name)) && texts.has(near)
-  // An app's environment may have such a name. But invented prices must not stand in for the API of a SWAP_URL.
+  // An app may have such a variable. But invented prices must not replace the API of a SWAP_URL.
   const isSure = !byOtherName.has(bare(name)) || near === 'SWAP_BASE_URL'
   if (near !== undefined && !isOfOther) return didYouMean([near], isSure)
   if (
@@ -128,7 +127,7 @@ function meantBy(
     return undefined
   if (isSettingName(written.replace(/_FILE$/, '')))
     return oneOf(Object.keys(secretsInFiles), 'and', 'Only secrets may be in files:')
-  // EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs.
+  // For example EXPIRY_MARGIN_MS. Shorter names (APP_NAME, BASE_URL) and timeouts are other programs'.
   const isTelling = /^(?!.*TIMEOUT)\w+_\w+_\w+$/.test(written)
   const whole = settingNames.filter(
     (own) => isTelling && own.replace(/^(?!OTEL)[A-Z]+_/, '') === written,
@@ -148,7 +147,7 @@ function isNearlyProduction(text: string): boolean {
   return mode === 'prod' || isWithinEdits(mode, 'production', 2)
 }
 
-/** As a setting would be written: log-level is LOG_LEVEL, and so is QUOTEGATE_LOG_LEVEL. */
+/** log-level and QUOTEGATE_LOG_LEVEL become LOG_LEVEL. */
 function inCapitals(name: string): string {
   const capitals = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
   return capitals.replace(/^QUOTEGATE_/, '')
@@ -159,18 +158,18 @@ function bare(name: string): string {
   return letters.replace(/^QUOTEGATE/, '')
 }
 
-// Made once, not for each environment variable: a pod may have hundreds.
+// Made once: a pod may have hundreds of variables.
 const byBareName = new Map(settingNames.map((name) => [bare(name), name]))
 const byOtherName = new Map(
   Object.entries(otherNames).map(([other, name]) => [bare(other), name]),
 )
 
-/** The setting that `name` was probably meant to be, if `name` is not a setting. */
+/** What a name that is not a setting probably means. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
-  // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
+  // Kubernetes and container links set QUOTEGATE_PORT=tcp://… beside a service named quotegate.
   if (isKnownName(name) || serviceAddress.test(value)) return undefined
   const written = bare(name)
-  // Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
+  // Short names get no edits: POST, HOSTS and SORT are not misspelt.
   const edits = ({ length }: string) => Number(length >= 7) + Number(length >= 10)
   const isNear = ([known]: [string, unknown]) =>
     isWithinEdits(written, known, edits(known))
@@ -185,18 +184,18 @@ function settingsOf(beginning: string): readonly SettingName[] {
   return settingNames.filter((name) => name.startsWith(beginning))
 }
 
-/** The settings that share the most words with the rest of the name, and at least one. */
+/** Settings that share the most words with the rest of the name, at least one. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
-  // MS says nothing of what is meant.
+  // MS tells nothing.
   const words = written.slice(beginning.length).split('_')
   const telling = words.filter((word) => !['MS', ''].includes(word))
-  // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
+  // SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS may mean an UPSTREAM_… setting for all.
   const ofAll = /^(?:SWAP|PAYMENTS|WEBHOOKS)_$/.test(beginning)
     ? settingsOf('UPSTREAM_')
     : []
   const candidates = [...settingsOf(beginning), ...ofAll]
   const likeness = (name: SettingName) => {
-    // SWAP_KEY may be a secret: it does not mean the file of a TLS key.
+    // SWAP_KEY may be a secret, not a TLS key's file.
     if (name.endsWith('_FILE') !== written.endsWith('_FILE')) return 0
     const [, ...others] = name.split('_')
     return telling.filter((word) => others.some((other) => areAlike(word, other))).length

@@ -1,17 +1,17 @@
 import { cutText } from '../process/text.ts'
 
-/** Any value of a setting: a list may be an array. */
+/** A list may be an array. */
 export type SettingValue = string | number | boolean | readonly (string | number)[]
 
-/** What is wrong with a value or a file. Its message is what would be right, and repeats nothing: it may be a secret. */
+/** The message is what would be right. It repeats nothing, because the value may be a secret. */
 export class Wrong extends Error {}
 
 export interface SettingProblem {
   name: string
-  /** Masked if secret; undefined if not set. */
+  /** Masked if secret. */
   value: string | undefined
   expected: string
-  /** The line about it in the error's message; without it, `name=value - expected: expected`. */
+  /** Default: `name=value - expected: expected`. */
   message?: string
 }
 
@@ -33,7 +33,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** Fit for a terminal or a log: one line of limited length. Control characters could rewrite a terminal's lines. */
+/** Makes one line of limited length: control characters could rewrite a terminal's lines. */
 export function onOneLine(text: string): string {
   return cutText(text, 200).replace(
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,

@@ -20,21 +20,19 @@ const onAndOff = { true: 'on', 1: 'on', false: 'off', 0: 'off' } as const
 const paymentsPaths =
   '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings'
 
-/** What the texts about a setting need to know beyond its schema. */
 interface SettingFacts {
   meaning: string
-  /** For a default that depends on other settings. */
   defaultText?: string
   /**
-   * What is masked wherever the value is shown: all of it, the parts of a URL that may hold a secret, or what does not
-   * look like a path, because it may be the secret that belongs into the file.
+   * What is masked: all of it, the parts of a URL that may be secret, or what does not look like a path and may be the
+   * secret itself.
    */
   secret?: 'whole' | 'in-url' | 'unless-path'
-  /** What editors suggest, for a setting that may have other values too. */
+  /** What editors suggest, if other values are allowed too. */
   choices?: readonly string[]
 }
 
-/** How a setting is read, with its default, and then what it means. */
+/** How a setting is read, its default, and then its meaning. */
 function row<Schema extends z.ZodType>(
   schema: Schema,
   more: Omit<SettingFacts, 'meaning'> = {},
@@ -264,7 +262,7 @@ const groups = {
     LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
       How a client's address is logged: masked, full or none. A masked one lacks its last octet, or its last 64 bits.`,
   },
-  // The OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself.
+  // OpenTelemetry itself reads its other variables.
   Traces: {
     OTEL_EXPORTER_OTLP_ENDPOINT: row(value.readBy(readCollectorUrl).optional(), {
       secret: 'in-url',
@@ -285,7 +283,8 @@ const groups = {
 }
 
 /**
- * Every setting: how it is read, its default, what it means. All texts about settings are made from this table.
+ * Every setting: how it is read, its default, its meaning. All texts about settings come from here.
+ *
  * @internal
  */
 export const settings = z.object({
@@ -304,7 +303,7 @@ export const settings = z.object({
 /** @internal */
 export type SettingValues = z.output<typeof settings>
 
-// Without a type of its own, so that the declarations of the package list the names, and need no zod.
+// The type is inferred, so that the package's declarations list the names, and need no zod.
 export const settingNames = settings.keyof().options
 export type SettingName = (typeof settingNames)[number]
 
@@ -312,7 +311,7 @@ export const settingGroups = Object.entries(groups).map(([title, rows]) => {
   return { title, names: Object.keys(rows) as SettingName[] }
 })
 
-/** The secrets that may also be in files, by the names that name the files. */
+/** Secrets by the setting that names their file. */
 export const secretsInFiles = {
   ADMIN_TOKEN_FILE: 'ADMIN_TOKEN',
   SWAP_AUTHORIZATION_FILE: 'SWAP_AUTHORIZATION',
@@ -324,7 +323,7 @@ export function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(settings.shape, name)
 }
 
-/** Also the names of the files of secrets. */
+/** Whether a name is a setting, or the file of a secret. */
 export function isKnownName(name: string): boolean {
   return isSettingName(name) || Object.hasOwn(secretsInFiles, name)
 }
@@ -339,7 +338,7 @@ export function fixedDefault(name: SettingName): string | undefined {
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
 }
 
-/** The texts that it may be, or usually is; undefined for a setting that is not one of a few. */
+/** A setting's possible or usual values; undefined if these are not a few. */
 export function choicesOf(name: SettingName): readonly string[] | undefined {
   const { choices } = factsOf(name)
   if (choices !== undefined) return choices

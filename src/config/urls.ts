@@ -4,10 +4,10 @@ import { Wrong } from './problems.ts'
 
 // Each reader returns what the code needs, or throws Wrong.
 
-/** Whether `host` is an IP address without brackets, or a host name. */
+/** Whether a text is an IP address without brackets, or a host name. */
 export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true
-  // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
+  // Some resolvers read a name that ends in a number (127.1, 0) as an address.
   const lastLabel = host.split('.').at(-1) ?? ''
   return (
     /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) &&
@@ -15,7 +15,7 @@ export function isHost(host: string): boolean {
   )
 }
 
-/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
+/** The canonical host: a normalized address, or a name in lower case without a final dot. */
 export function canonicalHost(host: string): string {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
   return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
@@ -31,7 +31,7 @@ export function isLoopback(host: string): boolean {
   return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** Without brackets and the last dot. `URL` accepts more than host names: of a,b.example it makes a host. */
+/** The host without brackets. `URL` accepts more than host names, such as a,b.example. */
 function hostOf({ hostname, port }: URL): string | undefined {
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   // Port 0 cannot be connected to.
@@ -40,7 +40,7 @@ function hostOf({ hostname, port }: URL): string | undefined {
 
 const baseUrlExample = 'https://api.example.com/prefix'
 
-/** `keys`: the setting that is for keys; `or`: what else would be right. */
+/** `keys`: the setting for keys. `or`: what else would be right. */
 export function readHttpUrl(
   text: string,
   { example = baseUrlExample, keys = '', or = '' } = {},
@@ -71,7 +71,7 @@ export function readCollectorUrl(text: string): string {
   throw new Wrong(`an http or https URL such as ${example}: /v1/traces is appended`)
 }
 
-/** Reads an UPSTREAM_PROXY: where the proxy is, and the value of Proxy-Authorization, if the URL has credentials. */
+/** Reads where the proxy is, and Proxy-Authorization, if the URL has credentials. */
 export function readProxyUrl(text: string) {
   const form =
     'the http URL of a proxy, such as http://user:password@proxy.example.com:3128'
@@ -89,7 +89,7 @@ export function readProxyUrl(text: string) {
     throw wrong(
       ', without path, query and fragment; %2F, %3F and %23 in a password are / ? #',
     )
-  // RFC 7617 section 2: a user has no colon, and neither user nor password has a control character.
+  // RFC 7617 section 2: a user has no colon, and neither has control characters.
   const unfit = wrong(
     ', whose user has no colon, and whose user and password are percent-encoded UTF-8',
   )
@@ -102,7 +102,7 @@ export function readProxyUrl(text: string) {
   return { host, port: Number(url.port || 80), authorization }
 }
 
-/** Without the percent-encoding; throws `wrong` if it is not one of UTF-8. */
+/** Throws `wrong` if the text is not percent-encoded UTF-8. */
 function decode(encoded: string, wrong: Wrong): string {
   try {
     return decodeURIComponent(encoded)
@@ -117,7 +117,7 @@ const storeForms =
 const storeShape =
   /^(?:redis|valkey)(s)?(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i
 
-/** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
+/** `URL` refuses several hosts. */
 export function readStoreUrl(text: string) {
   const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
   const [, tls, variant, userInfo, hosts = '', path = '', query] =
@@ -167,13 +167,13 @@ export function readStoreUrl(text: string) {
   }
 }
 
-/** Without the parts that may hold a secret, also where the text is not quite a URL. */
+/** Masks what may be secret, even if the text is not quite a URL. */
 export function maskUrl(text: string): string {
   return (
     text
       .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
       .replace(/([?#]).*$/s, '$1****')
-      // A password without a host after it: text after a colon that is not a port.
+      // A password without a host: text after a colon that is not a port.
       .replace(
         /^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is,
         '$1****',

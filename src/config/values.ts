@@ -6,10 +6,10 @@ import { prose } from '../process/text.ts'
 import { Wrong } from './problems.ts'
 import { canonicalHost, isHost } from './urls.ts'
 
-// Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
-// they are shown, and errors are not.
+// Each schema reads trimmed text. Its error says what would be right, and repeats no whole value: errors are not
+// masked.
 
-/** The schema of what `read` makes of a text, or throws Wrong for. */
+/** The schema of what `read` returns. A Wrong that it throws becomes the schema's error. */
 export function readBy<Value>(read: (text: string) => Value) {
   return z.string().transform((text, context) => {
     try {
@@ -22,7 +22,7 @@ export function readBy<Value>(read: (text: string) => Value) {
   })
 }
 
-/** What would be right stands behind the pattern. */
+/** The text behind the call is what would be right. */
 function text(pattern: RegExp) {
   return (...expected: Parameters<typeof prose>) =>
     z.string().regex(pattern, prose(...expected))
@@ -44,7 +44,7 @@ export const ratio = text(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/)`
 
 export const port = z
   .string()
-  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service named "admin".
+  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 beside a service named "admin".
   .refine((text) => !/^(?:tcp|udp|sctp):\/\//.test(text), {
     error:
       "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
@@ -52,7 +52,7 @@ export const port = z
   })
   .pipe(wholeNumber(0, 65535))
 
-/** `words`: others that count as one of them. */
+/** `words`: other words for the choices. */
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   words: Readonly<Record<string, Choice>> = {},
@@ -65,7 +65,7 @@ export function oneOf<const Choice extends string>(
 
 type ExpiredQuote = 'refuse' | 'report' | { readonly applications: readonly string[] }
 
-/** `refuse`, `report`, or the applications whose late orders are reported. Names keep their case, as App-Name does. */
+/** `refuse`, `report`, or the applications whose late orders are reported, in their own case. */
 export const expiredQuote = readBy((text): ExpiredQuote => {
   const word = text.toLowerCase()
   if (word === 'refuse' || word === 'report') return word
@@ -86,22 +86,22 @@ export const host = z
     'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
   )
 
-/** Without braces: a Cluster would put all keys with the same braces on one server. */
+/** Without braces: a Cluster would put all keys on one server. */
 export const keyPrefix = text(/^[\w.:/-]{1,64}$/)`
   at most 64 letters, digits and . : / _ -, such as quotegate: or staging:`
 
-/** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
+/** A text with colons is a list, as systemd joins several directories. A drive of Windows has one, too. */
 export const directory = text(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/)`
   the path of one directory, such as /var/lib/quotegate`
 
-/** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
+/** A token has to be too long to guess, because the operations listener does not count wrong ones. */
 export const token = text(/^[\x21-\x7e]{16,512}$/)`
   a secret of 16 to 512 visible ASCII characters, without spaces and line breaks`
 
 export const headerValue = text(/^[\x20-\x7e]{1,4096}$/)`
   at most 4096 visible ASCII characters and spaces, without line breaks`
 
-/** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
+/** `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
 function list(form: string, problem: (entry: string) => string | false | undefined) {
   const expected = `a comma-separated list of ${form}`
   return readBy((text): readonly string[] => {
@@ -149,14 +149,13 @@ export const trustedProxies = lowerCaseList(
   },
 )
 
-// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
-// clients would share a quote.
+// Headers that the gateway sets on a quote call, headers of one connection, and cookies, which no two clients share.
 const neverKeyed =
   wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
   http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
   transfer-encoding upgrade via x-request-id`)
 
-// Headers with another meaning, which no proxy uses for a client's address or place.
+// Headers with another meaning, which no proxy uses for an address or place.
 const otherHeaders =
   wordsOf(`accept-language app-name app-version authorization cache-control content-encoding date
   idempotency-key origin pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto
@@ -168,7 +167,7 @@ function wordsOf(text: string): ReadonlySet<string> {
 
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-/** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
+/** The gateway removes these headers from swap requests: a header with another meaning (content-type) would be lost. */
 export const placeHeaders = lowerCaseList(
   'header names such as cf-ipcountry, which together name one place',
   (name) => {

@@ -11,39 +11,39 @@ import { headerLines, headerValues } from './headers.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /**
- * Set on a response by the code that works on its answer, and called if a problem is answered in its place. It is on the
- * response itself because a WeakMap of all responses keeps the garbage collector busy.
+ * Set by the code that works on an answer, and called if a problem replaces it. A property of the response, because a
+ * WeakMap of all responses keeps the garbage collector busy.
  */
 export const interrupted = Symbol('interrupted')
 export type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
 
 /**
- * A response of the traffic server that can send its head and body in one write. Node builds the head from lists,
- * joins it with the body and waits for callbacks that both were written. That is a fifth of all the work of a request,
- * and a small answer whose body is complete does not need it.
+ * A response that can send its head and body in one write. Node builds the head from lists, joins it with the body and
+ * waits for callbacks that both were written: a fifth of all the work of a request, which a small complete answer does
+ * not need.
  */
 export class TrafficResponse extends ServerResponse<IncomingMessage> {
-  /** The header lines of a connection that is kept open, such as Keep-Alive. */
+  /** Header lines of a connection that is kept open. */
   keepAliveLines: string | undefined = undefined
-  /** Whether the client sends its body only once it has received `100 Continue`. */
+  /** The client sends its body only once it has `100 Continue`. */
   awaitsContinue = false
-  /** The progress of an answer sent by `writeWhole`, which `headersSent` and `writableFinished` do not show. */
+  /** The progress of `writeWhole`, which `headersSent` and `writableFinished` do not show. */
   whole: 'under-way' | 'sent' | undefined = undefined
-  // Properties that some responses get later are set on all from the start, so that V8 uses one hidden class.
+  // All responses have these properties from the start, so that V8 uses one hidden class.
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
 
   /**
-   * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
-   * nothing if the answer needs `writeHead` and `end`.
+   * Sends `head` (lines end with CRLF), the connection's lines, and the body. Returns false and sends nothing if the
+   * answer needs `writeHead` and `end`.
    */
   writeWhole(head: string, body: string): boolean {
     const { socket, req, keepAliveLines } = this
-    // Without a socket, earlier answers on the same connection are not finished.
+    // Without a socket, earlier answers on the connection are not finished.
     if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD')
       return false
-    // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
+    // Also undefined on a response of a parent app's server.
     if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
@@ -56,7 +56,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     return true
   }
 
-  /** Emits the event that Node's server waits for before it goes on with the connection. */
+  /** Node's server waits for this event before it goes on with the connection. */
   #finish(): void {
     this.whole = 'sent'
     this.emit('finish')
@@ -69,14 +69,14 @@ export function bodyExpected({ headers }: IncomingMessage): boolean {
   )
 }
 
-/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
+/** Only its framing decides whether a request has a body, not its method (RFC 9112 6.3). */
 export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
   if (
     headers['transfer-encoding'] !== undefined ||
     Number(headers['content-length'] ?? 0) !== 0
   )
     return true
-  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
+  // Middleware may have removed fields from `headers`, and a payment would be sent without its body.
   return (
     headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
     headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
@@ -84,21 +84,20 @@ export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
 }
 
 /**
- * Whether nothing of a request is left to be read. The stream of one without a body may have ended before anything could
- * wait for its end (optimizeEmptyRequests).
+ * Whether a request was read completely. Without a body its stream may have ended before anything could wait
+ * (optimizeEmptyRequests).
  */
 function isAllRead(request: IncomingMessage): boolean {
   return request.complete || !hasBody(request)
 }
 
-/** A body up to this size may be sent in one write with its head. */
+/** Max body sent in one write with its head. */
 export const maxOneWriteBytes = 16_384
-/** What Node writes as a reason phrase. */
 export const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Sends a complete answer in one write, or returns false and sends nothing. The body is a parameter of its own, because
- * callers would copy a head to add the body to it, and V8 made a hidden class of its own for each such copy.
+ * Sends a complete answer in one write, or returns false and sends nothing. The body is a separate parameter: V8 made a
+ * hidden class for each head that was copied to add a body.
  */
 export function answerInOneWrite(
   response: ServerResponse,
@@ -122,9 +121,9 @@ export function answerInOneWrite(
 }
 
 /**
- * Writes the head of an upstream's answer. After a Content-Length, Node takes a Content-Disposition for UTF-8 and
- * writes it as latin1: an "ü" becomes one byte instead of two, and a "€", or a name in latin1, cannot be written at
- * all. So if a Content-Disposition is not ASCII, the Content-Length goes last.
+ * After a Content-Length, Node reads a Content-Disposition as UTF-8 and writes it as latin1: an "ü" becomes one byte
+ * instead of two, and a "€", or a name in latin1, cannot be written. So the Content-Length goes last if a
+ * Content-Disposition is not ASCII.
  */
 export function writeReceivedHead(
   response: ServerResponse,
@@ -148,7 +147,7 @@ export function hasBegun(response: ServerResponse): boolean {
   )
 }
 
-/** The Date line is cached for one second, as Node caches its own. */
+/** The Date line is cached for a second, as Node caches its own. */
 let dateOfSecond = ''
 let dateUntilMs = 0
 
@@ -161,7 +160,7 @@ export function dateLine(): string {
   return dateOfSecond
 }
 
-/** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */
+/** Headers as lines of a head; undefined if Node would refuse one of them. */
 export function headLines(headers: readonly string[]): string | undefined {
   let lines = ''
   for (let index = 0; index < headers.length; index += 2) {
@@ -178,27 +177,26 @@ export function headLines(headers: readonly string[]): string | undefined {
   return lines
 }
 
-/** An unused request body up to this size is read to its end, so that the connection can be kept. */
+/** An unused request body up to this size is read, so that the connection can be kept. */
 const maxDrainedBytes = 65_536
 /**
- * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may
- * pause. Closing at once would reset the connection: no answer arrives.
+ * How long a refused client may read the refusal, and the sender of an unwanted body may pause. An immediate close
+ * would reset the connection, and no answer would arrive.
  */
 export const lingerMs = 2_000
 
-/** Marks a connection that serves no further requests after a refusal: its next bytes may be smuggled, or unwanted. */
+/** Marks a connection that serves nothing after a refusal: its next bytes may be smuggled, or unwanted. */
 export const refused = Symbol('refused')
 export type Refusable = Duplex & { [refused]?: true }
 
-/** Replaces the callback once a problem was sent. */
 const problemWasSent = () => {}
 
-/** Whether a problem was sent. A later failure of the same request is then not sent as another problem. */
+/** A later failure of the same request is then not sent as another problem. */
 export function isAnsweredWithProblem(response: Interruptible): boolean {
   return response[interrupted] === problemWasSent
 }
 
-/** Answers a request with a problem. The caller has made sure that no byte of another answer was sent. */
+/** Answers with a problem. No byte of another answer may have been sent. */
 export function answerProblem(
   request: IncomingMessage,
   response: Interruptible,
@@ -216,9 +214,9 @@ export function answerProblem(
     ;(request.socket as Refusable)[refused] = true
   }
   response.sendDate = true
-  // The reason phrase is given, because the response may still hold an upstream's phrase that Node refused to write.
+  // The response may still hold an upstream's phrase that Node refused to write.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
-  // The client may have asked for `Connection: close`, or a drain may have set it. A write to HEAD would send nothing.
+  // Not at once if the client or a drain asked for `Connection: close`. A write to HEAD would send nothing.
   const endsAtOnce = (!closes && response.shouldKeepAlive) || request.method === 'HEAD'
   endAnswer(request, response, body, endsAtOnce)
 }
@@ -251,14 +249,14 @@ function bodyIsSmall(request: IncomingMessage): boolean {
   return length === undefined || Number(length) <= maxDrainedBytes
 }
 
-/** Many clients read the answer only after they have sent the whole body, and a large upload may take this long. */
+/** Many clients read the answer only after they have sent the whole body. */
 const maxLingerMs = 15_000
 
 const noBytes = Buffer.alloc(0)
 
 /**
- * Ends an answer, even if the request has not been received completely: unless its connection stays open, that is only
- * closed once the client has stopped sending.
+ * Ends an answer, even before its request is complete. A connection that does not stay open is closed only once the
+ * client has stopped sending.
  */
 export function endAnswer(
   request: IncomingMessage,
@@ -268,17 +266,17 @@ export function endAnswer(
   endsAtOnce = response.shouldKeepAlive && request.httpVersionMinor === 1,
 ): void {
   if (isAllRead(request) || endsAtOnce) {
-    // Node joins a latin1 string with the head into one write, but not a Buffer.
+    // Node joins only a latin1 string with the head into one write.
     response.end(lastBytes.toString('latin1'), 'latin1')
     destroyUnlessRead(request)
     return
   }
-  // An empty write sends the head of an answer that has no body.
+  // An empty write sends the head.
   response.write(lastBytes)
   readToEnd(request, () => response.end())
 }
 
-/** Gives a client time to finish a body that the gateway does not use, then closes its connection. */
+/** Lets a client finish an unused body, then closes its connection. */
 export function destroyUnlessRead(request: IncomingMessage): void {
   if (isAllRead(request)) return
   readToEnd(request, () => {
@@ -286,7 +284,7 @@ export function destroyUnlessRead(request: IncomingMessage): void {
   })
 }
 
-/** Reads and drops a body until it ends, until its sender pauses for `lingerMs`, or until `maxLingerMs` have passed. */
+/** Drops a body until it ends, pauses for `lingerMs`, or `maxLingerMs` have passed. */
 function readToEnd(request: IncomingMessage, done: () => void): void {
   const { socket } = request
   const stop = () => {
@@ -309,7 +307,7 @@ function readToEnd(request: IncomingMessage, done: () => void): void {
   request.resume()
 }
 
-/** Breaks an answer off. The end of the connection ends an HTTP/1.0 answer: only a reset shows that it is incomplete. */
+/** An HTTP/1.0 answer ends with its connection: only a reset shows that it is incomplete. */
 export function cutOff(response: ServerResponse): void {
   try {
     if (response.headersSent && response.req.httpVersionMinor === 0)

@@ -18,16 +18,16 @@ function upstreamOf(area: Area): UpstreamName | undefined {
 const unsafePathByte = /[^\x21-\x7e]|\\/
 const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
 const brokenEscape = /%(?![0-9A-Fa-f]{2})/
-// Some routers also end a segment at an encoded slash, a backslash or ";" (path parameters of Java servers).
+// Some routers also end a segment at an encoded slash, a backslash or ";" (Java's path parameters).
 const dotSegment = /(?:^|\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/;]|%2f|%5c|%3b)/i
-// Routers trim these, or drop them wherever they stand: control characters, the blanks of ASCII and of Unicode, a BOM.
+// Routers trim or drop these: control characters, blanks of ASCII and Unicode, a BOM.
 const encodedBlanks =
   /%(?:[01][0-9a-f]|20|7f|85|a0|c2%(?:85|a0)|e1%9a%80|e2%80%(?:8[0-9a-f]|a[89f])|e2%81%9f|e3%80%80|ef%bb%bf)/gi
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 
 /**
- * Reads the raw request target. Anything that another server could read differently from us is refused
- * rather than guessed: an encoded dot segment is how path filters are bypassed.
+ * Reads the raw target. What another server could read differently is refused rather than guessed: encoded dot segments
+ * bypass path filters.
  */
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
@@ -35,7 +35,7 @@ export function createAreaReader(
   /** The upstream of every path that belongs to no other upstream and is not a version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
-  /** The path that a quote request was read as. */
+  /** A path's area, or for a quote its pair. */
   function areaOf(path: string): Area | QuotePath {
     for (const name of upstreamNames) {
       if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix)))
@@ -43,11 +43,10 @@ export function createAreaReader(
       return name === 'swap' ? swapArea(path) : name
     }
     if (catchAll === undefined) return 'none'
-    // Both base URLs may lead to one server, and it may accept spellings of /v3 that the gateway does not.
+    // One server may be behind both base URLs, and accept more spellings of /v3.
     const area = swapArea(path)
     if (area !== 'swap') return area
-    // Only the swap API has versions, so a version other than /v3, or an odd spelling of /v3, is meant for no upstream
-    // here.
+    // Only the swap API has versions: another one, or an odd spelling of /v3, is meant for no upstream.
     return mayBeVersioned(path) ? 'none' : catchAll
   }
 
@@ -55,7 +54,9 @@ export function createAreaReader(
     return `${pathsOf[upstream].find((prefix) => isUnder(path, prefix)) ?? ''}/*`
   }
 
-  /** A pair has few paths, and a quote of each amount has a target of its own. Paths of pairs differ before their ends. */
+  /**
+   * Memoized by path: a pair has few paths, but each amount its own target. Paths of pairs differ before their ends.
+   */
   const readPath = memoize((path): PathReading => {
     if (unsafePathByte.test(path) || path.includes('#')) {
       return {
@@ -85,7 +86,7 @@ export function createAreaReader(
     const reading = readPath(path)
     if ('problem' in reading) return reading
     const query = queryAt === -1 ? '' : target.slice(queryAt + 1)
-    // A query goes on byte for byte; only what cannot stand in a request line is refused.
+    // A query goes on byte for byte.
     if (unsafeQueryByte.test(query)) {
       return { problem: 'The query holds a control character or a "#".' }
     }
@@ -107,12 +108,12 @@ type PathReading =
     }
   | { problem: string }
 
-// RFC 9112 3.2.2: a server must accept the absolute form; only its path and query go on, so that the host
-// in it can choose nothing.
+// RFC 9112 3.2.2: a server must accept the absolute form. Only its path and query go on, so that its host chooses
+// nothing.
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  // Express calls `url.parse`, which throws for some invalid URLs.
+  // Express calls `url.parse`, which throws for some URLs.
   if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`
@@ -129,10 +130,10 @@ function isUnder(path: string, prefix: string): boolean {
   )
 }
 
-// Where a server written in C sees the end of a decoded path, and one that decodes before it parses sees a query.
+// A server in C ends a path at %00; one that decodes before it parses, at %23 and %3f.
 const endOfText = /%(?:00|23|3f)/i
 
-/** The paths that upstream routers may take the path of an order for. */
+/** Every path that an upstream router may read this path as. */
 function foldOrderPath(path: string): readonly string[] {
   const textEnd = path.search(endOfText)
   const texts = textEnd === -1 ? [path] : [path, path.slice(0, textEnd)]
@@ -142,8 +143,8 @@ function foldOrderPath(path: string): readonly string[] {
 }
 
 /**
- * Many routers take what follows a dot of the last segment for the format of the answer, and drop a final dot. A segment
- * that is nothing else goes, and the one before it is the last.
+ * Many routers read what follows a dot in the last segment as the answer's format, and drop a final dot. A segment that
+ * is only a format is dropped, and the one before becomes the last.
  */
 function withoutFormats(path: string): string {
   let rest = path
@@ -158,8 +159,8 @@ function withoutFormats(path: string): string {
 }
 
 function swapArea(path: string): Area | QuotePath {
-  // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
-  // bypasses the guard. The target goes out unchanged.
+  // Every path that a router could read as a quote's or an order's counts as one: no odd spelling bypasses the guard.
+  // The target goes out unchanged.
   const quotePath = readQuotePath(path)
   if (quotePath !== undefined) return quotePath
   const readings = foldOrderPath(path).map((reading) => reading.toLowerCase())
@@ -170,7 +171,7 @@ function swapArea(path: string): Area | QuotePath {
 
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
 
-/** Reads a path that upstream routers may take for a quote's; undefined if none does. */
+/** Reads a path that a router may read as a quote's; undefined if none may. */
 function readQuotePath(path: string): QuotePath | undefined {
   for (const reading of foldPath(path)) {
     const pair = foldedPath.exec(reading)?.[1]
@@ -182,16 +183,16 @@ function readQuotePath(path: string): QuotePath | undefined {
 
 const ratesPath = /^\/v3\/pairs\/([^/]+)\/rates$/
 
-/** Only the plain spelling of the path: any other passes, as the rest of the swap API does. */
+/** Only the plain spelling: any other passes like the rest of the swap API. */
 function readRates(path: string, query: string): (QuotePath & AmountReading) | undefined {
   const pair = ratesPath.exec(path)?.[1]
   return pair === undefined ? undefined : { pair, canonical: '', otherParameters: query }
 }
 
-/** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */
+/** `qs`, with which many upstreams read queries, takes these names as further values of `amount`. */
 const arrayForm = /^(?:amount\[|\[amount\])/
 
-/** Reads the amount out of a query (without its "?"), percent-decoded once. */
+/** Reads the amount out of a query, percent-decoded once. */
 export function readAmount(query: string): AmountReading {
   let amount: string | undefined
   const others: string[] = []
@@ -203,7 +204,7 @@ export function readAmount(query: string): AmountReading {
     if (name === 'amount') {
       if (amount !== undefined) return refuse('must be given once')
       amount = equals === -1 ? '' : percentDecode(part.slice(equals + 1))
-      // Some upstreams read a plus as a blank, and perhaps "1e 21" as 1. So a spelling with a plus has its own key.
+      // Some upstreams read a plus as a blank, and perhaps "1e 21" as 1: a spelling with a plus has its own key.
       if (part.includes('+')) others.push(part)
     } else if (arrayForm.test(name)) {
       return refuse('must be given once, not as a list')

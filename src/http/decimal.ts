@@ -1,21 +1,21 @@
-// Amounts stay strings throughout: a double would turn 9007199254740993 into 9007199254740992.
+// Amounts stay strings: a double would turn 9007199254740993 into 9007199254740992.
 
 const maxDigits = 80
 // 80 digits, a point, and "e", a sign and three digits of exponent.
 const maxTextLength = maxDigits + 6
 
-// At each character only one alternative can match, so hostile input cannot cause backtracking.
+// Only one alternative can match each character, so hostile input cannot cause backtracking.
 const decimalForm = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
 
-/** Nearly every amount comes in this form already. */
+/** Nearly every amount comes in this form. */
 const canonicalForm = /^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 const digitZero = 48
 
 /**
- * The canonical form of a plain decimal or exponent literal: what `Number(text)` accepts, without blanks, signs,
- * hex and Infinity. It has no exponent and no needless zeros, so that all spellings of an amount become one string.
- * `undefined` if the text is not such a number, or has more than 80 digits with or without its exponent.
+ * The canonical form of a decimal or exponent literal: what `Number(text)` accepts, without blanks, signs, hex and
+ * Infinity. It has no exponent and no needless zeros: all spellings of an amount become one. Undefined also with more
+ * than 80 digits, with or without the exponent.
  */
 export function parseDecimal(text: string): string | undefined {
   if (text.length <= maxDigits && canonicalForm.test(text)) return text
@@ -39,9 +39,9 @@ export function parseDecimal(text: string): string | undefined {
   )
 }
 
-/** `pointIndex`: where the point stands, counted from the first digit: -2 for `5e-3`, 4 for `5e3`. */
+/** `pointIndex`: where the point stands: -2 for `5e-3`, 4 for `5e3`. */
 function writeOut(digits: string, pointIndex: number): string | undefined {
-  // The length is checked before any zeros are written, so that `1e999` costs nothing.
+  // Checked before any zeros are written, so that `1e999` costs nothing.
   const digitCount =
     pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)
   if (digitCount > maxDigits) return undefined
@@ -50,16 +50,16 @@ function writeOut(digits: string, pointIndex: number): string | undefined {
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
 }
 
-/** As many digits are always the shortest spelling of their nearest double. */
+/** At most this many digits are always the shortest spelling of their nearest double. */
 const maxExactDigits = 15
 
-/** The shortest decimal that has the same nearest double: what becomes of a canonical decimal in a JSON number. */
+/** The shortest decimal with the same nearest double, which a JSON number would have. */
 export function shortestDecimal(canonical: string): string {
   if (canonical.length <= maxExactDigits) return canonical
   return parseDecimal(String(Number(canonical))) ?? canonical
 }
 
-/** Compares canonical decimals: negative, zero or positive, as for `sort`. */
+/** Compares as for `sort`: negative, zero or positive. */
 export function compareDecimals(left: string, right: string): number {
   const [leftWhole = '', leftRest = ''] = left.split('.')
   const [rightWhole = '', rightRest = ''] = right.split('.')
@@ -71,7 +71,7 @@ function compareTexts(left: string, right: string): number {
   return Number(left > right) - Number(left < right)
 }
 
-/** Whether a text is a decimal that differs from the canonical one by more than 1 %. */
+/** Whether a text is a decimal that differs by more than 1 %. */
 export function differsByOverAHundredth(text: string, from: string): boolean {
   const canonical = parseDecimal(text)
   if (canonical === undefined || canonical === from) return false
@@ -86,7 +86,7 @@ export function decimalsOf(canonical: string): number {
   return point === -1 ? 0 : canonical.length - point - 1
 }
 
-/** A canonical decimal, in units of its last of `scale` decimals. */
+/** In units of the last of `scale` decimals. */
 function scaled(canonical: string, scale: number): bigint {
   return BigInt(canonical.replace('.', '') + '0'.repeat(scale - decimalsOf(canonical)))
 }

@@ -1,4 +1,4 @@
-/** What went wrong with an upstream, by the error types of Proxy-Status (RFC 9209 2.3). */
+/** The faults of an upstream, by the error types of Proxy-Status (RFC 9209 2.3). */
 export type UpstreamFault =
   | 'connection_refused'
   | 'connection_timeout'
@@ -12,20 +12,19 @@ export type UpstreamFault =
   | 'http_response_incomplete'
   | 'http_response_body_size'
   | 'http_protocol_error'
-  /** Our own type: the request was not sent, because the upstream kept failing. Sent as destination_unavailable. */
+  /** Our own type: not sent, because the upstream kept failing. Sent as destination_unavailable. */
   | 'breaker_open'
 
-/** An upstream gave no answer that could be passed on. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure'
   readonly upstream: string
   readonly fault: UpstreamFault
-  /** Whether the upstream may have seen the request: then a POST must not be sent again. */
+  /** If the upstream may have seen the request, a POST must not be sent again. */
   readonly maybeSeen: boolean
   readonly retryAfterMs: number
-  /** With `breaker_open`: which of the upstream's breakers it was. */
+  /** With `breaker_open`: which breaker. */
   readonly breaker: OpenBreaker | undefined
-  /** With `breaker_open`: what fails, and what is still served. `API` stands for the name of the upstream. */
+  /** With `breaker_open`: what fails, and what is still served. `API` stands for the upstream's name. */
   readonly outage: string | undefined
 
   constructor(
@@ -49,13 +48,12 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
+/** What the breaker is for: connections, one kind of requests, or one pair's quotes. */
 export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'pair'
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone'
-  /** Whether the upstream may have seen the request. */
   readonly maybeSeen: boolean
 
   constructor(message: string, { maybeSeen }: { maybeSeen: boolean }) {

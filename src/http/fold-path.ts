@@ -1,20 +1,19 @@
-// What ends a path segment to a Java server, which takes it off before it routes.
+// Path parameters, which Java servers take off before they route.
 const pathParameters = /(?:;|%3b)[^/]*/gi
-// Servers that decode a path before they route it (WSGI) see no difference between %2f and "/"; some also take a
-// backslash for one (IIS).
+// Servers that decode before they route (WSGI) take %2f as "/"; some also take a backslash (IIS).
 const encodedSlash = /%(?:2f|5c)/gi
 const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
 const mayFold = /[%;]|\/\//
 
 /**
- * The paths that upstream routers may take a path for, the least changed first. Case is left to the caller, because a
- * router that ignores it in its own segments keeps it in a value such as a pair.
+ * Every path that a router might read this path as, the least changed first. Case is left to the caller: a router that
+ * ignores it in its own segments keeps it in a value such as a pair.
  */
 export function foldPath(path: string): readonly string[] {
   if (!mayFold.test(path)) return [joined(path)]
   const unescaped = withoutEscapes(path)
   const bare = unescaped.replace(pathParameters, '')
-  // Path parameters end at a slash. Some servers look for it before they decode %2F, others after.
+  // Path parameters end at a slash, which some servers look for before they decode %2F, others after.
   const early = withoutEscapes(path.replace(pathParameters, '')).replace(
     encodedSlash,
     '/',
@@ -29,7 +28,7 @@ function withoutEscapes(path: string): string {
   )
 }
 
-/** Without empty segments, at the end neither. */
+/** Without empty segments. */
 function joined(path: string): string {
   const single = path.replace(/\/{2,}/g, '/')
   return single.endsWith('/') ? single.slice(0, -1) : single
@@ -37,22 +36,21 @@ function joined(path: string): string {
 
 const versionSegment = /^\/v\d+(?:[./]|$)/i
 
-/** Whether an upstream router may take the path for one below `/v<number>`: /v3, /V4/x, //v4.1, /%76%34;a=b. */
+/** Whether a router may read the path as one below `/v<number>`: /v3, /V4/x, //v4.1, /%76%34;a=b. */
 export function mayBeVersioned(path: string): boolean {
   return foldPath(path).some((reading) => versionSegment.test(reading))
 }
 
 /**
- * One name for all spellings of a pair that upstream routers may take for the same: without escapes, path parameters and
- * small letters. For counting alone: two names may have one.
+ * One name for all spellings of a pair that routers may read alike: unescaped, without path parameters, in capitals.
+ * Only for counting: two pairs may share it.
  */
 export function foldPair(pair: string): string {
   return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()
 }
 
 /**
- * Decodes each byte by itself, not as UTF-8, so that it never throws. Only ASCII matters here, and a byte above 7F
- * never decodes to ASCII.
+ * Decodes each byte by itself, so that it never throws. Only ASCII matters, and a byte above 7F never becomes ASCII.
  */
 export function percentDecode(text: string): string {
   if (!text.includes('%')) return text

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { memoize } from './memoize.ts'
 
-/** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
+/** Answers without a body (RFC 9110 15.3.5 and 15.4.5). */
 export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
 
 /**
- * Hop-by-hop rules for both directions (RFC 9110 7.6.1). Headers travel as the flat raw list that Node and
- * undici use, so that order, case and duplicates survive.
+ * Hop-by-hop headers of both directions (RFC 9110 7.6.1). Headers travel as Node's and undici's flat raw list, so that
+ * order, case and duplicates survive.
  */
 const hopByHop = new Set([
   'connection',
@@ -19,8 +19,8 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 
-// A client could otherwise remove these by naming them in Connection, and so choose the host, the framing, or which
-// address the upstream believes (CVE-2021-33197 of the Go reverse proxy); or send an order once more, without its key.
+// Connection must not remove these: a client could choose the host, the framing or the address that the upstream
+// believes (CVE-2021-33197 of the Go reverse proxy), or send an order again without its key.
 const neverNominated = new Set([
   'host',
   'content-length',
@@ -32,17 +32,17 @@ const neverNominated = new Set([
   'idempotency-key',
 ])
 
-/** Messages have the same few names again and again. */
+/** Messages use the same few names. */
 const knownName = memoize((name) => {
   const lowerCaseName = name.toLowerCase()
   return { lowerCaseName, ofThisHop: hopByHop.has(lowerCaseName) }
 })
 
-/** The headers that the lines of Connection name, less those that must stay; undefined if there are none. */
+/** The headers that Connection names, except `neverNominated`; undefined if there are none. */
 export function nominatedIn(
   connectionLines: string | undefined,
 ): Set<string> | undefined {
-  // The two values that nearly every message has, without making a set for them.
+  // Nearly every message has one of these values, and needs no set.
   if (
     connectionLines === undefined ||
     connectionLines === 'keep-alive' ||
@@ -61,8 +61,8 @@ export function nominatedIn(
 }
 
 /**
- * The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case, and
- * only those of headers that would otherwise be kept.
+ * The end-to-end headers, except what `drops` names. `drops` gets names in lower case, and only of headers that would
+ * be kept.
  */
 export function endToEndHeaders(
   rawHeaders: readonly string[],
@@ -79,7 +79,7 @@ export function endToEndHeaders(
   return kept
 }
 
-/** The end-to-end headers of an answer. RFC 9110 8.6: a 1xx or 204 has no length; some upstreams send one. */
+/** RFC 9110 8.6: a 1xx or 204 has no length, but some upstreams send one. */
 export function answerHeaders(
   status: number,
   rawHeaders: readonly string[],
@@ -94,16 +94,16 @@ export function answerHeaders(
 
 const dropsNothing = () => false
 
-/** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
+/** app-name as App-Name: people read names in logs. */
 export function wireName(lowerCaseName: string): string {
   return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }
 
-/** CGI and WSGI servers do not tell "_" from "-" in a header name. */
+/** CGI and WSGI servers read "_" as "-". */
 const asCgiReads = (name: string) =>
   name.includes('_') ? name.replaceAll('_', '-') : name
 
-/** Drops the headers of these names, however their "-" is spelled, and those of which `also` is true. */
+/** Drops these names, however "-" is spelled, and every header that `also` accepts. */
 export function droppingNames(
   lowerCaseNames: Iterable<string>,
   also: (lowerCaseName: string) => boolean = dropsNothing,
@@ -112,7 +112,7 @@ export function droppingNames(
   return (lowerCaseName) => names.has(asCgiReads(lowerCaseName)) || also(lowerCaseName)
 }
 
-/** Adds the length of an answer that was read as a whole, where its upstream stated none. */
+/** Adds the length of an answer that was read whole, if its upstream stated none. */
 export function addLength(
   headers: string[],
   { status, body }: { status: number; body: Buffer },
@@ -125,15 +125,14 @@ export function addLength(
   headers.push('Content-Length', String(body.length))
 }
 
-/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
+/** X-Request-Id, unless the upstream sent one. */
 export function ownRequestId(received: readonly string[], id: string): readonly string[] {
   return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
 }
 
-/** Several lines of one header as one text: no header line holds a line break. */
+/** Joins the lines of one header: no header line holds a line break. */
 export const lineBreak = '\n'
 
-/** All values of one header, in the order of its lines. */
 export function headerValues(
   rawHeaders: readonly string[],
   lowerCaseName: string,
@@ -148,7 +147,7 @@ export function headerValues(
   return values
 }
 
-/** All lines of one header as one text, which is most often its only line; undefined if there is none. */
+/** All lines of one header, mostly its only one; undefined if there is none. */
 export function headerLines(
   rawHeaders: readonly string[],
   lowerCaseName: string,
@@ -164,7 +163,7 @@ export function headerLines(
   return lines
 }
 
-/** The lines of several headers, in the order of the names. */
+/** Returns the lines in the order of the names. */
 export function linesOf(
   rawHeaders: readonly string[],
   lowerCaseNames: readonly string[],
@@ -172,7 +171,7 @@ export function linesOf(
   return lowerCaseNames.map((name) => headerLines(rawHeaders, name))
 }
 
-/** Returns the same list again for equal lists: a provider sends the same headers with nearly every quote. */
+/** Returns the same list again for equal lists: most quotes of a provider have the same headers. */
 export function createOneList(): (list: readonly string[]) => readonly string[] {
   let last: readonly string[] = []
   return (list) => {
@@ -194,7 +193,7 @@ const cachingHeaders = new Set([
 ])
 
 /**
- * Whether a header tells caches how long to keep the answer. A cache prefers a header that targets it, such as
+ * Whether a header tells caches how long to keep an answer. A cache prefers a header that targets it, such as
  * CDN-Cache-Control, to our Cache-Control (RFC 9213 2.2).
  */
 export function isCaching(lowerCaseName: string): boolean {
@@ -210,7 +209,7 @@ const ofOneClient = new Set(
 )
 const ofOneClientPrefixes = ['x-amz-cf-', 'x-amzn-', 'x-b3-', 'x-trace', 'x-datadog-']
 
-/** Whether a header is about the request that brought the answer, or its client: its id, its trace, its address. */
+/** Whether a header is about one request or its client: its id, its trace, its address. */
 const isOfOneClient = memoize(
   (lowerCaseName) =>
     ofOneClient.has(lowerCaseName) ||
@@ -225,7 +224,7 @@ const ofOneExchange = new Set(
 )
 const ofOneExchangePrefixes = ['ratelimit', 'x-ratelimit-', 'x-rate-limit-']
 
-/** Whether a header describes only the exchange that brought the answer, and would be false in a later answer. */
+/** Whether a header would be false in a later answer. */
 const isOfOneExchange = memoize(
   (lowerCaseName) =>
     isOfOneClient(lowerCaseName) ||
@@ -234,17 +233,17 @@ const isOfOneExchange = memoize(
     ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
 )
 
-/** The headers that remain true in a later answer with the same body, to the same client or another. */
+/** Headers that remain true in a later answer with the same body, to any client. */
 export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
 }
 
-/** The headers of a shared answer, for a client whose request did not bring it. */
+/** Headers of a shared answer, for a client that did not make the call. */
 export function othersHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneClient)
 }
 
-/** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
+/** Every header that claims a client's address, in lower case; `x-forwarded-…` is matched by its prefix. */
 export const clientAddressHeaders: ReadonlySet<string> = new Set(
   `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
   x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
@@ -261,12 +260,12 @@ export const claimsClientAddress = memoize((lowerCaseName) => {
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })
 
-/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+/** Most header names are shorter, and need not be lowercased. */
 const shortestClientAddressHeader = Math.min(
   ...[...clientAddressHeaders].map((name) => name.length),
 )
 
-/** The names of the headers that claim a client's address, as spelled. */
+/** The names of headers that claim a client's address, as spelled. */
 export function claimingHeaders(rawHeaders: readonly string[]): string[] {
   const claiming: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -277,22 +276,20 @@ export function claimingHeaders(rawHeaders: readonly string[]): string[] {
   return claiming
 }
 
-/** Whose trace a request belongs to, as its caller says. */
+/** The trace of the caller. */
 interface TraceParent {
   readonly traceId: string
   readonly spanId: string
-  /** Whether the caller records its part of the trace. */
   readonly sampled: boolean
 }
 
-// Version ff is invalid. Later versions than 00 may have more after the flags. Several lines are not a valid
-// `traceparent`.
+// Version ff is invalid. Later versions may have more after the flags. Several lines are invalid, too.
 const traceparentForm =
   /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-[^\n]*)?$/
 const lengthOfVersion00 = 55
 const [noTrace, noSpan] = ['0'.repeat(32), '0'.repeat(16)]
 
-/** W3C Trace Context 3.2; undefined if the request is in no trace. */
+/** W3C Trace Context 3.2; undefined: the request is in no trace. */
 export function readTraceparent(rawHeaders: readonly string[]): TraceParent | undefined {
   const lines = headerLines(rawHeaders, 'traceparent')
   const read = lines === undefined ? null : traceparentForm.exec(lines)
@@ -307,12 +304,14 @@ export function formatTraceparent({ traceId, spanId, sampled }: TraceParent): st
   return `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
 }
 
-/** Sixteen hexadecimal digits, not all of them 0: this half of a random UUID begins with 8, 9, a or b. */
+/** Sixteen hexadecimal digits, not all 0: this half of a random UUID begins with 8, 9, a or b. */
 export function newSpanId(): string {
   return randomUUID().slice(19).replace('-', '')
 }
 
-/** What a header with this value may be read as: Node reads each byte as one character, and people write UTF-8. */
+/**
+ * A header with this value may arrive as either text: Node reads each byte as one character, and people write UTF-8.
+ */
 export function readingsOf(value: string): readonly string[] {
   return [value, Buffer.from(value).toString('latin1')]
 }

@@ -1,7 +1,7 @@
 import { memoize } from './memoize.ts'
 
-// RFC 9110 5.6.7: three forms of a date, all of which recipients must read. Beyond them, capitals do not matter (RFC 9111
-// 4.2), and a numeric zone may stand where GMT belongs. Nothing else is read: `new Date(text)` takes nearly any text.
+// RFC 9110 5.6.7: recipients must read three forms. Capitals do not matter (RFC 9111 4.2), and a numeric zone may
+// replace GMT. Nothing else is read: `new Date(text)` takes nearly any text.
 
 const time = String.raw`(?<time>\d\d:\d\d:\d\d)`
 const zone = String.raw`(?:GMT|(?<sign>[+-])(?<zoneHours>[01]\d|2[0-3])(?<zoneMinutes>[0-5]\d))`
@@ -14,7 +14,7 @@ export const dateForms = [
   String.raw`(?<weekday>[a-z]{3}) (?<month>[a-z]{3}) (?<day>\d\d| \d) ${time} (?<year>\d{4})`,
 ].map((form) => new RegExp(`^${form}$`, 'i'))
 
-/** Milliseconds since the epoch; undefined: this is not a date, or not one of the calendar. `nowMs` tells the century. */
+/** Undefined: not a date, or not one of the calendar. `nowMs` tells the century. */
 export function readHttpDate(text: string, nowMs: number): number | undefined {
   const usual = readUsualForm(text)
   if (usual !== undefined) return usual
@@ -25,7 +25,7 @@ export function readHttpDate(text: string, nowMs: number): number | undefined {
   return undefined
 }
 
-/** All answers of one second have the same Date. Its year has four digits in this form, so that now does not matter. */
+/** All answers of one second have the same Date. Its four-digit year makes `nowMs` irrelevant. */
 const readUsualForm = memoize((text) => {
   const fields = dateForms[0]?.exec(text)?.groups
   return fields && instantOf(fields, Number.NaN)
@@ -45,7 +45,7 @@ function instantOf(fields: Record<string, string>, nowMs: number): number | unde
   const fullYear = year.length === 2 ? yearOf(Number(year), nowMs) : year
   const date = `${capitalized(weekday)}, ${day.replace(' ', '0')} ${capitalized(month)} ${fullYear} ${time} GMT`
   const local = new Date(date)
-  // `Date` makes 2 March of 30 February, and takes any day of the week.
+  // `Date` turns 30 February into 2 March, and takes any day of the week.
   if (local.toUTCString() !== date) return undefined
   const aheadMs = (Number(zoneHours ?? 0) * 60 + Number(zoneMinutes ?? 0)) * 60_000
   return local.getTime() - (sign === '-' ? -aheadMs : aheadMs)
@@ -55,7 +55,7 @@ function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1, 3).toLowerCase()
 }
 
-/** Two digits that seem to be more than 50 years ahead are the most recent past year that ends so. */
+/** A two-digit year that seems over 50 years ahead means the most recent past year with these digits. */
 function yearOf(digits: number, nowMs: number): number {
   const latest = new Date(nowMs).getUTCFullYear() + 50
   return latest - ((latest - digits) % 100)

@@ -1,12 +1,12 @@
 const places = 4096
 const maxLength = 256
-/** Most texts that are asked about differ so near to their ends: amounts, addresses. */
+/** Most texts differ near their ends: amounts, addresses. */
 const usualEnd = 8
 
 /**
- * Memoizes a pure function of a text in a fixed direct-mapped table. A text takes its one place, from whatever text was
- * there, only when it comes a second time: an input that comes once would be kept just long enough to be promoted to
- * V8's old space, where collecting it is dear. `end`: in how many characters at its end a text differs from others.
+ * Memoizes a pure function in a fixed direct-mapped table. A text is stored when it comes twice in a row at its place:
+ * one-off inputs would live just long enough to reach V8's old space, where collecting them is dear. `end`: texts
+ * differ within this many last characters.
  */
 export function memoize<Answer>(
   answer: (text: string) => Answer,

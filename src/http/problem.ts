@@ -1,13 +1,13 @@
 import { UpstreamFailure, type UpstreamFault } from './failure.ts'
 
 /**
- * Every answer that the gateway itself makes instead of an upstream's: its type, its status, and whether
- * asking again is safe (RFC 9457). Each type is explained in docs/problems.md.
+ * Every answer that the gateway itself makes: its type, its status, and whether asking again is safe (RFC 9457).
+ * docs/problems.md explains each.
  */
 interface ProblemType {
   status: number
   title: string
-  /** The connection is closed after it, because what follows on it can't be trusted or isn't wanted. */
+  /** What follows on the connection can't be trusted or isn't wanted. */
   closes?: true
   /** Sending the same request again can't do anything twice, and may well work. */
   retryable?: true
@@ -125,8 +125,8 @@ export type ProblemSlug = keyof typeof problemTypes
 export const problemSlugs = Object.keys(problemTypes) as readonly ProblemSlug[]
 
 /**
- * The 5xx problems that are the gateway's own fault. `held` is not a fault, because operators asked for it. All other 5xx
- * are relayed, or come from a provider that failed.
+ * 5xx that are the gateway's own fault. Operators asked for `held`; all others are relayed, or come from a provider
+ * that failed.
  */
 export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
   'internal-error',
@@ -165,7 +165,7 @@ export class Problem extends Error {
     this.retryable = options.retryable ?? type.retryable ?? false
     this.members = options.members ?? {}
     this.headers = options.headers ?? {}
-    // The frames of a stack keep what their functions work on. Under attack, refused orders held each other's bodies.
+    // A stack keeps what its functions work on: under attack, refused orders held each other's bodies.
     this.stack = String(this)
   }
 }
@@ -176,7 +176,7 @@ export function problemBody(problem: Problem, requestId: string): string {
     title: problemTypes[problem.slug].title,
     status: problem.status,
     detail: problem.detail,
-    // The occurrence itself; never the target, whose query may hold secrets.
+    // Never the target, whose query may hold secrets.
     instance: `urn:quotegate:request:${encodeURIComponent(requestId)}`,
     requestId,
     retryable: problem.retryable,
@@ -184,7 +184,7 @@ export function problemBody(problem: Problem, requestId: string): string {
   })
 }
 
-/** In `detail`, `API` stands for the name of the upstream. */
+/** `API` stands for the upstream's name. */
 const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
   connection_refused: {
     slug: 'upstream-unreachable',
@@ -240,8 +240,8 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Turns any thrown error into the problem that the client receives, without internal details. `lookup`: where its client
- * finds out whether the request was carried out.
+ * Turns any error into a problem without internal details. `lookup`: where the caller finds out what became of the
+ * request.
  */
 export function problemOf(error: unknown, method: string, lookup?: string): Problem {
   if (error instanceof Problem) return error
@@ -273,7 +273,7 @@ export function problemOf(error: unknown, method: string, lookup?: string): Prob
   })
 }
 
-/** What became of the request, and what its client can do. */
+/** What became of the request, and what its caller can do. */
 function adviceOf(
   { maybeSeen }: UpstreamFailure,
   {

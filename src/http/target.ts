@@ -1,6 +1,6 @@
 import { type UpstreamName, upstreamNames } from './upstreams.ts'
 
-/** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
+/** An upstream, or one of the swap paths that the gateway guards. */
 export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
 
 export const areas: readonly Area[] = [
@@ -12,23 +12,23 @@ export const areas: readonly Area[] = [
 ]
 
 export interface QuotePath {
-  /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
+  /** The pair, in its own case, without needless escapes. */
   pair: string
-  /** The path as received, where it is more than the plain spelling of the pair. */
+  /** As received, if the path is not the pair's plain spelling. */
   spelledPath?: string
 }
 
 export type AmountReading =
   | {
       canonical: string
-      /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
+      /** Query parameters besides the amount that tell quotes apart, as sent and in order. */
       otherParameters: string
       problem?: undefined
     }
-  /** A sentence for the client: names the parameter and says what is expected. */
+  /** A sentence for the caller, with the parameter and what is expected. */
   | { problem: string }
 
-/** What `area.ts` reads out of a raw request target. */
+/** What `area.ts` reads out of a raw target. */
 export type TargetReading =
   | {
       target: string
@@ -36,18 +36,18 @@ export type TargetReading =
       area: Area
       /** Undefined: no upstream has such paths. */
       upstream: UpstreamName | undefined
-      /** What a quote target asks for; undefined in other areas. */
+      /** Undefined: not a quote. */
       quote: (QuotePath & AmountReading) | undefined
-      /** What the plain path of a list of rates asks for. Rates are for any amount, so `canonical` is empty. */
+      /** What a plain path of rates asks for. Rates are for any amount, so `canonical` is empty. */
       rates: (QuotePath & AmountReading) | undefined
-      /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
+      /** The kind of path, without what a client chooses; undefined: no upstream has such paths. */
       route: string | undefined
     }
-  /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
+  /** For OPTIONS only (RFC 9112 3.2.4). */
   | { asterisk: true }
   | { problem: string }
 
-/** The target, as logs, the console and traces show it: of quotes and the rest of the swap API alone with a query. */
+/** As logs, the console and traces show it. Only quotes and the rest of the swap API show a query. */
 export function shownTarget(reading: TargetReading): string | undefined {
   if (!('target' in reading)) return undefined
   const { area, path, target } = reading
@@ -56,7 +56,7 @@ export function shownTarget(reading: TargetReading): string | undefined {
   return hasShownQuery ? `${path}?${shownQuery(target.slice(path.length + 1))}` : path
 }
 
-/** Parameters of the swap API that say what is asked for, and nothing of who asks. */
+/** Parameters of the swap API that say nothing of the user. */
 const harmless: ReadonlySet<string> = new Set([
   'amount',
   'from',
@@ -67,12 +67,12 @@ const harmless: ReadonlySet<string> = new Set([
   'page',
   'format',
 ])
-/** As these are spelled. Some servers also end a parameter at ";", and one that decodes twice at "%26". */
+/** Only plain values: some servers also end a parameter at ";", and servers that decode twice at "%26". */
 const plainValue = /^(?:[\w.,:+-]|%2c){0,64}$/i
-/** A longer one, or one with other characters, may be a value without its name. */
+/** Anything else may be a value without its name. */
 const plainName = /^[\w.[\]-]{1,32}$/
 
-/** A query for people's eyes: of any other parameter the value may be an address, a name or a key. */
+/** Other values are left out: each may be an address, a name or a key. */
 export function shownQuery(query: string): string {
   return query.split('&').map(shownParameter).join('&')
 }

@@ -1,6 +1,6 @@
 import type { ProblemSlug } from './problem.ts'
 
-/** What is the same for every deployment about one API behind the gateway. */
+/** What every deployment has in common about one API. */
 export interface UpstreamFacts {
   /** The OpenAPI document lists its paths under this title. */
   readonly title: string
@@ -8,16 +8,16 @@ export interface UpstreamFacts {
   /** The path prefixes that go there, or the setting that lists them. */
   readonly paths: readonly string[] | { readonly setting: string }
   /**
-   * by-kind: orders have connections of their own, and each kind of request a breaker; Forwarded, Via and what SWAP_…
+   * by-kind: orders have their own connections, and each kind of request its breaker; Forwarded, Via and what SWAP_…
    * supplies are added. alike: the one breaker counts failures to connect; nothing is added, since clients sign their
    * bytes.
    */
   readonly requests: 'by-kind' | 'alike'
-  /** What its paths are answered while it has no base URL. */
+  /** What its paths are answered without a base URL. */
   readonly missing: { readonly slug: ProblemSlug; readonly detail: string }
 }
 
-/** Every API behind the gateway. Settings, areas, headers, breakers, metrics and the OpenAPI document follow from it. */
+/** Settings, areas, headers, breakers, metrics and the OpenAPI document follow from this table. */
 export const upstreamTable = {
   swap: {
     title: 'Swap',
@@ -53,7 +53,6 @@ export type UpstreamName = keyof typeof upstreamTable
 
 export const upstreamNames = Object.keys(upstreamTable) as readonly UpstreamName[]
 
-/** One value for each upstream, by its name. */
 export function forEachUpstream<Value>(
   create: (name: UpstreamName) => Value,
 ): Readonly<Record<UpstreamName, Value>> {

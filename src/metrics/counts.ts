@@ -22,7 +22,7 @@ import {
 } from './labels.ts'
 import { by, cross, type MetricSet, type Tally } from './series.ts'
 
-/** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
+/** The objective: for a hit in all, for a miss beyond the provider's time. */
 const hitMs = 25
 const missOverheadMs = 50
 
@@ -34,14 +34,13 @@ const noteReasons = [
   'no-header',
 ] as const
 
-/** Registers how fast quotes are answered, and counts them. */
 function latencyCounter(set: MetricSet) {
   const latencies = set.counters(
     'quote_latency_total',
     'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
     cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
   )
-  // A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+  // Shared calls are not counted: only the request that made the call knows the provider's time.
   return ({ outcome, times }: Heard<'requestEnded'>[0], durationMs: number): void => {
     if (outcome?.how === 'hit') {
       count(latencies[durationMs <= hitMs ? 'hit met' : 'hit missed'])
@@ -55,9 +54,8 @@ function latencyCounter(set: MetricSet) {
   }
 }
 
-/** Finds the series of a request. */
 function tallyFinder(requests: Readonly<Record<string, Tally>>) {
-  // By the first digit of the status. Keys of three parts would take three times as long.
+  // The key has only the status's first digit: keys of three parts take three times as long.
   const tallies = new Map<string, Readonly<Record<number, Tally>>>()
   for (const area of areas)
     for (const method of methods) {
@@ -69,7 +67,7 @@ function tallyFinder(requests: Readonly<Record<string, Tally>>) {
     }
   return (area: Area, method: string, status: number): Tally | undefined => {
     const byStatus = tallies.get(area + method) ?? tallies.get(`${area}other`)
-    // A status that HTTP does not have counts against us.
+    // An unknown status counts against us.
     return byStatus?.[Math.floor(status / 100)] ?? byStatus?.[5]
   }
 }
@@ -116,7 +114,7 @@ function countRequests(set: MetricSet) {
     requestEnded(exchange, status, durationMs) {
       const { area, request } = exchange
       const { problem } = exchange
-      // What operators hold does not count as a failure.
+      // What operators hold is not a failure.
       if (status >= 500 && problem !== 'held') {
         const isOwn = problem !== undefined && ownProblems.has(problem)
         count(serverErrors[isOwn ? 'gateway' : 'provider'])
@@ -255,7 +253,7 @@ function countOrders(set: MetricSet) {
       if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
     },
   }
-  /** Orders that were not judged, because the shared store could not be asked. */
+  /** Orders that were not judged, because the store could not be asked. */
   const withoutStore = matches['unknown store-away']
   return { listener, orders, withoutStore }
 }
@@ -308,10 +306,7 @@ function countStore(set: MetricSet): Listener {
   }
 }
 
-/**
- * Counts what happens, and says what was counted so far, for the console. `pairs`: those with series of their own, and
- * `other`.
- */
+/** Counts events, and returns the counts for the console. `pairs`: pairs with their own series, and `other`. */
 export function countEvents(set: MetricSet, pairs: readonly string[]) {
   const requests = countRequests(set)
   const quotes = countQuotes(set, pairs)

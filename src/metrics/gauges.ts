@@ -17,7 +17,9 @@ interface WatchedUpstream {
   readonly breakers: Pick<Breakers, 'pairs' | 'states'>
 }
 
-/** The parts of a gateway that are read at each scrape. Undefined: it is not set up, and its gauges are there at 0. */
+/**
+ * The parts of a gateway that are read at each scrape. Undefined: the part is not set up, and its gauges never change.
+ */
 export interface GaugedParts {
   readonly exchanges: { readonly inFlight: number }
   readonly bodies: { readonly heldBytes: number }
@@ -25,7 +27,7 @@ export interface GaugedParts {
   readonly ledger: { readonly size: number; readonly reachMs: number }
   readonly secrets: { readonly failures: number }
   readonly holds: { readonly list: readonly unknown[] }
-  /** `saysNoTime`: answers came, and none told the provider's time. */
+  /** `saysNoTime`: answers came without the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
   readonly upstreams: Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
   readonly sharedStore: { readonly up: boolean } | undefined
@@ -35,7 +37,6 @@ export interface GaugedParts {
   }
 }
 
-/** Registers what is read from the parts and not counted. */
 export function watch(
   set: MetricSet,
   parts: GaugedParts,
@@ -135,7 +136,7 @@ function watchUpstreams(
     Object.values(upstreams).flatMap((one) =>
       one === undefined ? [] : refusedPairs(one.breakers),
     )
-  // A breaker knows a pair in capitals, because clients spell it as they like.
+  // A breaker knows a pair in capitals.
   const nameOf = (refused: string) =>
     pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   const countOf = (pair: string) => refused().filter((one) => nameOf(one) === pair).length

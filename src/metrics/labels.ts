@@ -4,7 +4,7 @@ import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
 import type { CallOutcome } from '../upstream/fault.ts'
 import { by, cross, type Labels } from './series.ts'
 
-// What the labels of series may be, and the bounds of histograms.
+// Labels of series, and bounds of histograms.
 
 export const methods = [
   'GET',
@@ -16,7 +16,7 @@ export const methods = [
   'OPTIONS',
   'other',
 ] as const
-/** By the first digit of a status; a status of 0 is a request whose client left, or whose answer broke off. */
+/** The class of a status, by its first digit. 0: the client left, or the answer broke off. */
 export const statusClasses = {
   0: 'aborted',
   2: '2xx',
@@ -24,7 +24,7 @@ export const statusClasses = {
   4: '4xx',
   5: '5xx',
 } as const
-/** Only the swap side is limited. */
+/** Only requests to the swap API are limited. */
 export const limitedAreas = [
   'quote',
   'float-order',
@@ -33,18 +33,18 @@ export const limitedAreas = [
 ] as const satisfies readonly Area[]
 
 /**
- * From a hit, a fraction of a millisecond, to what the timeouts of upstreams allow. The metric of upstreams ends at the
- * same bound, because the two are compared, and a quantile past the last bound is drawn at it.
+ * The bounds go from a hit, a fraction of a millisecond, to the timeouts of upstreams. Both metrics of durations end at
+ * one bound: they are compared, and quantiles past the last bound are drawn at it.
  */
 export const durationBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
   10, 15, 30,
 ]
 
-/** The label of every pair that METRICS_PAIRS does not name. */
+/** The label of pairs that METRICS_PAIRS does not name. */
 export const otherPair = 'other'
 
-/** What the `code` of an error may be in a label: as the provider writes it, where its meaning is known or plain. */
+/** Codes that a label may have: the provider's own, where their meaning is known or plain. */
 export const providerCodes = [
   'RESTRICTED_GEOLOCATION',
   'AMOUNT_TOO_LOW',
@@ -68,17 +68,17 @@ export const providerCodes = [
   'INTERNAL_SERVER_ERROR',
 ]
 
-/** Answers that are not kept for these reasons are errors, which may have a code. A 429 is `limited`. */
+/** Answers not kept for these reasons are errors, which may have a code. A 429 is `limited`. */
 const errorReasons = ['status', 'limited', 'not-a-quote'] as const
 const errorCodes = [...providerCodes, 'other', 'none']
 
-/** Answers that are not kept, by their reason and by the code of those that are errors. */
+/** Answers that are not kept, by reason and, for errors, by code. */
 export const notKept: Readonly<Record<string, Labels>> = {
   ...cross(by('reason', notKeptReasons), by('code', ['none'])),
   ...cross(by('reason', errorReasons), by('code', errorCodes)),
 }
 
-/** Providers' quotes live for about half a minute; a day is the most that is believed. */
+/** Most quotes live for about half a minute. A life of over a day is not trusted. */
 export const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]
 export const ageBounds = [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900]
 export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
@@ -89,7 +89,7 @@ export const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
   'reported-expired': { decision: 'reported', reason: 'expired' },
 }
 
-/** The states in which each rule of orders/guard.ts can leave an order. */
+/** The states that each rule of orders/guard.ts can find. */
 export const statesByRule: Readonly<Record<GuardRule, readonly Verdict['state'][]>> = {
   id: ['live', 'expired', 'unknown'],
   exact: ['live', 'expired'],
@@ -103,7 +103,7 @@ export const statesByRule: Readonly<Record<GuardRule, readonly Verdict['state'][
 }
 
 const neverSent = ['connection_limit_reached', 'breaker_open'] as const
-/** These requests took no time of the upstream. */
+/** Calls that took none of the upstream's time. */
 export const refusals: readonly CallOutcome[] = neverSent
 export const outcomes = [
   'answered',
@@ -123,7 +123,10 @@ export const outcomes = [
   ...neverSent,
 ] as const satisfies readonly CallOutcome[]
 
-/** From half a second on each is less than twice the one before: QuotegateProviderSlow fires at twice the usual p95. */
+/**
+ * From 0.5 s on, neighbouring bounds differ by less than a factor of two: QuotegateProviderSlow fires at twice the
+ * usual p95.
+ */
 export const callBounds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
 ]
@@ -134,7 +137,7 @@ export const storeOutcomes = [
   'timeout',
   'skipped',
 ] as const satisfies readonly StoreOutcome[]
-/** From a server next door to the longest that VALKEY_TIMEOUT_MS is likely to be. */
+/** The bounds go from a server next door to the longest likely VALKEY_TIMEOUT_MS. */
 export const storeBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 ]

@@ -6,9 +6,9 @@ import { type GaugedParts, watch } from './gauges.ts'
 import { otherPair } from './labels.ts'
 import { MetricSet } from './series.ts'
 
-// Each of these has a series for whatever kinds of handle happen to be open, which clients decide, and walks all handles
-// at every scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in
-// _total. process_open_fds says as much.
+// Each of these has a series for every kind of open handle, which clients decide, and walks all handles at every
+// scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in _total.
+// process_open_fds says as much.
 const leftOut = ['handles', 'requests', 'resources'].flatMap((what) => [
   `nodejs_active_${what}`,
   `nodejs_active_${what}_total`,
@@ -18,8 +18,8 @@ const collections = ['major', 'minor', 'incremental', 'weakcb']
 let ofProcess: Registry | undefined
 
 /**
- * One registry for the process, however many gateways are in it: prom-client never stops watching the event loop and
- * the garbage collector, for each registry that it was asked to fill.
+ * One registry for all gateways of the process: prom-client never stops watching the event loop and the garbage
+ * collector for a registry that it has filled.
  */
 function processMetrics(): Registry {
   if (ofProcess !== undefined) return ofProcess
@@ -32,7 +32,7 @@ function processMetrics(): Registry {
   return ofProcess
 }
 
-/** Of the two milliseconds that a page takes. */
+/** Work per turn; a page takes about two milliseconds. */
 const msATurn = 0.25
 
 /** Writes the page in several turns of the event loop: in one turn, quotes would wait for all of it. */
@@ -54,14 +54,14 @@ async function renderPage(registry: Registry): Promise<{ text: string; tookMs: n
 
 interface MetricsOptions {
   version: string
-  /** Pairs with series of their own; a client can add none. */
+  /** Pairs with their own series. */
   pairs?: readonly string[]
 }
 
-/** Everything the gateway counts, in a registry of its own: two gateways in one process share no count. */
+/** What the gateway counts, in a registry of its own: two gateways in one process share no count. */
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** What each metric means, and what to do when it moves, is in docs/metrics.md. */
+/** docs/metrics.md says what each metric means. */
 export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
   const set = new MetricSet()
   const { registry } = set
@@ -82,11 +82,11 @@ export function createMetrics({ version, pairs: named = [] }: MetricsOptions) {
   )
   return {
     ...countEvents(set, pairs),
-    /** Called once, when the parts of the gateway are there: from then on they are read at each scrape. */
+    /** Called once, with the parts of the gateway, which each scrape reads. */
     watch: (parts: GaugedParts) => watch(set, parts, pairs),
     contentType: registry.contentType,
     render: async () => (await renderPage(registry)).text,
-    /** Also how long it took, the turns of the event loop between its own aside. */
+    /** Also returns how long the page took, without the turns in between. */
     renderTimed: () => renderPage(registry),
   }
 }

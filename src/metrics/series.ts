@@ -1,14 +1,14 @@
 import { Counter, Gauge, type Histogram, Registry } from 'prom-client'
 
-/** One series of a counter, in a plain integer: a counter of prom-client hashes its labels at each increment. */
+/** A plain integer: prom-client's counters hash their labels at each increment. */
 export interface Tally {
   value: number
 }
 
-/** One series of a histogram, in plain numbers for the same reason. */
+/** Plain numbers for the same reason. */
 class Distribution {
   readonly #bounds: readonly number[]
-  /** How many values each bound has that the bound before it has not; the last are past all bounds. */
+  /** How many values each bound has beyond the bound before; the last count is past all bounds. */
   readonly #counts: number[]
   #sum = 0
 
@@ -24,7 +24,7 @@ class Distribution {
     this.#sum += value
   }
 
-  /** The lines that Prometheus reads: how many values are at most each bound, their sum, and how many there are. */
+  /** As Prometheus reads them: values up to each bound, their sum, and their number. */
   lines(name: string, labels: Labels) {
     let count = 0
     const buckets = this.#counts.map((own, at) => {
@@ -42,7 +42,7 @@ class Distribution {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** The labels of each series of a metric, by a key of it. */
+/** The labels of each series, by its key. */
 export type Series<Key extends string> = { readonly [Each in Key]: Labels }
 
 /** One series for each value of a label. */
@@ -54,7 +54,7 @@ export function by<const Value extends string>(
   return Object.fromEntries(entries) as Series<Value>
 }
 
-/** One series for each pair of a first and a second one, with the labels of both. */
+/** One series for each pair of the two, with both labels. */
 export function cross<First extends string, Second extends string>(
   first: Series<First>,
   second: Series<Second>,
@@ -70,7 +70,7 @@ export function cross<First extends string, Second extends string>(
 
 type ReadSeries = readonly (readonly [labels: Labels, read: () => number])[]
 
-/** The metrics of one gateway. Each has all of its series from the start, so no client can add one. */
+/** The metrics of one gateway. Each has all its series from the start, so no client can add one. */
 export class MetricSet {
   readonly registry = new Registry()
 
@@ -93,7 +93,6 @@ export class MetricSet {
     return this.counters(name, help, { only: {} }).only
   }
 
-  /** A counter whose series are counted elsewhere. */
   countersRead(name: string, help: string, series: ReadSeries): void {
     new Counter({
       ...this.#options(name, help, series[0]?.[0]),
@@ -119,7 +118,7 @@ export class MetricSet {
       type: 'histogram',
       values: keys.flatMap((key) => distributions[key].lines(fullName, series[key])),
     })
-    // All that prom-client asks of a metric when it writes the page.
+    // All that prom-client asks of a metric.
     this.registry.registerMetric({ name: fullName, get } as unknown as Histogram)
     return distributions
   }
@@ -128,7 +127,6 @@ export class MetricSet {
     return this.histograms(name, help, bounds, { only: {} }).only
   }
 
-  /** A gauge that is read when the page is written. */
   gauges(name: string, help: string, series: ReadSeries): void {
     new Gauge({
       ...this.#options(name, help, series[0]?.[0]),

@@ -10,22 +10,21 @@ import { cutText, roundedMs } from '../process/text.ts'
 
 export interface LogOptions {
   log: Logger
-  /** For the lines that clients and providers can provoke. */
+  /** For lines that callers and providers can provoke. */
   summedLog: SummedLog
-  /** App-Name as the swap upstream sees it. */
+  /** The App-Name that the swap API gets. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
   readClient(
     peer: string | undefined,
     rawHeaders: readonly string[],
   ): { address: string | undefined }
-  /** By LOG_CLIENT_ADDRESS. */
   loggedAddress(address: string | undefined): string | undefined
   readTarget(rawTarget: string): TargetReading
 }
 
 const maxTextLength = 512
 
-/** ACCESS_LOG: one line for each request, when it ends. */
+/** ACCESS_LOG: one line for each request at its end. */
 export function createAccessLog(options: LogOptions): Listener {
   const { log, loggedAddress, readClient, readTarget } = options
   const swapApplicationOf = (reading: TargetReading, rawHeaders: readonly string[]) => {
@@ -37,7 +36,7 @@ export function createAccessLog(options: LogOptions): Listener {
       const { request, reading, cache, problem } = exchange
       const { rawHeaders, socket } = request
       const { upstreamMs } = exchange.timeSpent(durationMs)
-      // Where no route has read it, that is not counted here.
+      // Reading the client here is not counted.
       const client = exchange.client ?? readClient(socket.remoteAddress, rawHeaders)
       log.info(
         {
@@ -82,13 +81,12 @@ export function createAccessLog(options: LogOptions): Listener {
   }
 }
 
-/** ACCESS_LOG=orders, and on: one line for each decision about a float order, and for one that is held. It has no client's address. */
+/** ACCESS_LOG=orders, and on: one line for each float order that is decided or held, without the client's address. */
 export function createOrderLog({
   log,
   applicationOf,
 }: Pick<LogOptions, 'log' | 'applicationOf'>): Listener {
   return {
-    /** A held order is not judged. */
     problemAnswered({ slug }, requestId, exchange) {
       if (slug !== 'held' || exchange?.area !== 'float-order') return
       const application = loggedText(applicationOf(exchange.request.rawHeaders))
@@ -115,7 +113,7 @@ export function createOrderLog({
   }
 }
 
-/** How long a late order's quote had been over. */
+/** How late an order was. */
 export function lateMsOf(verdict: Verdict): number | undefined {
   return verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : undefined
 }

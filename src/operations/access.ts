@@ -8,7 +8,7 @@ import type { OperationsParts } from './parts.ts'
 /** full: sees request details and may run actions. reading: sees only the gateway's state. */
 export type Level = 'full' | 'reading'
 
-/** Thrown where a request may not go on; its message is the answer. */
+/** Thrown if a request may not go on. The message is the answer. */
 export class Refused extends Error {
   readonly status: number
 
@@ -23,7 +23,7 @@ export interface Access
   levelOf(request: IncomingMessage): Level
 }
 
-/** A page of another origin can send this header only after a CORS preflight, which is never granted. */
+/** A page of another origin needs a CORS preflight for this header, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
 /** Each `refuse…` throws `Refused`, or lets the request go on. */
@@ -42,10 +42,10 @@ export function createAccess(
     const [host = '', ...others] = headerValues(rawHeaders, 'host')
     const name = hostName(host)
     const isAllowed = isIP(name) !== 0 || names.has(name)
-    // A target in absolute form would name a second host.
+    // A target in absolute form names a second host.
     if (others.length === 0 && url.startsWith('/') && isAllowed) return next()
-    // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
-    // page cannot change the name in Host.
+    // DNS rebinding: once evil.example resolves to our address, its page is same-origin here, but cannot change the
+    // name in Host.
     throw new Refused(
       421,
       'This answers to an IP address, to localhost, or to a name in ADMIN_ALLOWED_HOSTS, and to no other Host.',
@@ -56,7 +56,7 @@ export function createAccess(
     const site = headers['sec-fetch-site']
     const foreign = site !== undefined && site !== 'same-origin' && site !== 'none'
     const { origin, host = '' } = headers
-    // Only the schemes may differ: a proxy in front of us may terminate TLS.
+    // Schemes may differ: a proxy in front may terminate TLS.
     const otherOrigin =
       origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
     if (foreign || otherOrigin)
@@ -72,13 +72,12 @@ export function createAccess(
     if (adminToken === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
     const expected = digest(`Bearer ${adminToken}`)
-    // RFC 9110 11.1: the name of an authentication scheme is case-insensitive.
+    // RFC 9110 11.1: a scheme's name is case-insensitive.
     if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected))
       return 'full'
     throw new Refused(401, 'This is not the ADMIN_TOKEN.')
   }
 
-  /** An action needs full rights, and to come from the console. */
   const refuseAction: RequestHandler = (request, _response, next) => {
     if (request.headers[consoleHeader] === undefined)
       throw new Refused(403, `An action needs the header ${consoleHeader}: 1.`)
@@ -91,7 +90,7 @@ export function createAccess(
   return { refuseHost, refuseForeignPage, levelOf, refuseAction }
 }
 
-/** Hashed, because timingSafeEqual compares only buffers of equal length. */
+/** Texts are hashed, because timingSafeEqual compares only buffers of equal length. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }

@@ -9,7 +9,7 @@ import { trafficOf, tryIt } from './try-it.ts'
 
 const maxBody = '160kb'
 
-/** The actions of the console, each a POST with a JSON object. */
+/** Each action is a POST with a JSON object. */
 export function createActions(parts: OperationsParts, access: Access): Router {
   const { holds, orders, sandbox, secrets } = parts
   const router = Router()
@@ -77,7 +77,7 @@ function noteFaults(
   if (texts.length > 0) recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
 }
 
-/** Without an id: all quotes. */
+/** Drops the quotes with this id; without an id, all quotes. */
 function drop(
   { cache, notes, recent }: Pick<OperationsParts, 'cache' | 'notes' | 'recent'>,
   id?: string,

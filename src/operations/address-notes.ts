@@ -11,22 +11,22 @@ const maxHeaders = 5
 
 interface AddressNotesOptions {
   log: Logger
-  /** QUOTE_PARTITION=none: a client without an address shares as any other. */
+  /** QUOTE_PARTITION=none: a client without an address shares, too. */
   allShareQuotes: boolean
   /** CLIENT_IP_HEADER. */
   clientIpHeader: string
 }
 
-/** Warns once for each peer whose client-address header is missing or of no use, and keeps these peers for the console. */
+/** Warns once for each peer without a usable client-address header, and keeps these peers for the console. */
 export class AddressNotes implements Listener {
   readonly #options: AddressNotesOptions
-  /** For each reason: the peers, each with its first such header. */
+  /** The peers by reason, each with its first such header. */
   readonly peers: Readonly<Record<NoteReason, Map<string, string>>> = {
     'untrusted-header': new Map(),
     'other-header': new Map(),
     'malformed-header': new Map(),
     'no-client-named': new Map(),
-    /** Trusted proxies that have named no client at all; a request without the header does not count by itself. */
+    /** Trusted proxies that have named no client at all; single requests do not count. */
     'no-header': new Map(),
   }
 
@@ -34,12 +34,11 @@ export class AddressNotes implements Listener {
     this.#options = options
   }
 
-  /** What trusted proxies send in place of CLIENT_IP_HEADER; a proxy may spell one name in several ways. */
+  /** Headers that trusted proxies send instead of CLIENT_IP_HEADER. A proxy may spell one name in several ways. */
   get otherHeaders(): string[] {
     return [...new Set(this.peers['other-header'].values())].slice(0, maxHeaders)
   }
 
-  /** CLIENT_IP_HEADER as a header is written. */
   get ownHeader(): string {
     return wireName(this.#options.clientIpHeader)
   }
@@ -53,7 +52,6 @@ export class AddressNotes implements Listener {
     else this.#keep('no-header', peer, '')
   }
 
-  /** Past maxPeers, no further peer is named. */
   #keep(note: NoteReason, peer: string, noteHeader: string): void {
     const named = this.peers[note]
     if (named.has(peer) || named.size >= maxPeers) return
@@ -78,7 +76,7 @@ export class AddressNotes implements Listener {
           'is your proxy, add it to TRUST_PROXY'
         )
       case 'other-header':
-        // A proxy may have the right header in other requests, and those users are seen as they are.
+        // Users in the proxy's other requests may be seen at their own addresses.
         return (
           `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ` +
           `${peer} for all its users whose requests have no ${ownHeader} header. If your proxy writes ` +

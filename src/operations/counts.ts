@@ -2,7 +2,7 @@ import type { OperationsParts } from './parts.ts'
 
 export type Counts = ReturnType<typeof countsOf>
 
-/** What was counted since the start, as the metrics have it, and how many requests are under way. */
+/** Counts since the start, as in the metrics, and the requests under way. */
 export function countsOf({
   metrics,
   upstreams,
@@ -14,7 +14,7 @@ export function countsOf({
     requests: metrics.requestCounts().requests,
     quotes: total(Object.values(lookups)),
     hits: hit,
-    /** Quotes that took no call of their own. */
+    /** Quotes without a call of their own. */
     saved: hit + shared + collapsed,
     errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
     refused: orders['refused-expired'] + orders['refused-unknown'],

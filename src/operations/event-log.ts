@@ -6,7 +6,6 @@ import { roundedMs } from '../process/text.ts'
 import { type LogOptions, lateMsOf, loggedText } from './access-log.ts'
 import { logHolds } from './holds.ts'
 
-/** What the log says of what happens. */
 export function createEventLog(
   options: Pick<LogOptions, 'log' | 'summedLog' | 'loggedAddress'>,
 ): Listener {
@@ -66,7 +65,7 @@ function logOrders(summedLog: LogOptions['summedLog']): Listener {
 }
 
 function logBreakers(log: LogOptions['log']): Listener {
-  /** What each open breaker was said to have failed with. */
+  /** The logged failure of each open breaker. */
   const opened = new Map<string, unknown>()
   return {
     breakerChanged(upstream, { name: breaker, state }, failure) {
@@ -78,7 +77,7 @@ function logBreakers(log: LogOptions['log']): Listener {
       }
       if (state === 'half-open')
         return log.debug(members, `${which} lets one request try`)
-      // Tried again and again while an outage lasts.
+      // During an outage the breaker opens again and again.
       const level = opened.get(which) === failure ? 'debug' : 'warn'
       opened.set(which, failure)
       const why = `so requests are not sent: they kept failing, the last with ${failure}`
@@ -87,7 +86,7 @@ function logBreakers(log: LogOptions['log']): Listener {
   }
 }
 
-/** The disk alone: for the stream, the store logs the reason. */
+/** Only for the disk: for the stream, the store logs the reason. */
 function logDisk(log: LogOptions['log']): Listener {
   return {
     journalAway(part, operation, cause) {
@@ -108,7 +107,7 @@ function logDisk(log: LogOptions['log']): Listener {
   }
 }
 
-/** The level is asked for each time: that of an application's logger may change. */
+/** The level is read each time, because an application may change its logger's. */
 function debugRequest(
   log: LogOptions['log'],
   ...[exchange, status, durationMs]: Heard<'requestEnded'>
@@ -128,13 +127,13 @@ function debugRequest(
   )
 }
 
-/** In full for the first of a cause; the others are counted. */
+/** Logs each cause's first problem in full, and counts the others. */
 function sayProblem(
   summedLog: LogOptions['summedLog'],
   ...[problem, requestId, exchange]: Heard<'problemAnswered'>
 ): void {
   const { slug, status, message } = problem
-  // Its order has a line that says more.
+  // The order's own line says more.
   if (slug === 'quote-expired' || slug === 'quote-unknown') return
   if (exchange === undefined) {
     const cause = { problem: slug, at: 'the head of a request' }
@@ -165,13 +164,13 @@ function sayProblem(
   }))
 }
 
-/** Such as CERT_HAS_EXPIRED, by Node or OpenSSL; its message may hold what the upstream sent. */
+/** A code such as CERT_HAS_EXPIRED, by Node or OpenSSL. The message may hold what the upstream sent. */
 function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code === 'string' ? code : undefined
 }
 
-/** The first line of the stack: where in the code an error was thrown. */
+/** Where in the code an error was thrown. */
 function placeOf(error: unknown): string | undefined {
   const stack = error instanceof Error ? error.stack : undefined
   return stack?.match(/^ +at (.+)$/m)?.[1]

@@ -7,18 +7,17 @@ import { failureText, type Logged } from './outages.ts'
 import type { Failures } from './recent-calls.ts'
 import { notableShare, percent, troubles } from './trouble-table.ts'
 
-/** A breaker opens within 2.5 s of failures, and then its sentence is the one that is right. */
+/** A breaker opens within 2.5 s of failures, and then its sentence is right. */
 const minFailingMs = 5_000
-/** What is said stays until its share is so much below the bound, so that it does not come and go at the bound. */
+/** A sentence stays until its share is this much below the bound, so that it does not come and go there. */
 const stays = 0.8
-/** This many times the calls of one failure, none of which failed, are chance once in a thousand times. */
+/** If a share s of calls fails, 7/s calls without a failure are chance once in a thousand times. */
 const timesWithoutFailure = 7
 
-/** How one kind of requests to an upstream fails. */
 export interface Failing {
   readonly traffic: Traffic
   readonly isSevere: boolean
-  /** Of the calls of the last minute; undefined: it is stopped. */
+  /** The share of the last minute's calls that failed. Undefined: a breaker stopped them. */
   readonly share: number | undefined
   readonly reason: string
   readonly sinceMs: number | undefined
@@ -27,7 +26,7 @@ export interface Failing {
 
 type Told = Pick<Failing, 'isSevere' | 'reason' | 'logged' | 'share'>
 
-/** Says again and again which kinds of requests to an upstream fail: stopped by a breaker, or by their share. */
+/** Finds, at each call, the kinds of requests that fail: stopped by a breaker, or by their share. */
 export function createFailing(
   upstream: Upstream,
   { clock, history }: { clock: Clock; history: History },
@@ -37,7 +36,7 @@ export function createFailing(
       ? ['quotes', 'orders', 'rest']
       : ['rest']
   const told = new Map<Traffic, Told>()
-  /** What had failed until then was said, by the sentence of a breaker or by one that is over. */
+  /** Failures up to this slice were reported, by a breaker or a sentence that is over. */
   const saidUntil = new Map<Traffic, number>()
 
   return () => kinds.flatMap((traffic) => stopped(traffic) ?? byShare(traffic) ?? [])
@@ -49,7 +48,7 @@ export function createFailing(
     const { sinceMs, lastFailure = 'no answer' } = outage
     const what = nameOf(upstream, traffic)
     const text = `${what}: all that were asked for fail (${lastFailure})`
-    // Of any breaker but those of pairs the log has lines already.
+    // The log already has lines about all breakers but the pairs' own.
     const isOfPairs =
       traffic === 'quotes' && !isOpen(upstream.breakers.states.connections)
     return {
@@ -73,7 +72,7 @@ export function createFailing(
     if (
       found === undefined ||
       (isNew && clock.steadyMs() - found.sinceMs < minFailingMs) ||
-      // The pairs that stopped have a sentence, and their failures are a share of all.
+      // Stopped pairs have their own sentence, and are part of this share.
       (!found.isSevere && traffic === 'quotes' && upstream.breakers.quotesOutage())
     ) {
       told.delete(traffic)
@@ -87,7 +86,7 @@ export function createFailing(
     return failing
   }
 
-  /** For ten seconds or more enough calls have been made, and none has failed. */
+  /** Whether there were enough calls in ten seconds or more, and none failed. */
   function worksAgain(traffic: Traffic, { share = 1 }: Told): boolean {
     const { calls = 0, failures = [] } =
       history.failuresOf(upstream.name, traffic, history.slice - 2) ?? {}
@@ -101,7 +100,7 @@ export function createFailing(
 const isOpen = (breaker: Breaker | undefined) =>
   breaker !== undefined && breaker.state !== 'closed'
 
-/** Undefined: it is not stopped. */
+/** Undefined: the traffic is not stopped. */
 function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
   const { connections } = breakers.states
   const lastOf = (what: BreakerName | Traffic) => {
@@ -123,8 +122,8 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
 }
 
 /**
- * Red above a half, as the alerts are, whatever the reason. Amber above a tenth, and there what the provider refused to
- * single clients does not count: at night a few users in a restricted place are a tenth of all calls.
+ * Red above a half, like the alerts. Amber above a tenth, without answers that refuse single clients: at night a few
+ * users in a restricted place are a tenth of all calls.
  */
 function judge(
   { limits }: ReturnType<typeof rowOf>,
@@ -144,7 +143,7 @@ function judge(
     const [most] = counted
     if (most === undefined || count <= limits.failures) continue
     if (share <= bound * (wasSaid ? stays : 1)) continue
-    // Two reasons that are about as frequent would take turns.
+    // Reasons of similar frequency would take turns.
     const known = counted.find(({ reason }) => reason === before?.reason)
     const { reason } = known !== undefined && known.count * 2 >= most.count ? known : most
     const sinceMs = Math.min(...counted.map(({ firstMs }) => firstMs))
@@ -161,7 +160,7 @@ function nameOf({ name }: Upstream, traffic: Traffic): string {
 const rowOf = (traffic: Traffic) =>
   troubles[traffic === 'quotes' ? 'no-quotes' : 'failing']
 
-/** One sentence for all kinds of requests to an upstream that fail. */
+/** One sentence for all failing kinds. */
 export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   const [only, ...others] = failing
   if (only?.share !== undefined && others.length === 0) {
@@ -174,7 +173,7 @@ export function sentenceOf(upstream: Upstream, failing: readonly Failing[]) {
   const common = reasons.size === 1 ? ` (${only?.reason})` : ''
   const rest = failing.length === 3 ? 'everything else' : 'other requests'
   const isWhole = ({ share = 1 }: Failing) => share > 0.995
-  // `12 % of quotes and orders` would be 12 % of both.
+  // Whole kinds first: `12 % of quotes and orders` would be 12 % of both.
   const wholeFirst = [
     ...failing.filter(isWhole),
     ...failing.filter((one) => !isWhole(one)),

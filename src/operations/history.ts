@@ -17,10 +17,10 @@ import { troubles, usableReasons } from './trouble-table.ts'
 type Calls = Status['upstreams'][number]['traffic'][number]
 type Sum = 'requests' | 'quotes' | 'hits' | 'errors' | 'refused'
 
-/** The counters as they stood at the end of a slice, or as they stand in the one that is running. */
+/** The counters at the end of a slice, or now in the running one. */
 type Row = Readonly<Record<Sum | 'inFlight', number>> & { readonly p95Ms: number | null }
 
-/** The counters of float orders as they stood at the end of a minute. */
+/** Float orders at the end of a minute. */
 type Orders = Readonly<Record<'orders' | 'unknown', number>>
 
 const beforeTheStart: Row & Orders = {
@@ -40,7 +40,7 @@ const slicesOfMinute = 6
 const slicesOfQuarter = 90
 const minutesOfDay = 1_440
 
-/** What the answer to a quote call lacks. */
+/** Why an answer to a quote call is not kept. */
 const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> = {
   'not-json': 'it is not JSON',
   'not-a-quote': 'it is not a quote',
@@ -56,17 +56,16 @@ const notKeptWords: Readonly<Record<Exclude<NotKeptReason, 'status'>, string>> =
 }
 
 /**
- * The last quarter of an hour in slices of ten seconds. At the end of a slice, and each second until then, its row has
- * the counters as they stand: what happened in a span of time is the difference of two rows. What no metric counts is
- * kept for ten minutes: the durations, and calls by their kind. Of the last day, each minute keeps what is compared with
- * what is usual.
+ * A quarter of an hour in slices of ten seconds. Each slice's row has the counters at its end, or as of the last
+ * second: what happened is the difference of two rows. Durations, and calls by kind, are in no metric and kept for ten
+ * minutes. Each minute of a day keeps the figures that show what is usual.
  */
 export class History implements Listener {
   readonly #clock: Clock
   readonly #startedMs: number
-  /** The rows of a quarter of an hour, and the one before it. */
+  /** The rows of a quarter of an hour, and one row before. */
   readonly #rows: Row[] = []
-  /** The number of the slice that is running; -1 until the first tick. */
+  /** The number of the running slice; -1 until the first tick. */
   #last = -1
   readonly #answers = new RecentCalls()
   readonly #calls = forEachUpstream((name) => {
@@ -74,14 +73,14 @@ export class History implements Listener {
     const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
     return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
-  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
+  /** For each minute of the last day: the p95 of ten minutes; null: too few calls. */
   readonly p95s = forEachUpstream((): (number | null)[] => [])
   /** For each minute of the last day. */
   readonly #orders: Orders[] = []
   #ordersNow: Orders = beforeTheStart
-  /** How many minutes are over. */
+  /** Minutes that are over. */
   #minutes = 0
-  /** A quote was served from memory after this, by `performance.now()`: hits are counted, and not dated. */
+  /** Some hit came after this, by `performance.now()`: hits are counted, not timed. */
   hitAfterMs = Number.NEGATIVE_INFINITY
   #tickedAtMs = performance.now()
 
@@ -118,15 +117,15 @@ export class History implements Listener {
     if (outcome === 'breaker_open' || outcome === 'connection_limit_reached')
       now.notSent += 1
     else now.add(durationMs)
-    // Nothing was called: the sentence of the breaker says so.
+    // The breaker's sentence reports these.
     if (outcome === 'breaker_open') return
     now.calls += 1
     const { status, traffic } = call
     const hasAnswer = outcome === 'answered' || outcome === 'failed-status'
-    // `quoteNotKept` says of each quote whether it can be kept.
+    // `quoteNotKept` judges quotes.
     if (hasAnswer && traffic !== 'quotes' && status >= 400 && !isRefusal(status))
       this.#countFailure(now, String(status))
-    // Not of the upstream: it did not fail, or its client left.
+    // The upstream did not fail, or the client left.
     if (outcome === 'answered' || outcome === 'given-up') return
     if (outcome !== 'connection_limit_reached') now.failed += 1
     if (!hasAnswer) this.#countFailure(now, failureText(outcome))
@@ -158,7 +157,7 @@ export class History implements Listener {
     }
   }
 
-  /** Called once a second, with the counters as they stand. */
+  /** Called once a second. */
   tick(counts: Counts): void {
     const number = Math.floor((this.#clock.steadyMs() - this.#startedMs) / sliceMs)
     this.#endMinutes(Math.floor(number / slicesOfMinute))
@@ -179,7 +178,7 @@ export class History implements Listener {
     })
   }
 
-  /** Several at once, if the process was paused: nothing is known of a slice that it slept through. */
+  /** After a pause of the process several slices begin, and nothing is known of the pause. */
   #beginSlices(number: number): void {
     const first = Math.max(this.#last + 1, number - slicesOfQuarter)
     for (let next = first; next <= number; next += 1) {
@@ -202,7 +201,7 @@ export class History implements Listener {
       const calls = new SliceTally(lastSlice)
       for (const recent of this.#calls[upstream as UpstreamName].values())
         calls.merge(recent.lately(lastSlice, slicesOfTenMinutes))
-      // Among fewer calls, one slow answer would be the p95.
+      // One slow answer would be the p95 of fewer calls.
       const isEnough = calls.count > troubles.slow.limits.calls
       pushLast(p95s, isEnough ? calls.quantile(0.95) : null)
     }
@@ -210,7 +209,7 @@ export class History implements Listener {
     pushLast(this.#orders, { orders, unknown })
   }
 
-  /** A quarter of an hour by the slice, the oldest first. */
+  /** The last quarter of an hour by slice, oldest first. */
   get sparklines(): Sparklines {
     const first = Math.max(0, this.#last - slicesOfQuarter + 1)
     const slices = Array.from(
@@ -235,7 +234,7 @@ export class History implements Listener {
     return this.#rows[this.#rows.length - 1 - this.#last + slice] ?? beforeTheStart
   }
 
-  /** Float orders of the last so many minutes, and of these the ones that were forwarded as unknown. */
+  /** Float orders of these minutes, and the ones forwarded as unknown. */
   ordersOf(minutes = minutesOfDay): Orders {
     const before = this.#orders.at(-minutes) ?? beforeTheStart
     const { orders, unknown } = this.#ordersNow
@@ -246,7 +245,7 @@ export class History implements Listener {
     return this.#clock.steadyMs() - this.#startedMs
   }
 
-  /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
+  /** The p95 of a minute's answers, and requests a second of late. */
   get recent(): Status['recent'] {
     const lately = this.#at(this.#last).requests - this.#at(this.#last - 2).requests
     return {
@@ -268,7 +267,7 @@ export class History implements Listener {
         notSent,
         lastError: recent.lastError,
         callsPerSecond: Number((count / seconds).toFixed(2)),
-        // For its client, a request that was not sent has failed too.
+        // To its caller, a request that was not sent has failed.
         failedShare:
           attempted === 0 ? null : Number(((failed + notSent) / attempted).toFixed(4)),
         notKept: traffic === 'quotes' ? this.#notKept : null,
@@ -278,7 +277,7 @@ export class History implements Listener {
     })
   }
 
-  /** Of the answers to quote calls in the last minute; null: all were kept. */
+  /** The last minute's answers that were not kept; null: all were. */
   get #notKept(): Calls['notKept'] {
     const failures = this.failuresOf('swap', 'quotes')?.failures ?? []
     const [most] = failures
@@ -286,18 +285,17 @@ export class History implements Listener {
     return most === undefined ? null : { answers, reason: most.reason }
   }
 
-  /** The number of the slice that is running. */
   get slice(): number {
     return this.#last
   }
 
-  /** The calls of the last minute, and those of them that failed, the most frequent reason first. */
+  /** The last minute's calls and failures, the most frequent reason first. */
   failuresOf(upstream: UpstreamName, traffic: Traffic, afterSlice = -1) {
     const first = Math.max(this.#last - slicesOfMinute, afterSlice)
     return this.#calls[upstream].get(traffic)?.failuresAfter(first)
   }
 
-  /** How far the last slices reach back, of which the newest may not be over; at least a second. */
+  /** How far the last slices reach back, with the running one; at least a second. */
   #reachMs(slices: number): number {
     const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
     return Math.max(1_000, this.#clock.steadyMs() - beganMs)
@@ -316,7 +314,6 @@ export class History implements Listener {
   }
 }
 
-/** Of each list a day is kept. */
 function pushLast<One>(list: One[], one: One): void {
   list.push(one)
   if (list.length > minutesOfDay) list.shift()
@@ -324,7 +321,7 @@ function pushLast<One>(list: One[], one: One): void {
 
 const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])
 
-/** Whether an answer refuses one client, for its place or its amount. Others may well get another answer. */
+/** Whether an answer refuses one client, for its place or amount. Others may get another answer. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !refusesAll.has(status)
 }

@@ -15,7 +15,7 @@ const maxNameLength = 200
 
 type ActionBody = Readonly<Record<string, unknown>>
 
-/** The action that begins a hold, or replaces it. */
+/** Begins a hold, or replaces it. */
 export async function hold(holds: Holds, body: ActionBody) {
   const { scope, terms } = readHold(body)
   const isShared = await holds.hold(scope, terms)
@@ -24,7 +24,7 @@ export async function hold(holds: Holds, body: ActionBody) {
   return { holds: holds.list, reach: reachOf(isShared) }
 }
 
-/** The action that ends one. */
+/** Ends a hold. */
 export async function release(holds: Holds, body: ActionBody) {
   const scope = readScope(body)
   const isShared = await holds.release(scope)
@@ -40,7 +40,7 @@ function reachOf(isShared: boolean): string {
   return isShared ? 'at every replica within two seconds' : 'at this replica only'
 }
 
-/** What the body of an action is to hold. Throws what would be right. */
+/** Reads a hold. Throws what the body should be. */
 function readHold(body: ActionBody) {
   refuseOthers(body, ['pair', 'application', 'quotes', 'reason', 'minutes'])
   const { quotes = false, reason, minutes } = body
@@ -62,13 +62,12 @@ function readHold(body: ActionBody) {
   }
 }
 
-/** Which hold the body of an action names. */
 function readScope(body: ActionBody): HoldScope {
   refuseOthers(body, ['pair', 'application'])
   return scopeOf(body)
 }
 
-/** A name that is misspelt would hold everything. */
+/** A misspelt name would hold everything. */
 function refuseOthers(body: ActionBody, known: readonly string[]): void {
   const other = Object.keys(body).find((name) => !known.includes(name))
   if (other !== undefined)
@@ -100,7 +99,7 @@ function bad(name: string, right: string): Refused {
   return new Refused(400, `${name} has to be ${right}.`)
 }
 
-/** What is held, as a person says it. */
+/** What is held, in a person's words. */
 export function whatIsHeld({
   pair,
   application,

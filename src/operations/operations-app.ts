@@ -18,14 +18,14 @@ import { troublesOf } from './troubles.ts'
 
 export type OperationsApp = ReturnType<typeof createOperationsApp>
 
-/** Of the time of the event loop, rendering the metrics takes a sixth at most. */
+/** Rendering takes at most a sixth of the event loop's time. */
 const restFactor = 5
-/** A process that was paused in the middle seems to have rendered for hours. Prometheus waits for ten seconds. */
+/** A process paused while rendering seems to have rendered for hours. Prometheus waits for ten seconds. */
 const maxRestMs = 5_000
 const statusEveryMs = 1_000
 const tickMs = 1_000
 
-/** Serves the probes, the metrics and the console. They are never reachable on the traffic port. */
+/** Probes, metrics and the console, never reachable on the traffic port. */
 export function createOperationsApp(parts: OperationsParts) {
   const { config, outages, recent, version } = parts
   const access = createAccess(config, parts.secrets)
@@ -43,7 +43,7 @@ export function createOperationsApp(parts: OperationsParts) {
   })
   addProbes(app, parts)
 
-  // All routes from here on refuse a Host that is not a name of this listener.
+  // All routes below refuse a Host that is not a name of this listener.
   app.use(access.refuseHost)
   addStatus(app, parts, access)
   app.use('/actions', createActions(parts, access))
@@ -57,13 +57,12 @@ export function createOperationsApp(parts: OperationsParts) {
   app.use(answerError)
   return {
     listener(request: IncomingMessage, response: ServerResponse) {
-      // Express comes to this without running any handler above, if it cannot parse the target. Its own answer would
-      // be an HTML page.
+      // Called if Express cannot parse the target. Its own answer would be HTML.
       app(request as Request, response as Response, () =>
         answerJson(response, 400, unreadable),
       )
     },
-    /** Settles once the files that it serves were read. It never rejects. */
+    /** Settles once its files were read; never rejects. */
     filesRead: consoleFile('').catch(() => {}),
     close() {
       clearInterval(ticking)
@@ -71,7 +70,7 @@ export function createOperationsApp(parts: OperationsParts) {
   }
 }
 
-/** Once a second: notes what the console shows of the past, and what is wrong. */
+/** Called once a second. */
 function tick(parts: OperationsParts): void {
   parts.history.tick(countsOf(parts))
   parts.outages.look()
@@ -79,7 +78,7 @@ function tick(parts: OperationsParts): void {
 
 const unreadable = { error: 'The request cannot be read.' }
 
-/** What is served under any Host and without the token. */
+/** Served under any Host and without the token. */
 function addProbes(app: Express, parts: OperationsParts): void {
   const { metrics } = parts
   const renderMetrics = async () => {
@@ -108,7 +107,7 @@ function addProbes(app: Express, parts: OperationsParts): void {
   )
 }
 
-/** The console asks for it once a second, wherever one is open: it is made once for all who ask with the same rights. */
+/** Each open console asks once a second: one status serves all with the same rights. */
 function addStatus(app: Express, parts: OperationsParts, access: Access): void {
   const shared = (level: Level) =>
     createSharedPage(
@@ -119,18 +118,17 @@ function addStatus(app: Express, parts: OperationsParts, access: Access): void {
   app.get('/status', async (request: Request, response: Response) => {
     const { body, etag } = await answers[access.levelOf(request)]()
     response.set('ETag', etag)
-    // Not by Express: for it, a browser that asks by `no-store` has nothing that could be fresh.
+    // Express never answers 304 to a browser that asks with `no-store`.
     if (request.get('if-none-match')?.includes(etag)) response.status(304).end()
     else response.type('json').send(body)
   })
-  // They do not change while the gateway runs.
+  // The settings do not change while the gateway runs.
   app.get('/settings', (request: Request, response: Response) => {
     access.levelOf(request)
     response.json(parts.settings)
   })
 }
 
-/** The page of the console, or a file of it. */
 async function answerFile(
   request: Request,
   response: Response,
@@ -144,7 +142,7 @@ async function answerFile(
   else response.type(extname(name)).send(file)
 }
 
-/** Express knows by the number of its parameters that it is for errors. */
+/** Express recognises an error handler by its number of parameters. */
 function answerError(
   error: { status?: number },
   _request: Request,
@@ -156,7 +154,7 @@ function answerError(
     response.destroy()
     return
   }
-  // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
+  // RFC 9110 15.5.2: a 401 names a scheme. For Bearer, browsers show no login dialog.
   if (status === 401) response.set('WWW-Authenticate', 'Bearer')
   const failed = status >= 500 ? { error: 'The operations listener failed.' } : unreadable
   response
@@ -165,8 +163,8 @@ function answerError(
 }
 
 /**
- * Where another app has mounted this one, the page may be asked for without the slash that ends its path. A browser would
- * then look for its files beside it. Relative, because a proxy in front may have removed the beginning of the path.
+ * A parent app's page may be requested without its final slash: a browser would look for files beside it. The place is
+ * relative, because a proxy may have removed the path's beginning.
  */
 function placeWithSlash(originalUrl: string): string | undefined {
   const [path = ''] = originalUrl.split('?', 1)

@@ -2,20 +2,20 @@ import type { FloatOrderDecision } from '../orders/guard.ts'
 import type { OrdersOfApplication } from './schemas.ts'
 
 const windowMinutes = 60
-/** Within one minute. App-Name is the client's to choose, so that its number has a bound. */
+/** Max applications in one minute, because callers choose the App-Name. */
 const maxApplications = 50
 const maxShown = 20
 const msPerMinute = 60_000
 
 type Sums = Omit<OrdersOfApplication, 'application'>
-/** By application; null: all others. */
+/** The key is the application; null: all others. */
 type ByApplication = Map<string | null, Sums>
 
-/** Float orders of the last hour by their application, in memory with a bound: 60 minutes of 51 applications each. */
+/** Float orders of the last hour: 60 minutes of at most 51 applications. */
 export class OrdersByApplication {
   readonly #minutes = new Map<number, ByApplication>()
 
-  /** `lateMs`: null if its quote was not expired. `steadyMs`: now, by the steady clock. */
+  /** `lateMs`: null if the quote was not expired. `steadyMs`: now, by the steady clock. */
   count(
     application: string,
     decision: FloatOrderDecision,
@@ -36,7 +36,7 @@ export class OrdersByApplication {
     })
   }
 
-  /** Those of which an order was refused or reported, the most refused first, and last the sum of all others. */
+  /** Applications with refused or reported orders, most first, and last the sum of all others. */
   refused(steadyMs: number): OrdersOfApplication[] {
     this.#forgetBefore(Math.floor(steadyMs / msPerMinute))
     const ofHour: ByApplication = new Map()
@@ -67,7 +67,6 @@ function add(to: ByApplication, application: string | null, one: Sums): void {
   sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)
 }
 
-/** Reported ones too. */
 function refusedOf({ expired, unknown, reported }: Sums): number {
   return expired + unknown + reported
 }

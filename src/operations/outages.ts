@@ -22,17 +22,17 @@ type Derived =
   | 'runbook'
 
 export interface Trouble extends Omit<Outage, Derived> {
-  /** When its first failure ended, by `performance.now()`; undefined: since it was first seen. */
+  /** When its first failure ended, by `performance.now()`. Default: when it was first seen. */
   sinceMs?: number | undefined
-  /** Absent: as the table of troubles says. */
+  /** Default: by the table of troubles. */
   isSevere?: boolean
-  /** In place of the subject's. */
+  /** Replaces the subject's name. */
   name?: string
-  /** The whole sentence, where it is not made of name and `says`. */
+  /** Replaces the sentence of name and `says`. */
   text?: string
-  /** Once this changes, the event that says how the trouble is now is replaced. */
+  /** A new gist replaces the event about the trouble's present state. */
   gist?: string
-  /** What the log says: one warning for each while it lasts. No other part writes a line of it. */
+  /** The log has one warning for each while it lasts. No other part logs these. */
   logged?: readonly Logged[]
 }
 
@@ -42,21 +42,21 @@ export interface Logged {
   readonly text: string
 }
 
-/** A part that may be in trouble. `covered`: the sentence of another subject says it. */
+/** `covered`: another subject's sentence reports it. */
 export interface Subject {
   readonly name: string
   trouble(): Trouble | 'covered' | undefined
-  /** How many requests it has concerned since the start; absent: it concerns none. */
+  /** Requests concerned since the start. */
   count?(): number
 }
 
 interface WatchedTrouble extends Subject {
   outage?: Outage | undefined
-  /** Since when, by `performance.now()`. */
+  /** When the trouble began, by `performance.now()`. */
   sinceMs: number
   countBefore: number
   gist?: string | undefined
-  /** The event that says how the trouble is now, if it was another one at first. */
+  /** The event about the trouble's present state, once that has changed. */
   newestEvent?: number | undefined
 }
 
@@ -64,19 +64,19 @@ const maxPast = 20
 /** If the wall clock moved by less since the last look, it was not set. */
 const leastStepMs = 100
 
-/** What is wrong now, and what was. Each beginning and end is an event. */
+/** What is wrong and what was. Each beginning and end is an event. */
 export class Outages implements Listener {
   readonly #clock: Clock
   readonly #recent: Pick<Recent, 'addEvent'>
   #watched: readonly WatchedTrouble[] = []
-  /** Our wall clock less `performance.now()`: an outage is as long as it is, however the wall clock is set meanwhile. */
+  /** Our wall clock less `performance.now()`: setting the wall clock changes no outage's length. */
   #wallAheadMs: number
-  /** Requests that were answered with an error because a breaker was open. */
+  /** Requests that failed because a breaker was open. */
   readonly #refusals = new Map<string, number>()
   readonly #log: Logger
-  /** What the log has a warning of, and since when. */
+  /** What the log has warned of, and since when. */
   readonly #logged = new Map<string, Logged & { sinceMs: number }>()
-  /** Those that are over, the newest last. */
+  /** Past outages, newest last. */
   readonly past: PastOutage[] = []
 
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>, log: Logger) {
@@ -86,7 +86,6 @@ export class Outages implements Listener {
     this.#wallAheadMs = clock.nowMs() - performance.now()
   }
 
-  /** From now on these are looked at. */
   watch(subjects: readonly Subject[]): void {
     this.#watched = subjects.map((subject) => ({
       ...subject,
@@ -109,7 +108,7 @@ export class Outages implements Listener {
   readonly journalAway = () => this.look()
   readonly journalBack = () => this.look()
 
-  /** Looks at every part; at least once a second, and before it is said what is wrong. */
+  /** Looks at every part, once a second and before outages are read. */
   look(): void {
     const aheadMs = this.#clock.nowMs() - performance.now()
     if (Math.abs(aheadMs - this.#wallAheadMs) > leastStepMs) this.#wallAheadMs = aheadMs
@@ -141,7 +140,7 @@ export class Outages implements Listener {
     const say = (replaces?: number) =>
       this.#recent.addEvent(isSevere ? 'bad' : 'warn', text, replaces)
     if (known === undefined) one.sinceMs = performance.now()
-    // So that many pairs which stop one after the other push no other events out.
+    // The event is replaced, so that many pairs that stop one after the other push no other events out.
     else if (now !== one.gist) one.newestEvent = say(one.newestEvent)
     one.gist = now
     one.sinceMs = Math.min(one.sinceMs, sinceMs ?? one.sinceMs)
@@ -205,7 +204,7 @@ const failureWords: Readonly<Record<string, string>> = {
   connection_limit_reached: 'no free connection',
 }
 
-/** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
+/** As a person says it: `503`, `connection refused`, `timeout after 10 s`. */
 export function failureText(failure: Failure, afterMs?: number): string {
   const plain = String(failure).replaceAll('_', ' ')
   const words =
@@ -216,7 +215,7 @@ export function failureText(failure: Failure, afterMs?: number): string {
     : words
 }
 
-/** The runbook on the internet, below the homepage of package.json, or in the repository itself without one. */
+/** The runbook below the homepage of package.json, or in the repository without one. */
 export function runbookPageOf(homepage: string | undefined): string {
   const path = 'docs/runbook.md'
   if (homepage === undefined) return path
@@ -224,11 +223,14 @@ export function runbookPageOf(homepage: string | undefined): string {
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
-/** A clock that is not known has no offset. */
+/** An unknown clock has no offset. */
 const kindOf = ({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>) =>
   what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
 
-/** Its section in the runbook that the operations listener serves, relative, since an app may mount that below a path. */
+/**
+ * The link to the trouble's section in the runbook. It is relative, because an app may mount the operations listener
+ * below a path.
+ */
 export function runbookOf(trouble: Pick<Trouble, 'what' | 'offsetMs'>): string {
   return `runbook#${sectionOf(troubles[kindOf(trouble)])}`
 }

@@ -22,16 +22,16 @@ type Counted<Name extends string> = Readonly<Record<Name, number>>
 
 interface JournalPart<Facts> {
   readonly facts: Facts
-  /** Why it takes nothing; undefined: it does. */
+  /** Undefined: the journal takes records. */
   readonly trouble: { readonly reason: string | undefined }
 }
 
-/** All of the gateway that the console may read, and what it may do to it. */
+/** What the console may read and do. */
 export interface OperationsParts {
   readonly version: string
   readonly config: {
     readonly production: boolean
-    /** ADMIN_TOKEN; ADMIN_ALLOWED_HOSTS: names, lower case, without ports. */
+    /** ADMIN_TOKEN; and ADMIN_ALLOWED_HOSTS in lower case, without ports. */
     readonly admin: {
       readonly token: string | undefined
       readonly allowedHosts: readonly string[]
@@ -43,14 +43,14 @@ export interface OperationsParts {
     >
   }
   readonly clock: Clock
-  /** What listens to events for the console. */
+  /** Listeners for the console. */
   readonly history: History
   readonly recent: Recent
   readonly outages: Outages
   readonly addressNotes: AddressNotes
   readonly metrics: {
     readonly contentType: string
-    /** Without what the event loop did between its turns: much, if many ask. */
+    /** `tookMs` leaves out the event loop's other work between the turns. */
     renderTimed(): Promise<{ readonly text: string; readonly tookMs: number }>
     requestCounts(): Counted<
       'requests' | 'untrustedHeaders' | 'otherHeaders' | 'missingHeaders'
@@ -82,7 +82,7 @@ export interface OperationsParts {
     | undefined
   readonly secrets: {
     readonly adminToken: string | undefined
-    /** Names of settings, by what became of their files. */
+    /** Settings, by what became of their files. */
     readAgain(): Readonly<
       Record<'changed' | 'unchanged' | 'failed' | 'notReadAgain', readonly string[]>
     >
@@ -92,6 +92,6 @@ export interface OperationsParts {
   readonly settings: Readonly<Settings>
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
   isReady(): boolean
-  /** Where the traffic listener can be reached from this machine; undefined before it listens. */
+  /** The traffic listener's URL on this machine; undefined before it listens. */
   trafficUrl(): string | undefined
 }

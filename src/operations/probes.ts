@@ -4,7 +4,7 @@ import { troubles } from './trouble-table.ts'
 
 export const healthy = { status: 'ok' }
 
-/** Whether this replica works on its own: the store is down, or the journal in it is not used. */
+/** This replica works on its own: the store is down, or its journal not used. */
 export const isDegraded = ({
   sharedStore,
   journals,
@@ -19,7 +19,7 @@ export const readiness = (isReady: boolean, degraded: boolean) => ({
   degraded,
 })
 
-/** What the operations listener answers while the gateway is built: it lives, and is not ready. */
+/** While the gateway is being built, it lives and is not ready. */
 export const answerStarting: RequestListener = ({ method = '', url = '' }, response) => {
   const path = ['GET', 'HEAD'].includes(method) ? url.split('?')[0] : undefined
   if (path === '/healthz') answerJson(response, 200, healthy)
@@ -30,7 +30,7 @@ export const answerStarting: RequestListener = ({ method = '', url = '' }, respo
     })
 }
 
-/** Where no Express app answers. */
+/** For answers without Express. */
 export function answerJson(
   response: ServerResponse,
   status: number,

@@ -2,13 +2,13 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { Status } from './schemas.ts'
 
 export const slicesOfTenMinutes = 60
-/** A streamed body may take longer. A histogram does not count what is above its highest value. */
+/** Longer durations, such as of a streamed body, count as this: a histogram ignores higher values. */
 const longestUs = 200_000_000
 
-/** Calls that failed for one reason. `refusal`: what the provider says to one client, such as that its place is restricted. */
+/** Failures for one reason. `refusal`: to one client, such as that its place is restricted. */
 export interface Failures {
   count: number
-  /** Such as `503` or `its expiry is in seconds`. */
+  /** For example `503` or `its expiry is in seconds`. */
   readonly reason: string
   readonly kind: 'failure' | 'refusal' | 'usable'
   readonly firstMs: number
@@ -20,16 +20,16 @@ type SlowRequest = Omit<NonNullable<Status['slowest']>, 'agoMs'> & {
   readonly endedAtMs: number
 }
 
-/** The answers, or the calls of one kind, of ten seconds. */
+/** Ten seconds of answers, or of calls of one kind. */
 export class SliceTally {
   readonly slice: number
-  /** Those that no breaker refused. */
+  /** Calls that no breaker kept back. */
   calls = 0
   readonly failures = new Map<string, Failures>()
   failed = 0
   notSent = 0
   slowest: SlowRequest | undefined
-  /** In microseconds, to a tenth of each: any traffic takes 3 KB. */
+  /** Durations in microseconds, to a tenth: 3 KB for any traffic. */
   readonly #durations: RecordableHistogram = createHistogram({
     figures: 1,
     highest: longestUs,
@@ -57,20 +57,19 @@ export class SliceTally {
     this.#durations.add(other.#durations)
   }
 
-  /** The duration that this share of the calls did not exceed, with three digits; null without calls. */
+  /** The duration that this share did not exceed, to three digits; null without calls. */
   quantile(share: number): number | null {
     if (this.count === 0) return null
     return Number((this.#durations.percentile(share * 100) / 1_000).toPrecision(3))
   }
 }
 
-/** Answers, or calls of one kind, in those slices of the last ten minutes that had any. */
+/** Answers, or calls of one kind, by slice of the last ten minutes. */
 export class RecentCalls {
   lastError: LastError = null
-  /** The newest first. */
+  /** Newest first. */
   #tallies: SliceTally[] = []
 
-  /** Those of the slice that is running. */
   during(last: number): SliceTally {
     const slice = Math.max(0, last)
     const [newest] = this.#tallies
@@ -86,7 +85,7 @@ export class RecentCalls {
     for (const tally of this.#tallies) {
       if (tally.slice <= slice) continue
       calls += tally.calls
-      // An older slice comes later, so its first failure is the first of all.
+      // Older slices come later, so `firstMs` becomes the oldest.
       for (const [reason, one] of tally.failures)
         all.set(reason, { ...one, count: one.count + (all.get(reason)?.count ?? 0) })
     }
@@ -94,7 +93,6 @@ export class RecentCalls {
     return { calls, failures }
   }
 
-  /** Those of the last so many slices. */
   lately(last: number, slices: number): SliceTally {
     const all = new SliceTally(last)
     for (const one of this.#tallies) if (one.slice > last - slices) all.merge(one)

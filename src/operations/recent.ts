@@ -19,32 +19,32 @@ type EndedExchange = Heard<'requestEnded'>[0]
 type RequestDetails = Omit<SeenRequest, 'number' | 'at'>
 
 const maxRequests = 100
-/** Of these, so many that failed stay longer than the others. */
+/** Up to this many failed requests stay longer than others. */
 const maxFailures = 50
 const maxRefusals = 50
 const maxEvents = 50
-/** Of requests that failed, and as many of the others. In a flood, most are only counted. */
+/** Max listed a second, of failed requests and of others. In a flood, most are only counted. */
 const maxPerSecond = 60
 const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
-/** What happened lately: the person on call opens the console after the event. In each list the newest comes first. */
+/** What happened lately, newest first: the person on call opens the console after the event. */
 export class Recent implements Listener {
   readonly #clock: Clock
-  /** Of what was kept last: a request, a refusal or an event. */
+  /** The number of the last request, refusal or event. */
   #number = 0
   readonly #listed = new ListedInSecond()
   readonly requests: SeenRequest[] = []
   readonly refusals: SeenRefusal[] = []
   readonly events: SeenEvent[] = []
-  /** The event of orders that were sent again, and of how many. */
+  /** Orders that were sent again, and their event. */
   #repeated: { readonly orders: number; readonly event: number | undefined } = {
     orders: 0,
     event: undefined,
   }
   refusedTotal = 0
-  /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
+  /** Orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
   reportedTotal = 0
   readonly #byApplication = new OrdersByApplication()
 
@@ -59,7 +59,7 @@ export class Recent implements Listener {
     if (this.requests.length > maxRequests) this.#dropRequest()
   }
 
-  /** The oldest one, but of the newest that failed none. */
+  /** Drops the oldest, but keeps up to `maxFailures` failed ones. */
   #dropRequest(): void {
     const failed = this.requests.filter(({ status }) => isFailed(status)).length
     const oldest =
@@ -69,7 +69,7 @@ export class Recent implements Listener {
     this.requests.splice(oldest, 1)
   }
 
-  /** Each is counted; those that were refused or reported are shown. */
+  /** Counts each order, and shows refused and reported ones. */
   orderDecided(...[exchange, decision, order]: Heard<'orderDecided'>): void {
     const { judging, verdict } = order
     const lateMs = verdict.state === 'expired' ? Math.round(verdict.expiredForMs) : null
@@ -97,7 +97,7 @@ export class Recent implements Listener {
     return { number: this.#number, at: this.#clock.nowMs() }
   }
 
-  /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
+  /** One event with the current number: a caller that sends all orders twice pushes no other events out. */
   orderRepeated(): void {
     const orders = this.#repeated.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
@@ -114,7 +114,7 @@ export class Recent implements Listener {
     this.addEvent('good', `no longer held: ${whatIsHeld(hold)}`)
   }
 
-  /** `replaces`: the id of an event that this one stands for. The text has no request details. */
+  /** `replaces`: an earlier event's id. The text has no request details. */
   addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
     const replaced = this.events.findIndex(({ id }) => id === replaces)
     if (replaced !== -1) this.events.splice(replaced, 1)
@@ -127,13 +127,12 @@ export class Recent implements Listener {
     return id
   }
 
-  /** Float orders of the last hour. */
   get refusedByApplication(): OrdersOfApplication[] {
     return this.#byApplication.refused(this.#clock.steadyMs())
   }
 }
 
-/** How many requests of the running second are listed: of those that failed, and of the others. */
+/** Listed requests of the running second. */
 class ListedInSecond {
   #second = 0
   #failed = 0
@@ -188,25 +187,25 @@ function seenRequest(
     transferMs: rounded(transferMs),
     ownMs: rounded(ownMs),
     requestId: exchange.id,
-    // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
+    // The console shows the client only if a route has read it: reading is counted, and may log a warning.
     client: maskedAddress(client?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,
   }
 }
 
-/** Who caused an error: for a 5xx as in the metric of server errors. */
+/** Who caused an error. A 5xx counts as in the metric of server errors. */
 function sourceOf({ problem }: EndedExchange, status: number): SeenRequest['source'] {
   if (!isFailed(status)) return undefined
   if (problem === 'held') return 'gateway'
   if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
-  // An answer that the upstream broke off.
+  // With a problem, the upstream broke the answer off.
   if (status === 0) return problem === undefined ? 'client' : 'provider'
   const isProvidersLimit = status === 429 && problem !== 'rate-limited'
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-/** A float order, how it was judged, and among what quotes. */
+/** A float order, its verdict, and the quotes considered. */
 export function shownOrder(order: Heard<'orderDecided'>[2]) {
   const { judging, verdict, why, quote, quoteAgeMs = null } = order
   const { pair = '', fromAmount, toAmount, quoteIds } = order.terms
@@ -244,5 +243,5 @@ export function shownOrder(order: Heard<'orderDecided'>[2]) {
 }
 
 const short = (text: string) => cutText(text, maxTextLength)
-/** Most of these do not apply to most requests: they are left out. */
+/** A time that does not apply is left out. */
 const rounded = (ms: number | null) => (ms === null ? undefined : roundedMs(ms))

@@ -6,7 +6,7 @@ const textOf: Readonly<Record<string, string>> = {
 }
 const escaped = (text: string) => text.replace(/[&<>"]/g, (found) => textOf[found] ?? '')
 
-/** GitHub makes the same anchor of a heading, so one link fits both. */
+/** GitHub's anchor of a heading, so one link fits both. */
 const anchorOf = (heading: string) =>
   heading
     .toLowerCase()
@@ -15,14 +15,13 @@ const anchorOf = (heading: string) =>
 
 const fence = /^```/
 const heading = /^(#{1,6}) (.+)$/
-/** The marker of an item; its further lines are indented by as much. */
+/** Further lines of an item are indented by as much. */
 const marker = /^(?:(-)|\d+\.) +/
 const tableLine = /^\|(.*)\|$/
 
 /**
- * The runbook as a page. It reads as much of Markdown as the runbook has: headings, paragraphs, lists, tables, blocks of
- * code, links, emphasis. Nothing of the text becomes markup of its own. `base`: where the runbook is on the internet, for
- * its links to other documents.
+ * Reads the Markdown of the runbook: headings, paragraphs, lists, tables, code, links, emphasis. Its text never becomes
+ * markup. `base`: the runbook on the internet, for links to other documents.
  */
 export function runbookPage(markdown: string, base: string): string {
   return `<!doctype html>
@@ -48,7 +47,6 @@ ${blocks(markdown.split('\n'), base)}</main>
 function blocks(lines: readonly string[], base: string): string {
   let html = ''
   let at = 0
-  /** Takes lines as long as this holds. */
   const take = (holds: (line: string) => boolean) => {
     const begin = at
     while (at < lines.length && holds(lines[at] ?? '')) at += 1

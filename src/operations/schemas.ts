@@ -4,8 +4,8 @@ import { upstreamNames } from '../http/upstreams.ts'
 import { guardRules } from '../orders/guard.ts'
 
 /**
- * What /status and /settings say. The types of the console's server come from here, and so does the OpenAPI document;
- * tests hold each answer against it. Only types of it are in the program.
+ * What /status and /settings answer. The server's types and the OpenAPI document come from here, and tests check each
+ * answer. The program has only the types.
  */
 
 const count = z.number()

@@ -1,20 +1,17 @@
 import { setTimeout } from 'node:timers/promises'
 
-/**
- * Makes a page once for all that wait for it, and not again for a while (`restMs`), however often it is asked for. No
- * client gets a page whose making began before it was asked for.
- */
+/** Makes a page once for all that wait, and then rests for `restMs`. No client gets a page begun before its request. */
 export function createSharedPage<Page>(
   make: () => Promise<Page>,
   restMs: (page: Page) => number,
 ): () => Promise<Page> {
   let next: Promise<Page> | undefined
-  /** Settles once the last page is made, and the rest after it is over. */
+  /** Settles after the last page and its rest. */
   let rested: Promise<unknown> = Promise.resolve()
 
   async function makeNext(): Promise<Page> {
     await rested
-    // Who asks from now on is not in this page.
+    // Later requests get the next page.
     next = undefined
     const making = make()
     const rest = (page: Page) => setTimeout(restMs(page), undefined, { ref: false })

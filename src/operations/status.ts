@@ -16,10 +16,10 @@ type UpstreamState = Status['upstreams'][number]
 
 const maxShown = 20
 const maxQuotes = 80
-/** The provider may make it as long as it likes. */
+/** A provider's pair may have any length. */
 const maxPairLength = 200
 
-/** Members that change as time passes, and say nothing new. A rate falls as its count goes out of the sparklines. */
+/** Members that change with time alone. A rate falls as its count leaves the sparklines. */
 const passing: ReadonlySet<string> = new Set([
   'now',
   'uptimeMs',
@@ -33,10 +33,9 @@ const passing: ReadonlySet<string> = new Set([
   'requestsPerSecond',
 ])
 
-/** What GET /status answers. */
 interface StatusAnswer {
   readonly body: Buffer
-  /** The same, as long as nothing has changed but the time. */
+  /** The ETag is unchanged while only time passes. */
   readonly etag: string
 }
 
@@ -50,7 +49,7 @@ export function statusAnswer(status: Status): StatusAnswer {
   }
 }
 
-/** How the gateway is. Who may not see requests gets no details of any. */
+/** Without full rights there are no details of requests. */
 export function statusOf(parts: OperationsParts, level: Level): Status {
   return {
     ...healthOf(parts),
@@ -62,7 +61,7 @@ export function statusOf(parts: OperationsParts, level: Level): Status {
   }
 }
 
-/** What has no details of a request or a client. */
+/** The part without details of a request or client. */
 function healthOf(parts: OperationsParts) {
   const { version, config, clock, history, clockDifference, sharedStore } = parts
   const { cache, ledger, journals, exchanges } = parts
@@ -137,10 +136,10 @@ function savingsOf(parts: OperationsParts): Status['savings'] {
   }
 }
 
-/** The pairs that fail and the peers that are not trusted are details of requests. */
+/** Failing pairs and untrusted peers are details of requests. */
 function whatIsWrong({ outages, recent, addressNotes }: OperationsParts, level: Level) {
   const { 'untrusted-header': untrusted, 'other-header': others } = addressNotes.peers
-  // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
+  // Addresses are shown whole: these peers are proxies, not people, and TRUST_PROXY needs them.
   const shownPeers = (peers: ReadonlyMap<string, string>) => ({
     count: peers.size,
     peers: ofRequests(level, [...peers.keys()].slice(0, maxShown)),
@@ -181,7 +180,7 @@ function requestsOf(parts: OperationsParts, level: Level) {
       drift: quote.drift && Number(quote.drift.toFixed(6)),
     })),
     lastRequests: ofRequests(level, recent.requests),
-    // A client may have chosen both ids.
+    // A caller may have chosen both ids.
     slowest:
       isFull || slowest === null ? slowest : { ...slowest, requestId: '', traceId: null },
     coolDowns: {
@@ -196,7 +195,7 @@ function requestsOf(parts: OperationsParts, level: Level) {
   }
 }
 
-/** What the console tries things with. */
+/** For trials in the console. */
 function trialsOf(parts: OperationsParts, level: Level) {
   const { config, sandbox } = parts
   return {
@@ -218,7 +217,7 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
   return level === 'full' ? list : []
 }
 
-/** Nothing that a client sent or was given. */
+/** A refusal without anything that a caller sent or got. */
 function withoutClient(refusal: SeenRefusal): SeenRefusal {
   return {
     ...refusal,
@@ -234,7 +233,7 @@ function withoutClient(refusal: SeenRefusal): SeenRefusal {
   }
 }
 
-/** Undefined: an application is limited as a whole. */
+/** Undefined: the application is limited as a whole. */
 function shownAddress(address: string | undefined): string {
   return address === undefined ? 'all addresses' : maskedAddress(address)
 }

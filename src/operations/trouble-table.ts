@@ -2,29 +2,28 @@ import type { Outage } from './schemas.ts'
 
 type Severity = 'critical' | 'warning'
 
-/** One thing that may be wrong with a gateway. */
 interface TroubleRow {
-  /** The rule of grafana/alerts.yml; absent: no metric says as much. */
+  /** The alert in grafana/alerts.yml; absent: no metric says as much. */
   readonly alert?: string
-  /** The label of a rule that has several of its name. */
+  /** Tells rules of one name apart. */
   readonly window?: string
   /** `critical`: a person is needed now, and the page is red. `warning` waits for the morning, in amber. */
   readonly severity: Severity
-  /** For how long the rule waits before it fires. The page waits for nothing. */
+  /** How long the rule waits. The page does not. */
   readonly patience?: string
-  /** The numbers of the rule's expression, in its order. The page goes by the same ones. */
+  /** The numbers in the rule's expression, in order, and on the page. */
   readonly limits: Readonly<Record<string, number>>
-  /** The section of docs/runbook.md; absent: the one that has the alert's name. */
+  /** The section of docs/runbook.md. Default: the alert's name. */
   readonly section?: string
-  /** What happened to the requests that it concerned; absent: the page has no sentence about it. */
+  /** What happened to concerned requests; absent: the page has no sentence. */
   readonly concerned?: Outage['concerned']
-  /** Whether the page says it. Absent: one is enough, or the share of `limits`. */
+  /** Whether the page reports it. Default: at one case, or above the share of `limits`. */
   when?(...numbers: never[]): boolean
-  /** The sentence of the page, behind the name of what is in trouble. */
+  /** The page's sentence, which follows the subject's name. */
   says?(...parts: never[]): string
 }
 
-/** More requests than this must have failed, because one failure of three does not make an outage. */
+/** One failure of three does not make an outage. */
 const failures = 5
 const slow = { timesUsual: 2, moreSeconds: 0.5, historyHours: 1, calls: 20 }
 const clock = { offsetSeconds: 2 }
@@ -37,7 +36,7 @@ const addresses = {
   concerned: 'misplaced',
 } as const
 
-/** An alert for each pace at which the allowed failures of a month are used up. */
+/** An alert for each pace at which a month's allowed failures are used up. */
 function objective<Name extends string>(name: Name, alert: string, allowed: number) {
   const rowOf = (window: string, pace: number, severity: Severity, patience: string) => ({
     alert,
@@ -55,8 +54,8 @@ function objective<Name extends string>(name: Name, alert: string, allowed: numb
 }
 
 /**
- * All that may be wrong: when, in which words, how severe, and where the runbook says what to do. The console, `outages`
- * of /status, the readiness and the dashboard read it. grafana/alerts.yml and docs/runbook.md are tested against it.
+ * All that may be wrong: when, in which words, how severe, and its section of the runbook. Console, /status, readiness
+ * and dashboard read this table, and grafana/alerts.yml and docs/runbook.md are tested against it.
  */
 export const troubles = {
   upstream: {
@@ -77,7 +76,7 @@ export const troubles = {
     says: (share: number, reason: string) =>
       `${percent(share)} of the calls of the last minute failed (${reason})`,
   },
-  /** The page is red. The alert warns, because it cannot tell a key that was withdrawn from one client in a loop. */
+  /** The page is red. The alert only warns: it cannot tell a withdrawn key from one caller in a loop. */
   'no-quotes': {
     alert: 'QuotegateNoQuotes',
     severity: 'warning',
@@ -132,7 +131,7 @@ export const troubles = {
       )
     },
   },
-  /** What `store` becomes once such an order was forwarded. */
+  /** Replaces `store` once an order went out that the store may know as expired. */
   'store-late-orders': {
     alert: 'QuotegateStoreDown',
     severity: 'critical',
@@ -206,7 +205,7 @@ export const troubles = {
     },
   },
 
-  // Alerts alone: the page shows these numbers and has no sentence about them.
+  // Alerts alone: the page has no sentence about these.
   ...objective('provider-errors', 'QuotegateProviderErrors', 0.001),
   ...objective('own-errors', 'QuotegateOwnErrors', 0.001),
   ...objective('slow-quotes', 'QuotegateSlow', 0.01),
@@ -291,9 +290,9 @@ export const troubles = {
 
 export const troubleRows: readonly TroubleRow[] = Object.values(troubles)
 
-/** From this share on the page says in amber that calls fail; no alert does. */
+/** From this share on the page reports failing calls in amber; no alert does. */
 export const notableShare = 0.1
-/** Quotes that are not kept for these reasons can be used by the clients that asked for them. */
+/** Quotes that are not kept for these reasons are usable for their callers. */
 export const usableReasons: readonly string[] = [
   'content-coding',
   'vary',
@@ -301,7 +300,7 @@ export const usableReasons: readonly string[] = [
   'used',
 ]
 
-/** `requests`: how many a trouble has concerned since it began. */
+/** `requests`: how many requests the trouble has concerned. */
 export function isCritical(what: Outage['what'], requests: number): boolean {
   const worse = troubles['store-late-orders']
   const row = what === 'store' && requests > worse.limits.orders ? worse : troubles[what]
@@ -317,7 +316,7 @@ const many = (number: number, what: string) =>
 
 export const percent = (share: number) => `${Math.round(share * 100)} %`
 
-/** As a person says it. */
+/** A duration in a person's words. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`

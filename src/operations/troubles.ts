@@ -15,7 +15,7 @@ interface JudgedUpstream {
   readonly failingNow: () => Failing[]
 }
 
-/** All that the console may have to say is wrong. */
+/** All troubles that the console may report. */
 export function troublesOf(parts: OperationsParts): Subject[] {
   return [
     ...new UpstreamTroubles(parts).subjects,
@@ -30,7 +30,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
   ]
 }
 
-/** What may be wrong with the upstreams: with each, or with one as long as others still serve. */
+/** Troubles of upstreams, and what is still served. */
 class UpstreamTroubles {
   readonly #parts: OperationsParts
   readonly #watched: readonly JudgedUpstream[]
@@ -49,7 +49,7 @@ class UpstreamTroubles {
     ]
   }
 
-  /** Only what has succeeded since the first failure, and is not failing. */
+  /** What has succeeded since the first failure and is not failing. */
   #stillServed(sinceMs: number, quotes = 'quotes'): string[] {
     return this.#watched.flatMap(({ upstream: { name, breakers }, failingNow }) => {
       const succeeded = breakers.servedSince(sinceMs)
@@ -68,7 +68,7 @@ class UpstreamTroubles {
     })
   }
 
-  /** All kinds of requests to one upstream that fail equally badly, or for one reason, are one outage. */
+  /** Kinds that fail equally badly, or for one reason, are one outage. */
   #ofUpstream({ upstream, failingNow }: JudgedUpstream): Subject[] {
     const { name, breakers } = upstream
     const { connections, orders, rest } = breakers.states
@@ -83,7 +83,7 @@ class UpstreamTroubles {
       },
       trouble: () => {
         const all = failingNow()
-        // What fails for the same reason is the same outage, a little above the bound or below it.
+        // Kinds with one reason are one outage, a little above the bound or below it.
         const reasons = all.flatMap((one) => (one.isSevere ? one.reason : []))
         const failing = all.filter((one) => reasons.includes(one.reason) === isSevere)
         const [only] = failing
@@ -118,7 +118,7 @@ class UpstreamTroubles {
     return [subjectOf(true), subjectOf(false), this.#ofPairs(upstream)]
   }
 
-  /** Single pairs: that all quotes fail is said of the upstream. */
+  /** If all quotes fail, the upstream's sentence says so. */
   #ofPairs(upstream: Upstream): Subject {
     return {
       name: `${upstream.name} quotes`,
@@ -164,7 +164,7 @@ class UpstreamTroubles {
   }
 }
 
-/** What may be wrong with what keeps quotes and keys beyond this process. */
+/** Troubles of what keeps quotes and keys beyond this process. */
 function memoryTroubles(parts: OperationsParts): Subject[] {
   const { metrics } = parts
   return [
@@ -208,7 +208,7 @@ function clockTrouble({ clockDifference }: OperationsParts): Subject {
   }
 }
 
-/** What may be wrong with how the client of a request is found. */
+/** Troubles in finding the client of a request. */
 function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Subject[] {
   const {
     'untrusted-header': untrusted,
@@ -249,7 +249,6 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
   ]
 }
 
-/** The pairs that have stopped. */
 function pairsOf({ breakers }: Upstream) {
   const { stopped = [], triedPairs } = breakers.quotesOutage() ?? {}
   const trials = breakers.pairs.map(([, breaker]) => retryInMsOf(breaker))
@@ -262,7 +261,6 @@ function pairsOf({ breakers }: Upstream) {
   }
 }
 
-/** Undefined: there is none. */
 function leastOf(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
@@ -273,7 +271,10 @@ function lastFailureOf({ lastFailures }: Upstream, what: 'quotes'): string | und
   return last && failureText(last.failure, last.afterMs)
 }
 
-/** Undefined: it is closed, or a request tries. Half-open without one: the client of the last one left. */
+/**
+ * Undefined: the breaker is closed, or a request tries. If it is half-open without a trial, the last trial's client
+ * left.
+ */
 function retryInMsOf(breaker: Breaker): number | undefined {
   const isTried = breaker.state === 'half-open' && !breaker.admits()
   return breaker.state === 'closed' || isTried
@@ -281,7 +282,6 @@ function retryInMsOf(breaker: Breaker): number | undefined {
     : Math.round(breaker.retryAfterMs)
 }
 
-/** Undefined: there are none. */
 function named(peers: ReadonlyMap<string, string>) {
   return peers.size === 0
     ? undefined
@@ -297,7 +297,7 @@ function unknownOrders(history: History): Trouble | undefined {
   if (!when(recent.unknown, share, usualShare)) return undefined
   return {
     what: 'unknown-orders',
-    // Of the same orders it would be the same number.
+    // Over the same orders, both shares would be equal.
     says: says(share, ofDay.orders === recent.orders ? undefined : usualShare),
     share,
     usualShare,
@@ -305,9 +305,8 @@ function unknownOrders(history: History): Trouble | undefined {
 }
 
 /**
- * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day.
- * What is usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
- * a twentieth of the day's. Until there is an hour of them, `maxMs` is too long.
+ * Compares the p95 of ten minutes with the median of such p95s over a day. A p95 of the whole day would contain the
+ * slow calls, and hide them once they are a twentieth. In the first hour, `maxMs` is too long.
  */
 export function slowness(p95s: readonly (number | null)[], maxMs: number) {
   const { when, limits } = troubles.slow

@@ -17,13 +17,13 @@ import type { Status } from './schemas.ts'
 
 type TrafficAddress = Status['traffic']
 
-/** A trial request from the console. It comes from the network, so no field is trusted. */
+/** A trial comes from the network, so no field is trusted. */
 type Trial = Readonly<Record<string, unknown>>
 
 interface TrialRequest {
   target: string
   headers: [string, string][]
-  /** Of an order. */
+  /** For orders only. */
   body?: string
 }
 
@@ -32,7 +32,7 @@ const timeoutMs = 40_000
 
 const badTrial = (message: string) => new Refused(400, message)
 
-/** Where trials go, and whether their client address is believed there: they come from the address that they go to. */
+/** Where trials go, and whether their client address is trusted there: they come from that same address. */
 export function trafficOf({
   config,
   trafficUrl,
@@ -47,7 +47,7 @@ export function trafficOf({
   return { url, clientIpHeader, loopbackTrusted: blocksHold(blocks, ownAddress) }
 }
 
-/** Sends the trial request to the gateway's own traffic listener, as any client would. */
+/** Sends a trial to our own traffic listener, like any client. */
 export async function tryIt(trial: Trial, { url, ...traffic }: TrafficAddress) {
   if (url === null) throw badTrial('The traffic listener is not open.')
   const request = readTrial(trial, traffic)
@@ -82,7 +82,7 @@ function readTrial(
   if (application !== '') headers.push(['App-Name', application])
   const client = text(trial.client)
   if (client !== '') {
-    // It would be counted as a proxy that is missing in TRUST_PROXY.
+    // Otherwise the console would count as a proxy missing in TRUST_PROXY.
     if (!loopbackTrusted)
       throw badTrial(
         'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',
@@ -113,7 +113,7 @@ async function send(url: string, { target, headers, body }: TrialRequest) {
     agent: false,
     signal: AbortSignal.timeout(timeoutMs),
   }).end(body)
-  // Without a listener of its own, an error after the head of the answer would end the process.
+  // Without a listener, an error after the answer's head would end the process.
   sent.on('error', () => {})
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
@@ -132,7 +132,7 @@ function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** A lone surrogate becomes U+FFFD, as it would on the wire. */
+/** A lone surrogate becomes U+FFFD, as on the wire. */
 function text(value: unknown): string {
   return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
 }

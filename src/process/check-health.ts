@@ -2,7 +2,7 @@ import { get } from 'node:http'
 
 const timeoutMs = 2_500
 
-/** Where a gateway with these settings says that it is alive. A connection to 0.0.0.0 or :: goes to this machine. */
+/** The gateway's own /healthz. A connection to 0.0.0.0 or :: goes to this machine. */
 export function healthUrl(environment: NodeJS.ProcessEnv): string {
   const read = (name: string) => environment[name]?.trim()
   const host = read('ADMIN_HOST') || read('HOST') || '127.0.0.1'

@@ -24,7 +24,7 @@ export function listenError(
   const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
   const other = why === noAddress ? byAddress : setting
   const at = host.includes(':') ? `[${host}]` : host
-  // The likeliest reason by far: one in another terminal.
+  // The likeliest reason: quotegate runs in another terminal.
   const instead =
     why === inUse
       ? `is quotegate running already? If not, choose another ${other}`

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** The folder and those above it that do not exist, the deepest first. */
+/** The missing folders of a path, the deepest first. */
 function missingFolders(path: string): string[] {
   const missing: string[] = []
   for (let folder = resolve(path); !existsSync(folder); folder = dirname(folder))
@@ -10,21 +10,21 @@ function missingFolders(path: string): string[] {
   return missing
 }
 
-/** One after the other: below /proc, where no folder can be made, `mkdir` with `recursive` never returns (Node 20). */
+/** Makes missing folders one by one: below /proc, `mkdir` with `recursive` never returns (Node 20). */
 export function makeFolders(path: string): void {
   for (const folder of missingFolders(path).reverse()) {
     try {
       mkdirSync(folder, { mode: 0o700 })
     } catch (error) {
-      // Another process has made the folder meanwhile.
+      // The folder was made by another process meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
 }
 
 /**
- * The longest folder for a socket with one of the names in `memory/folder-lock.ts`. Systems allow paths of 104 to 108
- * bytes, and of a longer one Node takes the beginning without a word.
+ * Max folder for the socket of `memory/folder-lock.ts`. Systems allow paths of 104 to 108 bytes, and Node silently cuts
+ * longer ones.
  */
 export const maxFolderBytes = 100 - '/lock-12345678'.length
 
@@ -33,8 +33,8 @@ export function fitsASocket(folder: string): boolean {
 }
 
 /**
- * Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. Returns
- * what would be right if files cannot be kept in the folder.
+ * Tries what a startup does with STATE_DIRECTORY, and leaves nothing behind, even beside a running gateway. Returns
+ * what the setting should be if it fails.
  */
 export function tryFolder(written: string): string | undefined {
   if (!fitsASocket(written))
@@ -44,7 +44,7 @@ export function tryFolder(written: string): string | undefined {
   const file = join(path, `check-config-${randomUUID()}`)
   try {
     makeFolders(path)
-    // A disk that is full accepts an empty file.
+    // A full disk accepts an empty file.
     writeFileSync(file, 'quotegate --check-config', { flag: 'wx', mode: 0o600 })
     return undefined
   } catch (error) {
@@ -52,7 +52,7 @@ export function tryFolder(written: string): string | undefined {
     return `a folder that quotegate can create and write to (${code ?? message})`
   } finally {
     withoutFailing(() => rmSync(file, { force: true }))
-    // A folder that is not empty is in use: a gateway has started meanwhile.
+    // A folder that is not empty is in use by now.
     for (const folder of missing) withoutFailing(() => rmdirSync(folder))
   }
 }

@@ -6,17 +6,17 @@ import sonic from 'sonic-boom'
 type Write = (members: object, message: string) => void
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** The logger that a caller may pass to a gateway. Every pino logger is one, and so is `console`. */
+/** A logger that a caller passes to a gateway. Every pino logger is one, and so is `console`. */
 export interface GatewayLogger {
   debug: Write
   info: Write
   warn: Write
   error: Write
-  /** Lets callers skip the work for lines that would not be logged. Without it, all lines are logged. */
+  /** Lets callers skip the work for lines that would not be logged. Default: all lines are logged. */
   isLevelEnabled?: (level: LogLevel) => boolean
 }
 
-/** Has no `child`: pino writes the bindings of child loggers without the formatter that masks secrets. */
+/** Has no `child`: pino writes its bindings without the formatter that masks secrets. */
 export type Logger = Required<GatewayLogger>
 
 /** The program's own logger, which also logs why the program ends. */
@@ -24,7 +24,6 @@ export interface ProgramLogger extends Logger {
   fatal: Write
 }
 
-/** Where lines go. */
 interface LogOutput {
   write(line: string): void
 }
@@ -36,7 +35,7 @@ interface LoggerOptions {
   destination?: LogOutput
 }
 
-/** Members with these names are masked. No code logs them on purpose. */
+/** Masked members. No code logs them on purpose. */
 const secretNames: ReadonlySet<string> = new Set(
   'authorization swap_authorization proxy-authorization cookie set-cookie x-signature'.split(
     ' ',
@@ -44,12 +43,12 @@ const secretNames: ReadonlySet<string> = new Set(
 )
 const mask = '****'
 const maxDepth = 6
-/** Lines kept while the output accepts none: enough for a pause of its reader, too little to matter. */
+/** Bytes kept while the output accepts none: enough for a pause of its reader. */
 const maxWaitingBytes = 1_048_576
 const retryAfterMs = 250
 /**
- * Characters that JSON does not escape, and with which a client's text could change how a terminal shows the line: the
- * further control characters, separators of lines, and those that reverse the direction of text.
+ * JSON does not escape these, with which a client's text could change how a terminal shows the line: further control
+ * characters, line separators, and characters that reverse text.
  */
 const deceptive = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
 
@@ -60,14 +59,14 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
-    // pino's own numbers and milliseconds mean nothing to a reader or to most log stores.
+    // pino's own numbers and milliseconds mean nothing to most readers and log stores.
     timestamp: stdTimeFunctions.isoTime,
-    // Not pino's own redaction: its paths are case-sensitive and must say at which depth a name is.
+    // pino's own redaction is case-sensitive and needs the depth of each name.
     formatters: {
       level: (level) => ({ level }),
       log: (members) => membersForLog(members),
     },
-    // The formatter has made errors plain data; pino's own serializer would treat that as an error.
+    // The formatter has made errors plain data: pino's own serializer would treat it as an error.
     serializers: { err: (plain) => plain },
   }
   const lost = 'lines of this log were lost: standard output did not accept them'
@@ -78,47 +77,47 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
 }
 
 /**
- * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines
- * and nothing else.
+ * Standard output as a log that cannot harm the service: a full disk, a stalled reader or a closed pipe costs only
+ * lines.
  */
 function standardOutput(onLost: (lines: number) => void): LogOutput {
   const output = new sonic.SonicBoom({
-    // Reading `process.stdout` makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
+    // Reading `process.stdout` makes a pipe non-blocking: a full pipe is then only an error.
     fd: process.stdout.isTTY === true ? terminal() : 1,
-    // A line is written before the code goes on, so the last lines before an exit are written too.
+    // Lines are written at once, so that the last ones before an exit are written too.
     sync: true,
     maxLength: maxWaitingBytes,
-    // A retry would put the whole process to sleep.
+    // A retry would put the process to sleep.
     retryEAGAIN: () => false,
-    // A full buffer drops lines without trying to write, so only this timer can empty it again.
+    // A full buffer drops lines without trying to write: only this timer empties it.
     periodicFlush: retryAfterMs,
-    // With its default of 0 nothing would be flushed.
+    // With 0 nothing would be flushed.
     minLength: 1,
   })
   let lost = 0
   function reportLost(): void {
     const reported = lost
     if (reported > 0) onLost(reported)
-    // A report that was lost too is one more line to report.
+    // A lost report is one more line to report.
     if (lost === reported) lost = 0
   }
   output.on('drop', () => {
     lost += 1
   })
   output.on('drain', reportLost)
-  // What could not be written is kept in the buffer.
+  // What could not be written stays in the buffer.
   output.on('error', () => {})
   process.once('exit', () => {
     output.flush()
     reportLost()
   })
-  // After a fatal line pino calls `flushSync`, if there is one. It never returns while the disk is full.
+  // pino would call `flushSync` after a fatal line, which never returns while the disk is full.
   return { write: (line) => void output.write(line) }
 }
 
 /**
- * Node's own writes to a terminal block, so Ctrl-S would stop the whole process. The terminal opened again as
- * non-blocking gives an error instead; where it cannot be opened, writes block.
+ * Node's writes to a terminal block, so Ctrl-S would stop the process. Opened again as non-blocking, the terminal gives
+ * an error; where that fails, writes block.
  */
 function terminal(): number {
   try {
@@ -131,7 +130,9 @@ function terminal(): number {
   }
 }
 
-/** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
+/**
+ * pino-pretty is loaded only for a person at a terminal: a server starts faster without it. The package is optional.
+ */
 async function prettyOver(output: LogOutput, { format, destination }: LoggerOptions) {
   const loaded = await import('pino-pretty').catch((cause) => {
     if (format === 'auto') return undefined
@@ -200,7 +201,7 @@ function valueForLog(value: unknown, depth: number): unknown {
   const prototype = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype)
     return membersForLog(value, depth)
-  // Only its class is logged: a request or a socket holds secrets.
+  // Only the class is logged: a request or a socket holds secrets.
   return `[${prototype.constructor?.name ?? 'object'}]`
 }
 

@@ -2,14 +2,14 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 
 export interface MemoryLimits {
-  /** What V8 may take for the objects of the program. */
+  /** What V8 may take for objects. */
   heapBytes: number
-  /** What the process may take in all: what its container is given, or else the machine's memory. */
+  /** What the process may take: its container's memory, or the machine's. */
   processBytes: number
 }
 
 export function memoryLimits(): MemoryLimits {
-  // 0, or more than there is, where nothing limits the process.
+  // Without a limit this is 0, or more than the machine has.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return {
     heapBytes: getHeapStatistics().heap_size_limit,
@@ -17,7 +17,7 @@ export function memoryLimits(): MemoryLimits {
   }
 }
 
-/** Whether a full heap leaves the process what it needs besides: code, buffers, stacks. */
+/** Whether a full heap leaves room for code, buffers and stacks. */
 export function leavesRoom({ heapBytes, processBytes }: MemoryLimits): boolean {
   return heapBytes <= processBytes * 0.75
 }
@@ -26,30 +26,30 @@ export function mebibytes(bytes: number): string {
   return `${Math.round(bytes / 2 ** 20)} MiB`
 }
 
-// Requests in flight during a collection are not long-lived objects (docs/decisions/0015).
+// Without this flag V8 treats objects of requests in flight as long-lived (docs/decisions/0015).
 const always = ['--no-allocation-site-pretenuring']
 
-// These spend memory to collect less often (docs/decisions/0015). Under a small limit they make the process grow into it.
+// Flags that spend memory to collect less often (docs/decisions/0015). Under a small limit the process would grow into
+// it.
 const whereThereIsRoom = [
   // The space for new objects gets its full size when it first grows. If it stays small, it is collected several times
   // as often.
   '--semi-space-growth-factor=16',
-  // Without this flag, a quiet minute throws compiled code away,
+  // Without this flag, a quiet minute throws compiled code away.
   '--no-memory-reducer',
-  // and without this one, V8 keeps the heap as small as if it had just been reduced.
+  // Without this flag, V8 keeps the heap as small as if it had just been reduced.
   '--heap-growing-percent=300',
 ]
 const roomBytes = 512 * 2 ** 20
 
-/** The flags of V8 that suit a gateway with so much memory. */
 export function v8Flags(limits: MemoryLimits): readonly string[] {
   const hasRoom = limits.processBytes >= roomBytes && leavesRoom(limits)
   return hasRoom ? [...always, ...whereThereIsRoom] : always
 }
 
 /**
- * Sets V8's flags from inside, so that they apply however the program was started. Node warns against changing flags at
- * run time, but each collection reads these again. A V8 that does not know one of them prints a warning and goes on.
+ * The flags are set from inside, so that they apply however the program was started. Node warns against changing flags
+ * at run time, but each collection reads these again. An unknown flag prints a warning.
  */
 export function setV8Flags(): void {
   for (const flag of v8Flags(memoryLimits())) setFlagsFromString(flag)

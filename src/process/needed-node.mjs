@@ -1,6 +1,6 @@
 /**
- * What is wrong with this Node: undefined if it is new enough. `engines` is that of package.json, such as `>=20.18.1`.
- * This is plain JavaScript, because `npm start` asks before anything is built.
+ * Undefined if this Node is new enough. `engines`: from package.json, such as `>=20.18.1`. Plain JavaScript, because
+ * `npm start` calls it before anything is built.
  */
 export function nodeProblem(engines, version = process.versions.node) {
   const needed = engines.replace('>=', '')
@@ -10,7 +10,7 @@ export function nodeProblem(engines, version = process.versions.node) {
   return `quotegate needs Node ${needed} or later, and this is Node ${version}.`
 }
 
-/** Of 24.0.0-nightly too. */
+/** Also reads versions such as 24.0.0-nightly. */
 function numbersOf(version) {
   return version.split('.').map((part) => Number.parseInt(part, 10))
 }

@@ -1,20 +1,20 @@
 import type { ProgramLogger } from './logger.ts'
 
-/** npm forwards Ctrl-C, so one keypress can arrive as two signals: those within this time count as one. */
+/** npm forwards Ctrl-C, so one keypress can arrive as two signals. */
 const sameKeypressMs = 500
-/** A recurring error would only fill the log: after this many, further ones are not logged. */
+/** A recurring error would only fill the log. */
 const maxLoggedErrors = 10
 
 interface Handlers {
   close(): Promise<void>
-  /** Files are to be read again. */
   readAgain(): void
 }
 
 /**
- * The first signal shuts down in good order, a second one exits at once. SIGHUP does so in a terminal, which sends it when
- * it is closed; elsewhere files are read again, unless the end has begun. After an unhandled error the state of the process
- * is unknown: the requests in flight are answered, then the process exits, so that its supervisor starts a new one.
+ * The first signal shuts down in good order, a second one exits at once. In a terminal SIGHUP is such a signal, sent
+ * when the terminal is closed; elsewhere it makes files be read again, unless the shutdown has begun. After an
+ * unhandled error the process's state is unknown: it answers the requests in flight and exits, and its supervisor
+ * starts a new one.
  */
 export function onSignalsAndErrors(
   log: ProgramLogger,
@@ -54,13 +54,13 @@ export function onSignalsAndErrors(
         'unhandled error: answering requests in flight, then exiting',
       )
     }
-    // Set now, because a signal may end the process before `close` does, with exit code 0 otherwise.
+    // A signal may end the process before `close` does, otherwise with exit code 0.
     process.exitCode = 1
     if (errors === 1) close().then(() => process.exit(), exitAfterFailedClose)
   })
 }
 
-/** Without these listeners, a closed terminal or pipe would end the process at the next line of output. */
+/** A closed terminal or pipe would end the process at the next line of output. */
 export function ignoreClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 }

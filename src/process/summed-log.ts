@@ -1,9 +1,9 @@
 import type { Logger } from './logger.ts'
 
-/** What all lines of one cause have in common. */
+/** What the lines of one cause share. */
 interface RepeatedLine {
   level: 'info' | 'warn' | 'error'
-  /** Its values tell one cause from another. They come from closed sets, so that no client can make up causes. */
+  /** The values tell causes apart. They come from closed sets, so that no caller makes up causes. */
   cause: Readonly<Record<string, string | number | undefined>>
   message: string
 }
@@ -16,7 +16,7 @@ interface Repeated {
 
 const everyMs = 10_000
 
-/** Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more. */
+/** Keeps callers from flooding the log: one line for each cause, then every 10 s how many more. */
 export class SummedLog {
   readonly #log: Logger
   readonly #repeated = new Map<string, Repeated>()
@@ -25,7 +25,7 @@ export class SummedLog {
     this.#log = log
   }
 
-  /** Logs the first line of a cause, and counts the others. `members` is called only for a line that is logged. */
+  /** Logs a cause's first line, and counts the others. `members` is called only for a logged line. */
   say(line: RepeatedLine, members?: () => object): void {
     const { level, cause, message } = line
     if (!this.#log.isLevelEnabled(level)) return
@@ -45,7 +45,7 @@ export class SummedLog {
     this.#log[level]({ ...members?.(), ...cause }, message)
   }
 
-  /** Logs what was counted and not logged yet. */
+  /** Logs what was only counted. */
   flush(): void {
     for (const entry of this.#repeated.values()) {
       clearTimeout(entry.timer)

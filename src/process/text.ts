@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 
 /**
- * A copy of a text in one piece, for a text that is kept. V8 may hold it as a slice of a longer text or as a tree of
- * parts, and would keep all of these alive with it.
+ * A copy in one piece, for a text that is kept. V8 may hold a text as a slice or a tree of longer ones, and keep these
+ * alive.
  */
 export function flatText(text: string): string {
   const flat = Buffer.from(text, 'latin1').toString('latin1')
@@ -11,12 +11,12 @@ export function flatText(text: string): string {
 
 const maxLength = 256
 
-/** A text in places that are bounded by number, not by bytes: a name in a request may have thousands of bytes. */
+/** Shortens a text for places limited by number, not by bytes: a name in a request may have thousands. */
 export function briefText(text: string): string {
   return text.length <= maxLength ? text : hash('sha256', text, 'base64url')
 }
 
-/** For template texts that are written over several lines: they are one. Values are kept as they are. */
+/** Template texts of several lines become one line. Values stay as they are. */
 export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): string {
   return String.raw(
     { raw: raw.map((part) => part.replace(/\s+/g, ' ')) },
@@ -24,17 +24,17 @@ export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): stri
   ).trim()
 }
 
-/** With an ellipsis in place of what is past `maxLength`, so that a client's text makes no long line or row. */
+/** Cuts a client's text, which must not make a long line or row. */
 export function cutText(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
 }
 
-/** With three digits, as the logs and the console say durations. */
+/** Three decimals, as logs and console show durations. */
 export function roundedMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000
 }
 
-/** Whether at most `edits` letters have to be added, dropped, changed or swapped to turn one into the other. */
+/** Whether at most `edits` letters have to be added, dropped, changed or swapped. */
 export function isWithinEdits(left: string, right: string, edits: number): boolean {
   if (left === right) return true
   let same = 0

@@ -4,12 +4,11 @@ import type { Request, RequestHandler, Router } from 'express'
 import type { z } from 'zod'
 import { SandboxError } from './types.ts'
 
-/** All that is wrong, in one line. */
 export function issuesOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => [...path, message].join(': ')).join('; ')
 }
 
-/** What the schema makes of the body; otherwise it throws a 400 with this code. */
+/** Reads a body. Throws a 400 with this code if it does not fit. */
 export function read<Output>(
   schema: z.ZodType<Output>,
   body: unknown,
@@ -20,7 +19,7 @@ export function read<Output>(
   throw new Refusal(400, code, issuesOf(parsed.error))
 }
 
-/** An error answer of the sandbox: routes throw it, the error handler writes it. */
+/** Routes throw it, and the error handler writes it. */
 export class Refusal extends Error {
   readonly status: number
   readonly code: string
@@ -39,7 +38,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The provider's answer to every order that it does not take, as it is documented: the reason is not in it. */
+/** The provider's documented answer to any order that it does not take, without the reason. */
 export class RefusedOrder extends Refusal {
   readonly #orderId = randomUUID()
 
@@ -58,10 +57,10 @@ export class RefusedOrder extends Refusal {
   }
 }
 
-/** The body of an answer; a text is CSV. `id`: what the path has in place of its parameter, such as `:id`. */
+/** Returns a body; a text is CSV. `id`: the path's parameter, such as `:id`. */
 type Answer = (id: string, request: Request) => object | string
 
-/** Adds routes, each by its method and path. `before`: what may refuse a request. */
+/** `before`: handlers that may refuse a request. */
 export function addAnswers(
   router: Router,
   status: number,
@@ -96,7 +95,7 @@ function answerWith(
   response.end(bytes)
 }
 
-/** The payments API has errors of another form: `path` is that of the request. */
+/** Errors of the payments API have another form. */
 export function answerError(
   response: ServerResponse,
   error: unknown,
@@ -104,7 +103,7 @@ export function answerError(
 ): void {
   if (response.headersSent) return void response.destroy()
   const refusal = refusalOf(error)
-  // A header of the sandbox's own, because the documented body has no room for the reason.
+  // Our own header: the documented body has no room for the reason.
   if (refusal instanceof RefusedOrder)
     response.setHeader('Sandbox-Reason', refusal.message.replace(/[^\x20-\x7e]/g, '?'))
   const { code, message } = refusal
@@ -118,7 +117,7 @@ export function answerError(
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (error instanceof SandboxError) return new Refusal(400, 'BAD_FAULTS', error.message)
-  // Express gives its errors about a request, such as a broken escape in the path, a 4xx status.
+  // Express gives errors of a request, such as a broken escape, a 4xx.
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (typeof status === 'number' && status >= 400 && status < 500)
     return new Refusal(status, 'BAD_REQUEST', 'the request cannot be read')

@@ -32,11 +32,11 @@ const faultsSchema = z.strictObject({
   scope: z.enum(['all', 'swap', 'payments']).default('all'),
 })
 
-/** Set in code and through `PUT /sandbox/faults`, read by every request. */
+/** Set in code and through `PUT /sandbox/faults`. */
 export class FaultSettings {
   current: Readonly<SandboxFaults> = faultsSchema.parse({})
 
-  /** Changes every given fault, or none: a bad value throws a SandboxError that says what is wrong. */
+  /** Changes all given faults, or none: a bad value throws a SandboxError. */
   merge(next: object): SandboxFaults {
     if (!isPlainObject(next))
       throw new SandboxError(
@@ -53,21 +53,20 @@ export class FaultSettings {
   }
 }
 
-/** What the routes of both APIs go by. */
 export interface Sources {
-  /** The sandbox's time, `clockOffsetMs` included. */
+  /** The sandbox's time, with `clockOffsetMs`. */
   clock: Clock
-  /** Unaffected by `clockOffsetMs`: a clock that is set back must not undo what time has completed. */
+  /** The time without `clockOffsetMs`: a clock set back must not undo what time has completed. */
   elapsedClock: Clock
   faults: FaultSettings
 }
 
-/** Applies the current faults to each request. Requests that can still be answered go on to the routes. */
+/** Applies the current faults. Requests that can still be answered go on to the routes. */
 export function injectFaults(
   settings: FaultSettings,
   random: () => number,
 ): RequestHandler {
-  // A rate of 0 does not call `random`, so a test scripts random numbers only for the faults that it set.
+  // A rate of 0 does not call `random`, so a test scripts numbers only for its own faults.
   const isHit = (rate: number) => rate > 0 && random() < rate
   return async (request, response, next) => {
     const { scope, latencyMs } = settings.current
@@ -87,7 +86,7 @@ export function injectFaults(
   }
 }
 
-/** Makes the answer promise its whole length, send half of its body and break off. */
+/** Promises the whole length, sends half of the body and breaks off. */
 function cut(response: Response): void {
   response.end = (whole: unknown) => {
     const bytes = whole as Buffer
@@ -100,7 +99,7 @@ function areaOf(path: string): 'swap' | 'payments' {
   return /^\/v3(\/|$)/i.test(path) ? 'swap' : 'payments'
 }
 
-/** False if the client left during the wait. Its timer is then cleared, so that it does not delay a shutdown. */
+/** False if the client left. The timer is then cleared, so that it delays no shutdown. */
 function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
   const leaving = new AbortController()
   response.once('close', () => leaving.abort())

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
-/** Without a usable `Forwarded`, by the address of the connection. The place is as `SandboxFaults` allows it. */
+/** Locates by the connection's address if `Forwarded` is unusable. */
 export function locate(request: IncomingMessage, restrictedPlace: string) {
   const forwarded = forwardedFor(request.headers.forwarded ?? '')
   const ip = forwarded ?? normalizeAddress(request.socket.remoteAddress ?? '') ?? ''
@@ -11,11 +11,11 @@ export function locate(request: IncomingMessage, restrictedPlace: string) {
   return { ip, source, allowed: 'problem' in block || !blocksHold([block], ip) }
 }
 
-/** One `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
+/** A `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
 const pairOrComma =
   /\s*(?:([^\s=;,"]+)=("(?:[^"\\]|\\.)*"|[^\s;,"]*)\s*(?:;|(?=,|$))|(,))/y
 
-/** The address in `for=` of the left-most element, if the provider would accept it. */
+/** `for=` of the first element, if the provider would accept it. */
 export function forwardedFor(header: string): string | undefined {
   pairOrComma.lastIndex = 0
   for (
@@ -36,7 +36,7 @@ function readNode(value: string): string | undefined {
   const bracketed = /^\[([^\]%]*)\](?::\w+)?$/.exec(node)
   if (bracketed !== null) {
     const address = bracketed[1] ?? ''
-    // The provider ignores IPv6 that is not both bracketed and quoted, as was observed.
+    // The provider was seen to ignore IPv6 that is not both bracketed and quoted.
     return isQuoted && isIP(address) === 6 ? normalizeAddress(address) : undefined
   }
   const address = node.replace(/:\w+$/, '')

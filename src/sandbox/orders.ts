@@ -14,12 +14,12 @@ import {
 import type { OrderOutcome } from './types.ts'
 
 interface Order {
-  /** What does not change, as it is answered. */
+  /** The part of the order's answers that never changes. */
   facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<
     typeof addressesSchema
   >
   outcome: OrderOutcome
-  /** The transaction that the client noted, and when, counted from when the order was placed. */
+  /** The transaction that was noted, and how long after the order. */
   noted: { transactionId: string; afterMs: number } | undefined
   createdAtMs: number
   startedAtMs: number
@@ -70,7 +70,7 @@ export class Orders {
 
   placeFloat(body: Record<string, unknown>): object {
     const named = this.#namedQuote(body)
-    // A quote that is known by its id already has the terms, so an order that names it may leave them out.
+    // A quote known by its id has the terms, so the order may leave them out.
     const filled = { ...named, ...body }
     const quote =
       named ?? this.#sources.quotes.byTerms(read(termsSchema, filled, 'INVALID_ORDER'))
@@ -84,7 +84,7 @@ export class Orders {
     return this.#describe(this.#find(id))
   }
 
-  /** `?fromAddress=&fromAsset=&toAddress=&toAsset=`, the newest first. */
+  /** `?fromAddress=&fromAsset=&toAddress=&toAsset=`, newest first. */
   list(query: URLSearchParams, maxLength: number): object[] {
     const isAsked = ([name, value]: [string, unknown]) =>
       [null, value].includes(query.get(name))
@@ -165,7 +165,7 @@ export class Orders {
       payInAddress: `sandbox-${randomUUID()}`,
       payInAddressTag: String(randomInt(100_000, 1_000_000)),
       providerOrderId: `sandbox-${randomUUID()}`,
-      // Of no rate in particular, where the order uses no quote.
+      // Random without a quote.
       rateId: quote?.id ?? randomUUID(),
     }
     const order: Order = {
@@ -194,14 +194,14 @@ const statusMessages: Record<OrderStatus, string> = {
   expired: 'No deposit came to the sandbox in time.',
 }
 
-/** `sinceMs`: when the order came into this state, counted from when it was placed. */
+/** `sinceMs`: the time from the order to this state. */
 function stateOf(
   { outcome, noted }: Order,
   ageMs: number,
 ): { status: OrderStatus; sinceMs: number } {
   const isPaid = outcome !== 'expired'
   const never = Number.POSITIVE_INFINITY
-  // A transaction that the client notes counts as the deposit.
+  // A noted transaction counts as the deposit.
   const depositedAfterMs = Math.min(noted?.afterMs ?? never, isPaid ? stepMs : never)
   const expiresAfterMs = 2 * stepMs
   if (ageMs < Math.min(depositedAfterMs, expiresAfterMs))

@@ -5,24 +5,24 @@ import type { Sources } from './faults.ts'
 
 export type Fields = Record<string, unknown>
 
-/** One thing of the payments API, such as a checkout, as it is answered. */
+/** Something of the payments API, such as a checkout, in the form of its answer. */
 type Described = Fields & { id: string; status: string }
 
 interface Payment {
-  /** Fields of the sandbox's own, which posted ones do not replace. */
+  /** The sandbox's own fields, which posted ones do not replace. */
   own: Fields & { id: string }
-  /** Kept as text, because the length of a text says how much memory it takes. */
+  /** Kept as a text, whose length shows its memory. */
   postedJson: string
   startedAtMs: number
-  /** Undefined: it depends on time alone. */
+  /** Undefined: the status depends on time alone. */
   status: string | undefined
 }
 
 export interface Kind {
   name: string
-  /** Where none is published, an id has 24 letters and no prefix, as in newer pages. */
+  /** Without it an id has 24 letters, as in newer pages. */
   prefix?: 'chk_' | 'pay_' | 'schk_'
-  /** At first, and by itself after two seconds. Default: succeeded. */
+  /** The status at first, and after two seconds. Default: succeeded. */
   statuses?: readonly [string, string]
 }
 
@@ -41,7 +41,7 @@ export class PaymentCollection {
     this.#kind = kind
   }
 
-  /** `own`: more fields of the sandbox's own. A status among them stays until it is changed. */
+  /** `own`: more of the sandbox's fields. A status in it stays until it is changed. */
   create(
     posted: object,
     { status, ...own }: Fields & { status?: string } = {},
@@ -66,7 +66,7 @@ export class PaymentCollection {
     return this.#describe(this.#find(id))
   }
 
-  /** The newest whose own fields are these, the newest first. */
+  /** Payments with these fields of their own, newest first. */
   newest(limit: number, chosen: Fields = {}): Described[] {
     const isChosen = (own: Fields) =>
       Object.entries(chosen).every(([name, value]) => own[name] === value)
@@ -76,7 +76,7 @@ export class PaymentCollection {
     return found.slice(0, limit).map((payment) => this.#describe(payment))
   }
 
-  /** Throws a 409 if it has another status. */
+  /** Throws a 409 if the payment has another status. */
   having(status: string, id: string): Described {
     const found = this.one(id)
     if (found.status === status) return found
@@ -108,7 +108,7 @@ export class PaymentCollection {
 
   #describe(payment: Payment): Described {
     const own = this.#own(payment)
-    // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
+    // Spread twice: first for their place, last so that posted fields do not replace them.
     return { ...own, ...JSON.parse(payment.postedJson), ...own }
   }
 }

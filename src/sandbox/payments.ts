@@ -22,14 +22,14 @@ const chargeSchema = z.looseObject({
   charge_nonce: wholeOrText,
 })
 
-/** The payments API. Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
+/** Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
 export class Payments {
   readonly router = Router()
   readonly #sources: Sources
   readonly #checkouts: PaymentCollection
   readonly #subscriptions: PaymentCollection
   readonly #charges: PaymentCollection
-  /** The last one of each subscription. */
+  /** The last charge quote of each subscription. */
   readonly #chargeQuotes = new LRUCache<string, { amount: string; expiresAtMs: number }>({
     max: maxCharges,
   })
@@ -142,7 +142,7 @@ export class Payments {
     throw new Refusal(422, 'invalid_state', 'only a completed checkout can be refunded')
   }
 
-  /** It lives as long as a quote of the swap API does. */
+  /** The quote lives as long as a quote of the swap API. */
   #quoteCharge(id: string): object {
     const { amount, token } = this.#subscriptions.having('active', id)
     if (token !== undefined)
@@ -197,7 +197,7 @@ function isTwoStep({ payment_method: method, payment_mode: mode }: Fields): bool
   return (method ?? mode) === 'two_step'
 }
 
-/** List parameters are not documented, so a malformed one is ignored rather than refused. */
+/** List parameters are undocumented, so a malformed one is ignored. */
 function listOf(
   request: Request,
   collection: PaymentCollection,
@@ -223,7 +223,7 @@ function signedBody<Output>(request: Request, schema: z.ZodType<Output>): Output
   return read(schema, bodyAsJsonObject(request), 'invalid_request')
 }
 
-/** What the provider verifies of it is not known, so any one is good here. */
+/** Any signature is good: what the provider verifies is not known. */
 function requireSignature(request: Request): void {
   if (!request.headers['x-signature'])
     throw new Refusal(401, 'invalid_signature', 'send X-Signature')

@@ -37,7 +37,7 @@ function asset(id: string, name = id, network = 'sandbox'): Asset {
   return { id, symbol: id, name, network, decimals: 8 }
 }
 
-/** The assets and the pairs, each by its id, and the price of a pair at a given time. */
+/** Assets and pairs by id, and a pair's price at a time. */
 export class Prices {
   readonly assets: ReadonlyMap<string, Asset>
   readonly pairs: ReadonlyMap<string, Pair>
@@ -70,7 +70,7 @@ export class Prices {
     this.assets = assets
   }
 
-  /** How many of the pair's "to" asset one "from" asset buys, as a canonical decimal. */
+  /** How many "to" assets one "from" asset buys, as a canonical decimal. */
   priceOf(pair: Pair, nowMs: number): string {
     const fixed = this.#fixed.get(pair.id)
     if (fixed !== undefined) return fixed
@@ -79,7 +79,10 @@ export class Prices {
   }
 }
 
-/** A slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, tests are repeatable. */
+/**
+ * Prices move in a slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, tests are
+ * repeatable.
+ */
 function dollarsOf(assetId: string, nowMs: number): number {
   const index = Object.keys(listedDollars).indexOf(assetId)
   const dollars = Object.values(listedDollars)[index] ?? Number.NaN
@@ -100,7 +103,7 @@ export function positiveDecimal(text: string): string | undefined {
   return decimal === undefined || isZero(decimal) ? undefined : decimal
 }
 
-/** The product of two plain decimals, cut off after so many decimals: rounding up would promise money. */
+/** The product, cut off after `maxDecimals`: rounding up would promise money. */
 export function productOf(one: string, other: string, maxDecimals: number): string {
   const scale = decimalsOf(one) + decimalsOf(other)
   const kept = Math.min(scale, maxDecimals)

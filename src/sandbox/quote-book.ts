@@ -26,7 +26,7 @@ export interface Terms {
 
 const maxQuotes = 10_000
 
-/** The quotes that were given out, found by id or, because real orders name no id, by their terms. */
+/** Quotes by id or, because real orders name no id, by terms. */
 export class QuoteBook {
   readonly #byId = new LRUCache<string, Quote>({ max: maxQuotes })
   readonly #lastByTerms = new LRUCache<string, Quote>({ max: 2 * maxQuotes })
@@ -57,13 +57,13 @@ export class QuoteBook {
     return this.#byId.peek(id)
   }
 
-  /** Of several quotes with these terms, the one that expires last: until then an order on these terms is good. */
+  /** The quote with these terms that expires last: until then an order on them is good. */
   byTerms(terms: Terms): Quote | undefined {
     return this.#lastByTerms.peek(termsKey(terms))
   }
 }
 
-/** In the caller's own spelling if it is a plain decimal, because the documented quote echoes it. */
+/** An amount in the caller's spelling if it is a plain decimal, as the documented quote has it. */
 export function amountOf(asset: Asset, name: string, text: string): Amount {
   const decimal = positiveDecimal(text)
   if (decimal === undefined)
@@ -80,7 +80,7 @@ export function convert(pair: Pair, amount: string, price: string): Amount {
   return { assetId: pair.to.id, value }
 }
 
-/** Amounts are compared as doubles, because real clients send them as JSON numbers. */
+/** Amounts are compared as doubles, because real clients send JSON numbers. */
 function termsKey({ pairId, fromAmount, toAmount }: Terms): string {
   return [pairId, Number(fromAmount), toAmount == null ? 'any' : Number(toAmount)].join(
     ' ',

@@ -14,7 +14,7 @@ export function recordRequests(
   limit: number,
   clock: Clock,
 ): RequestHandler {
-  // Summed each time, because tests may empty the array.
+  // Summed each time: tests may empty the array.
   const bytesHeld = () => requests.reduce((sum, { body }) => sum + body.length, 0)
   const dropOldest = () => {
     while (requests.length > limit || bytesHeld() > maxRecordedBytes) requests.shift()
@@ -37,13 +37,13 @@ export function recordRequests(
   }
 }
 
-/** Reads the body to its end and keeps the first MiB. Resolves to false if the client left before the end. */
+/** Reads the whole body and keeps the first MiB. False: the client left before the end. */
 export async function readBody(request: Request): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      // Chunks past the bound are read too: a client that is still writing would miss the 413.
+      // The rest is read, too: a client that is still writing would miss the 413.
       if (receivedBytes < maxKeptBytes)
         chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
       receivedBytes += chunk.length
@@ -66,11 +66,11 @@ export function bodyAsJsonObject({ body }: Request): Record<string, unknown> {
   try {
     value = JSON.parse(body.bytes.toString('utf8'))
   } catch {
-    // No object either.
+    // Not an object either.
   }
   if (!isPlainObject(value))
     throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
-  // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
+  // JSON.parse accepts any depth, but JSON.stringify would overflow the stack.
   if (isDeeperThan(value, maxNesting))
     throw new Refusal(
       400,
@@ -87,7 +87,7 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   )
 }
 
-/** The query of the raw target. URLSearchParams never throws, and does not turn `amount[x]` into an object. */
+/** URLSearchParams never throws, and does not turn `amount[x]` into an object. */
 export function queryOf(request: Request): URLSearchParams {
   const start = request.originalUrl.indexOf('?')
   return new URLSearchParams(start === -1 ? '' : request.originalUrl.slice(start))

@@ -26,19 +26,21 @@ export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions, WebhookEven
 export interface Sandbox {
   /** The URL of both APIs: the SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway. */
   readonly url: string
-  /** Requests to the two APIs (not to `/sandbox`), the newest last; the oldest are dropped. The caller may empty it. */
+  /**
+   * Requests to both APIs (not to `/sandbox`), newest last. The oldest are dropped, and the caller may empty the list.
+   */
   readonly requests: RecordedRequest[]
-  /** Merges `next` into the current faults and returns all of them. Throws if a value is bad. */
+  /** Merges `next` into the current faults and returns them. Throws for a bad value. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
-  /** Sends a signed event of the payments API until a 2xx, five times at most. A status of 0: no answer came. */
+  /** Sends a signed event until a 2xx, at most five times. Status 0: no answer came. */
   sendWebhook(event: WebhookEvent): Promise<{ id: string; statuses: number[] }>
-  /** Ends every connection at once, hanging ones too. */
+  /** Ends every connection at once. */
   close(): Promise<void>
   /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Starts both upstreams on one real port, in this process. */
+/** Starts both upstreams on one real port. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   checkOptions(options)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
@@ -62,7 +64,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(recordRequests(requests, recordLimit, elapsedClock))
   app.use(injectFaults(faults, random))
   app.use((_request, response, next) => {
-    // Again after a slow body or a latency, because servers date an answer when they write it.
+    // Set again after a slow body or a latency: servers date an answer when they write it.
     response.setHeader('Date', dateHeader(clock))
     next()
   })
@@ -97,7 +99,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
 }
 
-/** Controls for tests, demos and the console, mounted at `/sandbox`. The real upstreams have no such paths. */
+/** Controls for tests, demos and the console. The real upstreams have no such paths. */
 function controls(faults: FaultSettings, payments: Payments): Router {
   const router = Router()
   router.use(async (request, _response, next) => {
@@ -112,12 +114,11 @@ function controls(faults: FaultSettings, payments: Payments): Router {
 }
 
 function createSandboxServer(app: Express, clock: Clock): Server {
-  // Express calls the third argument, which its types lack, instead of our error handler when it cannot parse
-  // the target.
+  // Express calls the third argument, which its types lack, if it cannot parse the target.
   const handle: (
     ...given: [...Parameters<RequestListener>, (error?: unknown) => void]
   ) => void = app
-  // Otherwise Node would answer a request without Host itself, and that answer would lack the Sandbox header.
+  // Node's own answer to a request without Host would lack the Sandbox header.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')
@@ -174,7 +175,6 @@ function urlOf(server: Server): string {
 const object = z.custom(isPlainObject)
 const method = z.custom((value) => typeof value === 'function')
 
-/** Each option with what it must be. */
 const optionTable: Record<keyof SandboxOptions, [z.ZodType, string]> = {
   host: [z.string(), 'an address such as 127.0.0.1'],
   port: [z.int().min(0).max(65_535), 'a whole number from 0 to 65535'],
@@ -183,12 +183,12 @@ const optionTable: Record<keyof SandboxOptions, [z.ZodType, string]> = {
   faults: [object, 'an object such as { latencyMs: 100 }'],
   prices: [object, 'an object such as { ETH_USDC: 2900 }'],
   random: [method, 'a function'],
-  // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
+  // A negative limit would empty the array endlessly; with NaN it would only grow.
   recordRequests: [z.number().min(0), 'a number of 0 or more'],
   unref: [z.boolean(), 'true or false'],
 }
 
-/** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
+/** Throws a SandboxError with the wrong option and what it must be. */
 function checkOptions(options: SandboxOptions): void {
   if (!isPlainObject(options))
     throw new SandboxError(

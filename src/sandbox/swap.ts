@@ -10,7 +10,6 @@ import { bodyAsJsonObject, queryOf } from './requests.ts'
 const maxOrderList = 100
 const maxAssetList = 1000
 
-/** The swap API, mounted at `/v3`. */
 export function createSwapRouter(
   fixedPrices: Record<string, number>,
   sources: Sources,
@@ -33,7 +32,7 @@ export function createSwapRouter(
       return asset
     },
     'get /geolocation': (_id, request) => locate(request, faults.current.restrictedPlace),
-    // The one operation on pairs that does not refuse a client by its place: it has nothing for it.
+    // GET /pairs refuses no place: a restricted client gets an empty list.
     'get /pairs': (_id, request) => {
       const pairs = isAllowed(request) ? [...prices.pairs.values()] : []
       return listed(request, choosePairs(pairs, queryOf(request)))
@@ -41,7 +40,7 @@ export function createSwapRouter(
   })
 
   router.use(['/pairs', '/orders'], (request, _response, next) => {
-    // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
+    // The real provider's refusal has only a code.
     if (!isAllowed(request)) throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
     next()
   })
@@ -82,7 +81,7 @@ export function createSwapRouter(
   return router
 }
 
-/** Whatever is wrong with an order, the provider answers it in one way. */
+/** The provider answers every bad order alike. */
 function created(place: () => object): object {
   try {
     return place()
@@ -114,7 +113,7 @@ function readAmountParameter(request: Request): string {
   return amount
 }
 
-/** As one published client of the provider has a quote. */
+/** Amounts as numbers, as one published client of the provider has them. */
 function withNumbers(quote: Quote) {
   const numbered = ({ assetId, value }: Amount) => ({ assetId, value: Number(value) })
   return {
@@ -124,7 +123,7 @@ function withNumbers(quote: Quote) {
   }
 }
 
-/** Three tiers of amounts at one price: the larger the amounts, the wider the bounds and the higher the miner fee. */
+/** Three tiers at one price: larger amounts have wider bounds and a higher miner fee. */
 function ratesOf(pair: Pair, price: string, expiry: number) {
   const tiers = [
     { min: 0.001, max: 1, minerFee: 0.0001 },
@@ -136,7 +135,7 @@ function ratesOf(pair: Pair, price: string, expiry: number) {
   const paidForOne = productOf('1', price, pair.to.decimals)
   return tiers.map(({ min, max, minerFee }) => ({
     pairId: pair.id,
-    // Numbers, where a quote and an order have strings: so do the provider's.
+    // Numbers, as the provider sends them here.
     amount: to(Number(paidForOne)),
     min: from(min),
     max: from(max),
@@ -160,7 +159,7 @@ function describePair({ id, from, to }: Pair) {
   return { id, from: from.id, to: to.id }
 }
 
-/** `?networks=ethereum,solana&query=coin&limit=10&page=2`, the first page being 1. Without a limit all of them. */
+/** `?networks=ethereum,solana&query=coin&limit=10&page=2`; pages begin at 1. Default: all assets. */
 function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[] {
   const networks = query.get('networks')?.split(',')
   const text = query.get('query')?.toLowerCase() ?? ''
@@ -175,7 +174,7 @@ function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[]
     .slice((page - 1) * limit, page * limit)
 }
 
-/** `?format=csv`: the ids in one line, as the provider's pages show it. */
+/** `?format=csv`: the ids in one line, as in the provider's pages. */
 function listed(request: Request, list: { id: string }[]): object | string {
   const format = queryOf(request).get('format') ?? 'json'
   if (format === 'json') return list

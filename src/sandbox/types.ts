@@ -1,40 +1,39 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayClock as Clock } from '../clock.ts'
 
-// What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not
-// find.
+// The declarations of `quotegate/sandbox`: other files import express and zod, which a user's compiler may not find.
 
-/** A call of `startSandbox()` or `faults()` with something that is not expected there. */
+/** Thrown if `startSandbox()` or `faults()` gets an unexpected argument. */
 export class SandboxError extends TypeError {
   override readonly name = 'SandboxError'
 }
 
 export const orderOutcomes = ['complete', 'failed', 'refunded', 'expired'] as const
 
-/** How an order ends. `expired`: its deposit does not come by itself. */
+/** `expired`: no deposit comes by itself. */
 export type OrderOutcome = (typeof orderOutcomes)[number]
 
 export interface SandboxFaults {
-  /** Delay before anything else happens to a request. */
+  /** Delay before all else. */
   latencyMs: number
   /** 0 to 1: share of requests that get a 503. */
   errorRate: number
-  /** 0 to 1: share of requests whose connection is reset instead of answered. */
+  /** 0 to 1: share of requests whose connection is reset. */
   resetRate: number
-  /** 0 to 1: share of answers that break off in the middle of their body. */
+  /** 0 to 1: share of answers that break off within their body. */
   cutRate: number
-  /** 0 to 1: share of requests that are never answered. */
+  /** 0 to 1: share of requests without an answer. */
   hangRate: number
   quoteLifetimeMs: number
-  /** Whether the amounts of a quote are JSON strings, as documented, or numbers. */
+  /** Amounts of quotes as JSON strings, as documented, or as numbers. */
   quoteAmounts: 'strings' | 'numbers'
   /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
   clockOffsetMs: number
   /** A CIDR or an address whose clients are refused; empty for none. */
   restrictedPlace: string
-  /** How orders end that are placed from now on. `expired`: unless the client notes a transaction within ten seconds. */
+  /** How new orders end. `expired`: unless a transaction is noted within ten seconds. */
   orderOutcome: OrderOutcome
-  /** The side to which latency and the four rates apply. */
+  /** The API that latency and the four rates apply to. */
   scope: 'all' | 'swap' | 'payments'
 }
 
@@ -43,13 +42,13 @@ export interface SandboxOptions {
   host?: string
   /** Default: any free port. */
   port?: number
-  /** The time; tests pass a clock that they set themselves. */
+  /** The time; tests pass a clock that they set. */
   clock?: Clock
   /** Default: 30,000. */
   quoteLifetimeMs?: number
   /** The faults to begin with. */
   faults?: Partial<SandboxFaults>
-  /** Fixed prices by pair id. The price of such a pair does not move; a pair that is not listed is added. */
+  /** Fixed prices by pair id. Pairs that are not listed are added. */
   prices?: Record<string, number>
   /** Numbers from 0 to 1 that decide which requests a rate applies to. Default: Math.random. */
   random?: () => number
@@ -62,14 +61,14 @@ export interface SandboxOptions {
 /** A request as the sandbox received it. */
 export interface RecordedRequest {
   method: string
-  /** As in the request line. */
+  /** The target as in the request line. */
   target: string
-  /** With names in lower case, as node:http has them. */
+  /** Names in lower case, as in node:http. */
   headers: IncomingHttpHeaders
   /** As received: name, value, name, value. */
   rawHeaders: string[]
-  /** At most the first MiB. Empty while the body is being read; if the client left, what had arrived by then. */
+  /** At most the first MiB. Empty while the body is being read; if the client left, the part that had come. */
   body: Buffer
-  /** By the clock in the options, without `clockOffsetMs`: the test's own time. */
+  /** The time by the clock in the options, without `clockOffsetMs`. */
   receivedAtMs: number
 }

@@ -6,11 +6,11 @@ import { letters } from './payment-collection.ts'
 export interface WebhookEvent {
   /** The receiver, such as `/webhooks/payments` of a gateway. */
   url: string
-  /** `X-Signature` and `Sandbox-Signature` are the hexadecimal HMAC-SHA-256 of the body with it. */
+  /** The key of `X-Signature` and `Sandbox-Signature`, hexadecimal HMACs (SHA-256) of the body. */
   secret: string
-  /** The secret before it, while it is changed: `X-Signature-Previous` is the HMAC with it. Default: none. */
+  /** The earlier secret, while it is being changed, for `X-Signature-Previous`. Default: none. */
   previousSecret?: string
-  /** Default: a test event, which is a `subscription.charge_succeeded` with `"livemode":false`. */
+  /** Default: a test event, `subscription.charge_succeeded` with `"livemode":false`. */
   type?:
     | `payment.${'deposit_confirmed' | 'settled' | 'escrow_confirmed' | 'refunded'}`
     | `payment.${'expired' | 'cancelled' | 'failed'}`
@@ -25,7 +25,7 @@ const maxTries = 5
 const firstPauseMs = 50
 const timeoutMs = 10_000
 
-/** What the provider's pages show in this event. */
+/** The fields of this event in the provider's pages. */
 const escrow = {
   payer_addresses: ['sandbox-payer'],
   on_chain_id: 'sandbox-escrow',
@@ -33,12 +33,12 @@ const escrow = {
   detected_chain: 'ethereum',
 }
 
-/** Sends the same bytes again, with growing pauses, until the receiver answers with a 2xx. */
+/** Sends the same bytes, with growing pauses, until a 2xx. */
 export async function sendWebhook(event: WebhookEvent, clock: Clock) {
   const { url, secret, previousSecret, type, id = `evt_${letters(24)}` } = event
   const body = JSON.stringify({
     id,
-    // A test event: live ones have no livemode.
+    // Live events have no livemode.
     ...(type === undefined ? { livemode: false } : {}),
     type: type ?? 'subscription.charge_succeeded',
     createdAt: new Date(clock.nowMs()).toISOString(),

@@ -15,7 +15,7 @@ import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker, hasLeft } from './exchange.ts'
 import type { MessageClasses } from './traffic-server.ts'
 
-/** What tells the whole way of a request, from the exchange to its answer. */
+/** Answers a request, or throws what `#fail` turns into an answer. */
 type AnswerExchange = (exchange: Exchange) => void | Promise<void>
 
 interface Routes {
@@ -26,7 +26,7 @@ interface Routes {
   readonly passThrough: { answer: AnswerExchange }
 }
 
-/** The exchanges of one gateway, from their beginning to their end. */
+/** Runs a gateway's exchanges, and reports how each ended. */
 export class Exchanges {
   readonly #maker: ExchangeMaker
   readonly #events: Events
@@ -43,14 +43,14 @@ export class Exchanges {
     response: ServerResponse,
     answer: AnswerExchange,
   ): void {
-    // The client has left, while another app, in which this one is mounted, was busy.
+    // The client left while a parent app was busy.
     if (response.destroyed) return
     if (hasLeft(request.socket)) {
       request.socket.destroy()
       return
     }
-    // In a parent's server it waits for the answers before it. A quote would go out unjudged then, and where the client
-    // leaves meanwhile, no event would say so.
+    // In a parent's server a pipelined request waits for the answers before its own. Served now, a quote would go out
+    // later without another check, and no event would report a client that leaves meanwhile.
     if (response.socket === null) {
       response.once('socket', () => this.serve(request, response, answer))
       return
@@ -84,7 +84,7 @@ export class Exchanges {
     const { request, response, id } = exchange
     // The client has left; the request is counted as broken off.
     if (response.destroyed) return
-    // A later error of the same request, such as a body that a refused client never finishes.
+    // A later error of the same request, such as a body that never ends.
     if (isAnsweredWithProblem(response)) return
     const problem = problemOf(error, request.method ?? '')
     exchange.endsAs({
@@ -93,7 +93,7 @@ export class Exchanges {
       why: `${problem.slug}: ${problem.detail}`,
     })
     this.#events.problemAnswered(problem, id, exchange)
-    // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
+    // Only a broken connection shows that the answer is incomplete (as Go's ErrAbortHandler).
     if (hasBegun(response)) cutOff(response)
     else
       answerProblem(request, response, {
@@ -104,7 +104,7 @@ export class Exchanges {
   }
 }
 
-/** Whether the whole answer was sent. A response that closes before that was cut off. */
+/** Whether the whole answer was sent. A response that closes earlier was cut off. */
 function isSent(response: ServerResponse): boolean {
   return (
     response.writableFinished ||
@@ -112,7 +112,7 @@ function isSent(response: ServerResponse): boolean {
   )
 }
 
-/** The whole service as one Express app: for the traffic server, or mounted in another app. */
+/** The service as one Express app, for the traffic server or for a parent app. */
 export function createApp(exchanges: Exchanges, routes: Routes) {
   const app = express()
   app.disable('x-powered-by')
@@ -141,13 +141,13 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
   )
 
   return {
-    /** What a server makes requests and responses of, so that Express need not change their prototypes. */
+    /** Classes for a server's messages, which spare Express the change of prototypes. */
     messages,
     listener(request: IncomingMessage, response: ServerResponse): void {
       if (!(response instanceof messages.ServerResponse)) keepRepeatedFields(response)
       app(request as Request, response as Response, (error?: unknown) =>
         exchanges.serve(request, response, () => {
-          // Express gave up before it called the function above: its own answer would be a page of HTML.
+          // Express gave up before the function above. Its own answer would be a page of HTML.
           throw (
             error ??
             new Problem('bad-target', { detail: 'The request target cannot be read.' })
@@ -158,16 +158,15 @@ export function createApp(exchanges: Exchanges, routes: Routes) {
   }
 }
 
-// The methods that Express gives a response stay there, below those of TrafficResponse.
+// Keeps the methods that Express gives a response.
 Object.setPrototypeOf(TrafficResponse.prototype, express.response)
 
-/** Express makes such an object for each response that has none. Nothing here reads it. */
+/** Express makes `locals` for each response that has none. Nothing here reads them. */
 const noLocals = Object.freeze(Object.create(null))
 
 /**
- * Express sets the prototype of each request and response to the app's, which is nearly all of its cost: V8 then drops
- * what it has learned about the object. Messages of these classes have those prototypes from the
- * start, so that Express changes nothing.
+ * Express sets the prototypes of each request and response to its app's, which is nearly all of its cost: V8 then drops
+ * its knowledge of the object. Messages of these classes have the right prototypes from the start.
  */
 function messageClassesOf(app: Express): MessageClasses {
   class AppRequest extends IncomingMessage {}
@@ -181,10 +180,10 @@ function messageClassesOf(app: Express): MessageClasses {
 }
 
 /**
- * Node 20 keeps only the last of several fields of one name, such as Set-Cookie, when any header was set before
- * the head is written. Nothing here sets one; the app that this one is mounted in may, even while the head is written.
- * Later versions of Node do what this does. What is put round `writeHead` may also make nonsense of a list of fields:
- * `on-headers` before 1.1, which sessions and compression use, reads it as pairs and throws.
+ * If any header was set before the head is written, Node 20 keeps only the last of several fields of one name, such as
+ * Set-Cookie. A parent app may set one, even while the head is written. Later versions append, as this does. A wrapper
+ * round `writeHead` may also misread a list of fields: `on-headers` before 1.1, which sessions and compression use,
+ * reads it as pairs and throws.
  */
 function keepRepeatedFields(response: ServerResponse): void {
   const isUntouched = response.writeHead === ServerResponse.prototype.writeHead
@@ -208,8 +207,8 @@ function keepRepeatedFields(response: ServerResponse): void {
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /**
- * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests
- * that are meant for the gateway. True if the request has been answered.
+ * Refuses bad targets and methods that are never passed on, and answers OPTIONS to the gateway itself. True if
+ * answered.
  */
 function answeredByPolicy({ request, response, reading, area }: Exchange): boolean {
   const { method } = request

@@ -16,7 +16,6 @@ export type RequestEnd =
   | { readonly how: 'order-judged' | 'order-replayed'; readonly why: string }
   | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
-/** What all exchanges of a gateway are made with. */
 export interface ExchangeMaker {
   readTarget(rawTarget: string): TargetReading
   /** Undefined: nothing is traced. */
@@ -24,9 +23,9 @@ export interface ExchangeMaker {
 }
 
 /**
- * Whether a client is gone whose connection may still look open. If it reset its connection before its address
- * was read, the address is lost. Its request, if served, would share no quote and slip past the provider's
- * geolocation. A Unix socket has no address at either end.
+ * Whether a client is gone though its connection may look open. If it reset the connection before its address was read,
+ * the address is lost: its request would share no quote and slip past the provider's geolocation. A Unix socket has no
+ * address at either end.
  */
 export function hasLeft(socket: Socket): boolean {
   return (
@@ -37,7 +36,6 @@ export function hasLeft(socket: Socket): boolean {
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
-/** One request on its way through the gateway. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -46,7 +44,7 @@ export class Exchange {
   /** In origin form, as received; empty if it cannot be used. */
   readonly target: string
   readonly startedAtMs = performance.now()
-  /** The client's request id if it may be shown and logged, else one that is made here. */
+  /** The client's request id if it may be shown and logged, else our own. */
   readonly id: string
   readonly hasClientsId: boolean
   /** Whether OTEL_EXPORTER_OTLP_ENDPOINT is set. */
@@ -59,7 +57,7 @@ export class Exchange {
   #outcome: RequestEnd | undefined = undefined
   #missed = false
   #times: UpstreamTimes | undefined = undefined
-  /** Set once the request was counted against a rate limit. `fields`: what its answer says of the limit. */
+  /** Set once the request was counted. `fields`: the rate-limit headers of its answer. */
   rateLimit:
     | { readonly allowed: boolean; readonly fields: readonly string[] }
     | undefined = undefined
@@ -85,28 +83,28 @@ export class Exchange {
     this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
   }
 
-  /** Whose request it is; undefined if no route has needed it so far. */
+  /** Undefined until a route needs to know whose request it is. */
   get client(): ClientAddress | undefined {
     return this.#client
   }
 
-  /** Whose request it is, read once: what it says of its proxy is counted, and may be logged. */
+  /** Identifies the client once, because its proxy headers are counted and may be logged. */
   identify(clients: Pick<Clients, 'identify'>): ClientAddress {
     this.#client ??= clients.identify(this.request)
     return this.#client
   }
 
-  /** How it ended, or would end by what is known so far. */
+  /** How the request ended, or would end by what is known so far. */
   get outcome(): RequestEnd | undefined {
     return this.#outcome
   }
 
-  /** The latest word counts: an order may be judged again, and an answer may fail. */
+  /** The latest call counts: an order may be judged again, and an answer may fail. */
   endsAs(outcome: RequestEnd): void {
     this.#outcome = outcome
   }
 
-  /** Whether its quote was not in memory, whatever became of the request. */
+  /** True if the quote was not in memory. */
   get missed(): boolean {
     return this.#missed
   }
@@ -115,18 +113,18 @@ export class Exchange {
     this.#missed = true
   }
 
-  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
+  /** Undefined: the request has made no call of its own. */
   get times(): UpstreamTimes | undefined {
     return this.#times
   }
 
-  /** The exchange calls its upstream now. The call fills in the times. */
+  /** The call fills in the times. */
   asksUpstream(): UpstreamTimes {
     this.#times = new UpstreamTimes()
     return this.#times
   }
 
-  /** The id of the request's trace. Undefined: the request has none, and none is begun here. */
+  /** Undefined: the request has no trace, and none is begun here. */
   get traceId(): string | undefined {
     return (
       this.span?.traceId ??
@@ -135,7 +133,6 @@ export class Exchange {
     )
   }
 
-  /** What the cache made of it, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
     if (how === 'problem' || how === 'order-judged' || how === 'order-replayed')
@@ -143,16 +140,15 @@ export class Exchange {
     return how === 'fetched' ? 'miss' : how
   }
 
-  /** The problem that it was answered with. */
   get problem(): ProblemSlug | undefined {
     return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
   }
 
-  /** Where the time of a request went, given how long it took. Null: no time is known to have gone there. */
+  /** Splits the duration into its parts. Null: nothing is known to have been spent on that part. */
   timeSpent(durationMs: number) {
     const { startedAtMs, times, missed } = this
     if (times === undefined) {
-      // A miss that made no call waited for that of another request.
+      // A miss without a call waited for another request's call.
       const ownMs = missed ? null : durationMs
       return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
     }
@@ -169,18 +165,16 @@ export class Exchange {
   }
 }
 
-/** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
+/** A call's times by `performance.now()`, which does not jump with the wall clock. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
   /** When the first try was sent: a failed try counts as the upstream's time. */
   sentAtMs: number | undefined = undefined
-  /** The head of the answer was received. */
   beganAtMs: number | undefined = undefined
-  /** The upstream has answered, or failed; undefined for an answer that is streamed. */
+  /** Undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
 }
 
-/** The two hex digits of every byte. */
 const digitsOf = Array.from({ length: 256 }, (_, byte) =>
   byte.toString(16).padStart(2, '0'),
 )
@@ -189,9 +183,9 @@ let idPrefix = ''
 let issued = 0
 
 /**
- * An id in the form of a UUID that no other process creates: a random prefix, and eight digits that differ for
- * each id and do not tell how many ids came before. A random UUID for every request costs ten times as much. The digits
- * come from a table, because V8 caches the text of every number it formats, and each cached text outlived its request.
+ * An id in the form of a UUID: a random prefix, and eight digits that differ for each id of this process and hide how
+ * many came before. A random UUID costs ten times as much. The digits come from a table: V8 caches the text of each
+ * number that it formats, and each text outlived its request.
  */
 export function nextRequestId(): string {
   if (issued % 2 ** 32 === 0) idPrefix = randomUUID().slice(0, -8)

@@ -5,17 +5,17 @@ const maxHeadBytes = 16_384
 const maxTargetBytes = 8_192
 export const maxHeaders = 200
 
-// Node also accepts RTSP/1.0 and ICE/1.0 without reporting it. Methods that only those protocols have are refused.
+// Node silently accepts RTSP/1.0 and ICE/1.0, too. Only HTTP's methods are served: SOURCE is ICE's.
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 // RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
 const hostForm =
   /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
-/** Nearly all clients name the same one. */
+/** Nearly all requests name the same host, which needs one check. */
 let lastHost = ''
 
-/** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
+/** Refuses what Node lets pass though the next server might read it differently. */
 export function headRefusal(request: IncomingMessage): Problem | undefined {
   const { httpVersion, method = '', rawHeaders, url = '' } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
@@ -60,7 +60,7 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
   if (hosts > 1) return malformed('There is more than one Host header.')
   if (hosts === 0 && httpVersion === '1.1')
     return malformed('The Host header is missing.')
-  // RFC 9112 6.1 to 6.3: two servers that disagree about where a body ends allow request smuggling.
+  // RFC 9112 6.1 to 6.3: servers that disagree about where a body ends allow request smuggling.
   if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
     return malformed('The length of the body is stated more than once.')
   }
@@ -103,19 +103,16 @@ export function problemOfParser(
 
 const requestLine = /^[A-Z-]+ \S*/
 
-// Node passes only the piece that overflowed. If it begins with the request line, the length of the target is known;
-// otherwise the head as a whole is too large.
+// Node passes only the piece that overflowed. Without the request line at its beginning, the length of the target is
+// unknown, and the head as a whole counts as too large.
 function endsInTarget(packet: Buffer | undefined): boolean {
   const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
   return line !== undefined && line.length > maxTargetBytes
 }
 
-/**
- * RFC 9112 9.3 and 9.6. Node overlooks a `close` that has a tab behind it, and in HTTP/1.0 one that stands beside a
- * `keep-alive`.
- */
+/** RFC 9112 9.3 and 9.6. Node overlooks a `close` with a tab behind it, and in HTTP/1.0 beside a `keep-alive`. */
 export function saysClose({ headers: { connection } }: IncomingMessage): boolean {
-  // The two values that nearly every request has.
+  // Nearly every request has one of these values.
   if (connection === undefined || connection === 'keep-alive') return false
   return connection.split(',').some((option) => option.trim().toLowerCase() === 'close')
 }

@@ -7,10 +7,10 @@ import { PatientTimer } from '../clock.ts'
 import { listenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 
-/** Resolves to the URL that the server can be reached at. */
+/** Makes the server listen, and resolves to its URL. */
 export async function listen(
   server: Server,
-  /** Without a `backlog` it is Node's, 511. */
+  /** Default of `backlog`: Node's, 511. */
   at: { host: string; port: number; backlog?: number },
   { setting, log }: { setting: 'PORT' | 'ADMIN_PORT'; log: Pick<Logger, 'error'> },
 ): Promise<string> {
@@ -18,35 +18,34 @@ export async function listen(
   await once(server, 'listening').catch((error) => {
     throw listenError(error, at, setting)
   })
-  // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
+  // An accept may fail, for example without a free descriptor. Without a listener that would end the process.
   const onLateError = (cause: Error) =>
     log.error({ cause }, 'a listener could not accept a connection')
   server.on('error', onLateError)
-  // The server may listen again, if the other port could not be had.
+  // The server may listen again if the other port could not be opened.
   server.once('close', () => server.off('error', onLateError))
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 const sweepEveryMs = 50
-/** A connection that was accepted just before the end gets this long to say what it is for. */
+/** Connections that have sent nothing are closed this long after the close began. */
 const silentMs = 1_000
 /**
- * How many turns of the loop in a row must bring nothing, and how long that is waited for: by this process's own
- * processor time, because on a busy machine a turn may take as long as fifty elsewhere.
+ * Waiting ends after this many quiet turns of the loop in a row, or this much of our own processor time: on a busy
+ * machine one turn may take as long as fifty elsewhere.
  */
 const quietTurns = 3
 const maxArrivingMs = 500
 
 interface Closing {
-  /** How long requests in flight may take before they are cut. */
   timeoutMs: number
-  /** Closes connections that were opened and never used, which Node keeps until the deadline of a head. */
+  /** Closes unused connections, which Node keeps until the deadline of a head. */
   closeSilent?: () => void
   cut?: () => void
 }
 
-/** Closes a server: no new connections, idle ones soon, the others when their requests are answered. */
+/** Closes a server: takes no new connections, closes idle ones soon and the others after their answers. */
 export async function closeServer(server: Server, closing: Closing): Promise<void> {
   if (!server.listening) return
   const { timeoutMs, closeSilent, cut = () => server.closeAllConnections() } = closing
@@ -58,7 +57,7 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
     server.close(() => resolve(true))
   })
   release()
-  // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
+  // An answer that finishes now leaves an idle connection, which has to be closed, too.
   while (
     !(await Promise.race([closed, setTimeout(sweepEveryMs, false, { ref: false })]))
   ) {
@@ -70,8 +69,8 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
 }
 
 /**
- * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the
- * listener of a busy gateway never has accepted all of them.
+ * Holds requests back for a few turns of the loop. Answered at once, their clients would come again, and a busy gateway
+ * would never have accepted every connection.
  */
 function holdRequests(server: Server): () => void {
   const takers = server.listeners('request') as RequestListener[]
@@ -86,8 +85,8 @@ function holdRequests(server: Server): () => void {
 }
 
 /**
- * Lets the loop take what has arrived. The kernel resets the connections that a listener has not accepted when it closes,
- * and Node accepts one in each turn; and a request that lies unread in a kept connection is lost with it.
+ * Lets the loop take what has arrived. When a listener closes, the kernel resets connections that were not accepted,
+ * and Node accepts one each turn. A request unread in a kept connection would be lost, too.
  */
 async function untilNothingArrives(server: Server, withinMs: number): Promise<void> {
   const before = process.cpuUsage()
@@ -108,14 +107,13 @@ async function untilNothingArrives(server: Server, withinMs: number): Promise<vo
   server.off('connection', note).off('request', note)
 }
 
-/** File descriptors kept for upstreams, the operations listener and the process itself. */
+/** File descriptors kept for upstreams, the operations listener and the process. */
 const minReserved = 64
 const reservedShare = 0.25
 
 /**
- * Max client connections that the file-descriptor limit allows. Past it the process could not open what it needs
- * itself: health checks would hang and clients would be dropped silently. Undefined where the system has no
- * /proc/self/limits.
+ * Max client connections by the limit of file descriptors. With more, the process could not open files of its own:
+ * health checks would hang, and clients would be dropped silently. Undefined without /proc/self/limits.
  */
 export function maxClientConnections(
   limits = textOf('/proc/self/limits'),
@@ -128,10 +126,7 @@ export function maxClientConnections(
   )
 }
 
-/**
- * How many connections may wait until they are accepted: the kernel cuts what a listener asks for to this number, without
- * a word. Undefined where the system has no such file.
- */
+/** The kernel silently cuts a larger backlog to this number. Undefined if the system has no such file. */
 export function maxListenBacklog(): number | undefined {
   return Number(textOf('/proc/sys/net/core/somaxconn')) || undefined
 }
@@ -144,7 +139,7 @@ function textOf(path: string): string {
   }
 }
 
-/** CLIENT_CONNECTIONS, or fewer if the process may have too few descriptors for them. */
+/** CLIENT_CONNECTIONS, or fewer if descriptors are few. */
 export function maxConnections(connections: number, log: Logger): number {
   const possible = maxClientConnections() ?? connections
   if (possible < connections) {

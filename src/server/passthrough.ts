@@ -14,7 +14,7 @@ import { type SwapHeaders, untouchedHeaders } from './swap-headers.ts'
 
 interface PassThroughParts {
   config: { upstreams: { payments: { paths: readonly string[] } } }
-  /** Undefined: it has no base URL. */
+  /** Undefined: the upstream has no base URL. */
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   swapHeaders: SwapHeaders
   bodies: RequestBodies
@@ -22,16 +22,14 @@ interface PassThroughParts {
   rateLimit: RateLimit | undefined
 }
 
-/** An order that its route has read, and passes on. */
 interface OrderToPass {
   /** For the swap API. */
   readonly headers: string[]
   readonly body: SentBody
-  /** That of an UpstreamRequest. */
+  /** As in UpstreamRequest. */
   readonly recheckInMs: () => number
 }
 
-/** Sends one exchange to the upstream of its area and streams the answer back. */
 export class PassThroughRoute {
   readonly #parts: PassThroughParts
 
@@ -61,7 +59,7 @@ export class PassThroughRoute {
       if (body instanceof RequestBody && body.errored) throw body.errored
       if (isOver(exchange)) return drop(body, exchange)
       if (order === undefined && hasBody(request)) {
-        // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
+        // Checked before the body is read: a client that waits for `100 Continue` need not send its body for nothing.
         upstream.throwIfKeptBack(kind, { bodyStreams: isSurelyLong(request) })
         body = (await bodies.read(request, response, { isJudged: false })).body
         if (isOver(exchange)) return drop(body, exchange)
@@ -81,7 +79,6 @@ export class PassThroughRoute {
         cause: exchange,
       })
     } catch (error) {
-      // No client is left to be answered.
       if (!(error instanceof ClientGone)) throw error
     }
   }
@@ -106,7 +103,6 @@ export class PassThroughRoute {
   }
 }
 
-/** The client has left, or has its answer. */
 function isOver({ response }: Exchange): boolean {
   return response.destroyed || response.headersSent
 }

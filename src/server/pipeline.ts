@@ -20,43 +20,41 @@ import { ClientConnection, type PipelinedRequest } from './connections.ts'
 import { saysClose } from './head-checks.ts'
 import { whenBodyEnds } from './upgrades.ts'
 
-/** An idle connection is closed at this check. A timer that is set again for each request costs more. */
+/** A connection is closed once more checks in a row find it idle. A timer set again for each request costs more. */
 const maxIdleChecks = 4
 /**
- * With more than this waiting behind the request that is being served, nothing more is read from a connection. Node
- * parses all of a piece that it has read, up to 64 KiB, so what else was in that piece waits too: perhaps 2,500 tiny
- * requests.
+ * With more waiting behind the current request, nothing more is read from a connection. Node parses the whole piece
+ * that it has read, up to 64 KiB, so the rest of it waits too: perhaps 2,500 tiny requests.
  */
 const maxWaiting = 8
 const maxWaitingBytes = 65_536
-/** What Node keeps of a request besides its bytes. */
+/** Node's memory for a request besides its bytes. */
 const requestBytes = 1_024
 /**
- * If more waits on all connections together, a connection that adds to it is cut, unless at most one large head waits
- * there. Cutting is all that stops Node from keeping the rest of a piece.
+ * If more waits on all connections together, a connection that adds to it is cut, unless only one large head waits
+ * there. Only a cut stops Node from keeping the rest of a piece.
  */
 const maxWaitingBytesInAll = Math.max(8_388_608, getHeapStatistics().heap_size_limit / 16)
 const toleratedBytes = 16_384 + requestBytes
 
-/** On the socket itself: a look-up in a WeakMap costs more. */
+/** The key is on the socket itself, because a WeakMap costs more. */
 const served = Symbol('connection')
 
 interface PipelineOptions {
   maxConnections: number
-  /** How long a connection may be idle, and how long its client may leave an answer unread. */
+  /** How long a connection may be idle, and an answer unread. */
   idleMs: number
   timers?: Timers | undefined
 }
 
 /**
- * The clients' connections that are served, and how they end. The requests of each are served one after another. RFC 9112
- * 9.3.2 allows more only for safe methods: a GET that is sent behind a POST expects to see what the POST did.
+ * The clients' connections, and how they end. Each serves its requests one after another: RFC 9112 9.3.2 allows more
+ * only for safe methods, and a GET behind a POST expects to see what the POST did.
  */
 export class Pipeline {
   readonly #options: PipelineOptions
   readonly #timers: Timers
   readonly #open = new Map<Socket, ClientConnection>()
-  /** Whether the end was announced. */
   #isEnding = false
   #waitingBytesInAll = 0
 
@@ -65,7 +63,7 @@ export class Pipeline {
     this.#timers = options.timers ?? systemTimers
   }
 
-  /** False if there are too many. */
+  /** False: there are too many connections. */
   accept(socket: Socket): boolean {
     const connection = this.connectionOf(socket)
     if (this.#open.size >= this.#options.maxConnections) return false
@@ -74,7 +72,7 @@ export class Pipeline {
     return true
   }
 
-  /** Closes the oldest connection without a whole request that waits for its answer. False: each has one. */
+  /** Closes the oldest connection without a complete request. False: there is none. */
   closeUnused(): boolean {
     for (const [socket, { queue }] of this.#open) {
       if (queue[0]?.request.complete) continue
@@ -85,7 +83,7 @@ export class Pipeline {
     return false
   }
 
-  /** Whether a client has not taken all of an answer yet that is ready to the end. */
+  /** Whether a client has not taken all of a complete answer yet. */
   get someAreSlow(): boolean {
     for (const { queue } of this.#open.values()) {
       const response = queue[0]?.response
@@ -94,7 +92,9 @@ export class Pipeline {
     return false
   }
 
-  /** The steps of an orderly end; lifecycle.ts says when. They are bound, because a server has them as its own. */
+  /**
+   * The steps of an orderly shutdown; lifecycle.ts says when. They are bound, because a server gets them as methods.
+   */
   readonly end = {
     /** From now on the next answer of each connection has `Connection: close`. */
     announceEnd: () => {
@@ -102,14 +102,13 @@ export class Pipeline {
       for (const connection of this.#open.values())
         connection.endWith(connection.queue.at(-1)?.response)
     },
-    /** Closes connections on which not a byte was ever received. */
     closeSilentConnections: () => {
       for (const socket of this.#open.keys()) if (socket.bytesRead === 0) socket.destroy()
     },
-    /** Ends everything at once; an answer that was under way must not look whole. */
+    /** An answer under way must not look whole. */
     cutConnections: () => {
       for (const [socket, { queue }] of this.#open) {
-        // A body that ends with its connection would look complete if that was closed the usual way.
+        // After an ordinary close, a body that ends with its connection would look complete.
         if (queue.length > 0) socket.resetAndDestroy()
         else socket.destroy()
       }
@@ -129,11 +128,12 @@ export class Pipeline {
       this.#timers.clear(idleTimer)
       this.#waitingBytesInAll -= connection.waitingBytes
     })
-    // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).
+    // By default Node ends the connection of every client that ends its own side; with httpAllowHalfOpen it ends none
+    // that waits for an answer. Here the connection of a client that has left ends.
     socket.on('end', () => {
       if (!connection.hasJustSpoken) socket.end()
     })
-    // Node resumes a socket after every answer, also one that was paused here.
+    // Node resumes a socket after every answer.
     socket.on('resume', () => {
       if (waitsTooMuch(connection)) socket.pause()
     })
@@ -141,8 +141,8 @@ export class Pipeline {
   }
 
   /**
-   * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
-   * of a method. So an empty line would keep a connection open forever.
+   * Without this check empty lines keep a connection open forever: any byte stops Node's idle timer, and Node's
+   * deadline for a head begins with a method's first byte.
    */
   #checkIdle(socket: Duplex, connection: ClientConnection): void {
     const client = connection.queue[0]?.request.socket
@@ -152,12 +152,12 @@ export class Pipeline {
       return
     }
     connection.idleChecks = 0
-    // Node begins its timer again with every byte that the client takes.
+    // Node restarts its timer with every byte taken.
     if (client.writableLength > 0 && !client.timeout)
       client.setTimeout(this.#options.idleMs)
   }
 
-  /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
+  /** Takes a request, and serves it at once if no other is in front. */
   take(
     request: IncomingMessage,
     response: TrafficResponse,
@@ -175,7 +175,7 @@ export class Pipeline {
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     if (queue.length === 0) {
       serve(request, response)
-      // Answered whole within this call. Any other answer may still leave a body behind that has to end.
+      // Answered completely within this call. Any other answer may leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
         return
@@ -199,7 +199,7 @@ export class Pipeline {
     if (waitsTooMuch(connection)) socket.pause()
   }
 
-  /** Makes a request that asks for an upgrade the last of its connection, unless it is certain to be alone. */
+  /** Makes a request for an upgrade the last of its connection, unless it is certain to be alone. */
   #endUnlessAlone(
     request: IncomingMessage,
     response: TrafficResponse,
@@ -249,7 +249,7 @@ function waitsTooMuch({ queue, waitingBytes }: ClientConnection): boolean {
   return queue.length - 1 > maxWaiting || waitingBytes > maxWaitingBytes
 }
 
-/** The size of a head, and of as much of a body as may lie behind it. */
+/** The bytes of a head, and of its body up to `maxWaitingBytes`. */
 function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
   let bytes = requestBytes + url.length
   for (const part of rawHeaders) bytes += part.length
@@ -257,11 +257,11 @@ function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
   return bytes + Math.min(Number(headers['content-length'] ?? 0) || 0, maxWaitingBytes)
 }
 
-/** Reads or ends a body that is still on its way when its request has been answered. */
+/** Reads or ends the body of a request that has been answered. */
 function endBody(request: IncomingMessage): void {
-  // Node waits forever for the end of a body that is not read.
+  // Node waits forever for an unread body.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
-  // Node no longer notifies a reader of the body that the connection has ended.
+  // Node no longer tells a body's reader that the connection has ended.
   const { socket } = request
   if (socket.destroyed) {
     request.destroy()
@@ -272,13 +272,12 @@ function endBody(request: IncomingMessage): void {
   request.once('close', () => socket.off('close', end))
 }
 
-/** Node's own limit does not count a connection on which only empty lines arrive. */
+/** Node's own limit misses connections that only send empty lines. */
 const operationsIdleMs = 60_000
 
 /**
- * The server of the operations listener, which shares the event loop with the traffic: it serves one request of a
- * connection at a time, however many are pipelined, and holds at most `maxConnections`, of which the console's viewers
- * are at most 200.
+ * The operations server shares the event loop with the traffic. It serves one request of a connection at a time, and
+ * holds at most `maxConnections`, at most 200 of them for the console's viewers.
  */
 export function createOperationsServer(
   listener: RequestListener,
@@ -290,7 +289,7 @@ export function createOperationsServer(
     (request, response) => pipeline.take(request, response, listener),
   )
   server.on('connection', (socket: Socket) => {
-    // A health probe has to be answered, even if one client holds all other connections.
+    // A health probe has to be answered, even if one client holds all connections.
     if (!pipeline.accept(socket) && !(pipeline.closeUnused() && pipeline.accept(socket)))
       socket.destroy()
   })

@@ -21,7 +21,6 @@ const whose = {
   both: 'This application (App-Name) at this client address',
 } as const
 
-/** All who are counted in this bucket have used up its limit. */
 class LimitReached extends Problem {
   readonly bucket: string
 
@@ -31,7 +30,7 @@ class LimitReached extends Problem {
   }
 }
 
-/** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
+/** Limits requests to the swap API, by application, address or both. Exists only if a limit is set. */
 export class RateLimit {
   readonly #options: RateLimitOptions
   readonly #perMinute: number
@@ -41,7 +40,7 @@ export class RateLimit {
     this.#perMinute = options.limiter.perMinute
   }
 
-  /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
+  /** Counts a request once, however often it is called. Rejects past the limit. */
   async count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.allowed) return
     const { by } = this.#options
@@ -65,7 +64,7 @@ export class RateLimit {
     })
   }
 
-  /** A limiter that fails is our failure, and nothing was sent. */
+  /** If the limiter fails, that is our failure, and nothing was sent. */
   async #take(bucket: string): ReturnType<RateLimiter['take']> {
     try {
       return await this.#options.limiter.take(bucket)
@@ -76,12 +75,12 @@ export class RateLimit {
     }
   }
 
-  /** The limit of others refused the call that several shared. This client may still ask. */
+  /** True if another client's limit kept back a shared call: this request may still be sent. */
   isOthers(exchange: Exchange, error: unknown): boolean {
     return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
-  /** Orders have a bucket of their own, so that no number of quotes takes their place. No header has a NUL in it. */
+  /** Orders have their own bucket, which quotes cannot use up. No header has a NUL. */
   #bucketOf(exchange: Exchange): string {
     const client = this.#clientOf(exchange)
     return isOrder(exchange) ? `${client}\0orders` : client
@@ -92,7 +91,7 @@ export class RateLimit {
     const address = exchange.identify(clients).address ?? 'unknown'
     if (by === 'client-ip') return address
     const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
-    // No address has a space in it.
+    // No address has a space.
     return by === 'both' ? `${address} ${name}` : name
   }
 }
@@ -104,8 +103,8 @@ function isOrder({ area, request }: Exchange): boolean {
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
- * What an answer says of our limit. Nothing if the upstream sends rate-limit fields: these pass unchanged, and both could
- * name a policy alike, which a reader could not tell apart.
+ * Our fields are left out if the upstream sends rate-limit fields, which pass unchanged: a reader could not tell apart
+ * two policies of one name.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,

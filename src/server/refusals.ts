@@ -15,10 +15,10 @@ import {
 import { Problem, problemBody } from '../http/problem.ts'
 import { nextRequestId } from './exchange.ts'
 
-/** Refused connections that are given time to read their refusal; further ones are closed at once. */
+/** Max refused connections with time to read their refusal; further ones close at once. */
 const maxTurnedAway = 1_000
 
-/** Refuses requests and connections, each with an id that its client is given. */
+/** Refuses requests and connections, each with its own id. */
 export class Refusals {
   readonly #events: Events
   #turnedAway = 0
@@ -42,7 +42,6 @@ export class Refusals {
     if (this.#turnedAway > maxTurnedAway) socket.destroySoon()
   }
 
-  /** Returns the id that its client is given. */
   report(problem: Problem): string {
     const requestId = nextRequestId()
     this.#events.problemAnswered(problem, requestId, undefined)
@@ -55,7 +54,7 @@ export class Refusals {
     answerProblem(request, response, { problem, requestId })
   }
 
-  /** Where Node has no response to write to. The connection serves no further requests. */
+  /** Node has no response for this socket. The socket serves nothing more. */
   refuseSocket(
     socket: Duplex & Refusable,
     problem: Problem,

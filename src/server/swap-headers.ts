@@ -17,12 +17,12 @@ import { formatForwarded } from '../http/ip-address.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Names the quote of an order, to the gateway alone. */
+/** Names an order's quote, to the gateway alone. */
 export const quoteHeader = 'quotegate-quote'
 
 /**
- * What the swap upstream is sent where the client sends none, by names in lower case; a map, because a header may be
- * called `constructor`.
+ * Headers that the swap API gets if the client sends none, by lower-case name. A map, because a header may be called
+ * `constructor`.
  */
 export function suppliedHeaders(
   swap: Record<'appName' | 'appVersion' | 'authorization', string | undefined>,
@@ -43,7 +43,7 @@ export function secondAppName(): Problem {
 
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
-/** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
+/** RFC 9110 7.6.3: two gateways in a row are a mistake, and a gateway that calls itself would never end. */
 export function refuseLoop(viaLines: string): void {
   if (!viaLines.split(/[,\n]/).some((hop) => ownName.test(hop))) return
   const detail =
@@ -57,19 +57,19 @@ const neverForwarded = ['host', 'expect']
 const dropsNeverForwarded = droppingNames(neverForwarded)
 const dropsTrace = droppingNames(['traceparent', 'tracestate'])
 
-/** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
+/** Payments and webhooks: clients sign their exact bytes, so nothing is added or left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
   const headers = endToEndHeaders(request.rawHeaders, dropsNeverForwarded)
   return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
-/** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
+/** Headers for the swap API: our Forwarded replaces the client's, and what SWAP_… sets is supplied. */
 export class SwapHeaders {
   readonly #clients: Clients
   readonly #supplied: ReadonlyMap<string, string>
   readonly #drops: (lowerCaseName: string) => boolean
 
-  /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
+  /** `forUsAlone`: lower-case names that trusted proxies send to the gateway alone. */
   constructor(
     supplied: ReadonlyMap<string, string>,
     forUsAlone: ReadonlySet<string>,
@@ -86,7 +86,7 @@ export class SwapHeaders {
   readonly #dropsRequestIdToo = (name: string) =>
     name === 'x-request-id' || this.#drops(name)
 
-  /** `isOrder`: with the trace context of `traceHeaders` in place of the client's. */
+  /** `isOrder`: with tracing, the trace context of `traceHeaders` replaces the client's. */
   of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
     const { rawHeaders, method } = exchange.request
     const { address } = exchange.identify(this.#clients)
@@ -99,7 +99,7 @@ export class SwapHeaders {
     )
     for (const [name, value] of this.#supplied)
       if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
-    // Connection may have removed the client's own; the upstream gets it nevertheless.
+    // `Connection` may have removed the client's request id.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
@@ -109,7 +109,7 @@ export class SwapHeaders {
   }
 }
 
-// RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
+// RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements Max-Forwards.
 function withFewerForwards(headers: string[]): string[] {
   return headers.map((part, index) =>
     index % 2 === 1 &&
@@ -121,8 +121,8 @@ function withFewerForwards(headers: string[]): string[] {
 }
 
 /**
- * The trace context of a call for a quote or an order. With tracing it names our own span, which each try of a sampled
- * call adds for itself. Without tracing it is the client's, as received.
+ * The trace context of a call for a quote or an order. With tracing it names our span, which each try of a sampled call
+ * adds for itself. Without tracing it is the client's, as received.
  */
 export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request
@@ -137,7 +137,7 @@ export function traceHeaders(exchange: Exchange): string[] {
       formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }),
     )
   }
-  // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
+  // W3C Trace Context 3.3.1.1: a `tracestate` without a valid `traceparent` belongs to no trace.
   if (!exchange.isTracing || readTraceparent(rawHeaders) !== undefined)
     for (const value of headerValues(rawHeaders, 'tracestate'))
       lines.push('tracestate', value)

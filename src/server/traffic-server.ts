@@ -19,7 +19,6 @@ import { Pipeline } from './pipeline.ts'
 import { Refusals } from './refusals.ts'
 import { errorsGoUnreported, lookForErrors } from './upgrades.ts'
 
-/** What a server makes its requests and responses of. */
 export interface MessageClasses {
   IncomingMessage: typeof IncomingMessage
   ServerResponse: typeof TrafficResponse
@@ -27,7 +26,6 @@ export interface MessageClasses {
 
 interface TrafficServerOptions {
   listener: RequestListener
-  /** The classes of its requests and responses. */
   messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
@@ -38,34 +36,33 @@ interface TrafficServerOptions {
   timers?: Timers
 }
 
-/** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
+/** Longer than load balancers keep idle connections, so that the balancer closes first. */
 const defaultKeepAliveMs = 65_000
-/** Past the limits of head-checks.ts, so that most heads that are too large get their 431 or 414 from there. */
+/** Above the limits of head-checks.ts, which answers most heads that are too large with 431 or 414. */
 const maxParserHeadBytes = 24_576
 /**
- * Node keeps no more headers of a head than these and one block of 32. Without a bound, an unfinished head of tiny
- * headers takes 300 KB. It is one above the limit of head-checks.ts, because Node drops further headers without a word, a
- * last Authorization among them: head-checks.ts has to see that there were too many.
+ * Node keeps this many headers and up to 32 more. Without a bound, an unfinished head of tiny headers takes 300 KB.
+ * Node drops further headers silently, perhaps an Authorization: the bound is one above the limit of head-checks.ts,
+ * which has to see that.
  */
 const maxKeptHeaders = maxHeaders + 1
 /**
- * Node then ends the stream of a request without a body at once, without an event, which saves a tenth of a hit. Node
- * 24.12 and later read this option; earlier versions ignore it, and their types do not have it.
+ * With this option Node ends the stream of a request without a body at once, without an event, which saves a tenth of a
+ * hit. Node 24.12 and later read it; earlier types lack it.
  */
 const emptyRequests = { optimizeEmptyRequests: true }
 export type TrafficServer = Server & Pipeline['end']
 
 /**
- * Gives every socket the same hidden class. Node notes a socket's address and timeout on it when they are first needed,
- * in the order in which its requests happen to need them; with several hidden classes V8 looks up each field that Node
- * reads of any socket.
+ * Gives every socket the same hidden class. Node notes address and timeout on a socket in the order in which requests
+ * need them. With several hidden classes, V8 looks up each field that Node reads of a socket.
  */
 function shapeAlike(socket: Socket): void {
   void socket.remoteAddress
   socket.setTimeout(0)
 }
 
-/** What Node is left to check. The rest is checked here. */
+/** The checks that are left to Node. */
 const limitsOf = (headTimeoutMs: number) => ({
   ...emptyRequests,
   maxHeaderSize: maxParserHeadBytes,
@@ -76,14 +73,13 @@ const limitsOf = (headTimeoutMs: number) => ({
 })
 
 function endIdle(socket: Socket, pipeline: Pipeline): void {
-  // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
-  // its answer is not timed out here: the upstream's deadlines apply.
+  // A client that has stopped taking its answer would hold an upstream's connection forever. For a client that waits,
+  // the upstream's deadlines apply.
   if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0)
     socket.destroy()
   else socket.setTimeout(0)
 }
 
-/** What its connections and heads are judged with. */
 interface Listening {
   readonly pipeline: Pipeline
   readonly refusals: Refusals
@@ -96,7 +92,7 @@ function refuseConnect(
   socket: Duplex & Refusable,
   { pipeline, refusals }: Pick<Listening, 'pipeline' | 'refusals'>,
 ): void {
-  // Node takes its own listeners off this socket: without this one a reset would end the process.
+  // Node removes its own listeners from this socket, and a reset without a listener would end the process.
   socket.on('error', () => socket.destroy())
   socket.resume()
   const connection = pipeline.connectionOf(socket)
@@ -108,11 +104,10 @@ function refuseConnect(
     headers,
   })
   if (connection.queue.length === 0) refusals.refuseSocket(socket, problem, request)
-  // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
+  // Node no longer sends the answers in front, and this refusal must not be mistaken for one of them.
   else socket.destroy()
 }
 
-/** Answers what Node could not read. */
 function answerUnreadable(
   error: NodeJS.ErrnoException & { rawPacket?: Buffer },
   socket: Duplex & Refusable,
@@ -122,20 +117,19 @@ function answerUnreadable(
     socket.destroy()
     return
   }
-  // Node calls this again for every further piece of what it could not read: closing now would take the answer back.
+  // Node calls this for each further piece that it cannot read: closing now would take the answer back.
   if (socket[refused]) return
   const connection = pipeline.connectionOf(socket)
   const { queue } = connection
   const last = queue.at(-1)
-  // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be
-  // read. Looked at before takesNoMore, which is set in a drain: that connection would stay open until
-  // DRAIN_TIMEOUT_MS.
+  // A client that closes its side within a body has left: nothing is malformed, and no answer would be read. This comes
+  // before the check of takesNoMore, which a drain sets: the connection would stay open until DRAIN_TIMEOUT_MS.
   const begun = last?.request ?? connection.answeredEarly
   if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
     socket.destroy()
     return
   }
-  // What comes behind the last request is ignored, but a body of its own that breaks is answered.
+  // What follows the last request is ignored, but an error in that request's body is answered.
   if (connection.takesNoMore && last?.request.complete !== false) return
   if (!socket.writable) {
     socket.destroy()
@@ -145,7 +139,7 @@ function answerUnreadable(
   // Bytes after a `Connection: close` request are ignored.
   if (error.code === 'HPE_CLOSED_CONNECTION') return
   const problem = problemOfParser(error)
-  // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
+  // The requests in front are answered first: this refusal would be mistaken for one of their answers.
   if (last === undefined) refusals.refuseSocket(socket, problem)
   else if (last.request.complete)
     connection.atEnd = () => refusals.refuseSocket(socket, problem)
@@ -154,7 +148,7 @@ function answerUnreadable(
       refusals.refuse(request, response, problem),
     )
   else if (hasBegun(last.response)) socket.destroy()
-  // Its route sees the end of this answer, and with it the access log.
+  // The request's route sees this answer end, and so does the access log.
   else
     answerProblem(last.request, last.response, {
       problem,
@@ -163,20 +157,19 @@ function answerUnreadable(
 }
 
 /**
- * The HTTP server in front of the gateway, with the limits and checks that Node leaves to its user. Nothing more is
- * served on a refused connection, pipelined or not: what follows a malformed request may be smuggled.
+ * The traffic's HTTP server, with the checks that Node leaves to its user. A refused connection serves nothing more,
+ * pipelined or not: what follows a malformed request may be smuggled.
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, events } = options
   const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
-  /** An idle connection, and the head that ends its idleness, may take this long together. */
+  /** Max time of an idle connection and the next head together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const { maxConnections = Number.POSITIVE_INFINITY, timers } = options
   const pipeline = new Pipeline({ maxConnections, idleMs, timers })
   const refusals = new Refusals(events)
 
-  /** Serves a request if its head may be served. */
   function checked(serve: RequestListener): RequestListener {
     return (request, response) => {
       const refusal = headRefusal(request)
@@ -195,7 +188,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   const serve = checked(listener)
   const serveAndContinue = checked((request, response) => {
-    // The body is asked for by its reader, once the upstream takes requests.
+    // Otherwise the reader of the body sends `100 Continue`, once the upstream takes requests.
     if (!awaitsContinue(response)) response.writeContinue()
     listener(request, response)
   })
@@ -212,7 +205,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     },
   )
   server.maxHeadersCount = maxKeptHeaders
-  // Not in Node's documentation: the connection of a client that has ended its own side closes behind its answer.
+  // Undocumented in Node: a client that has ended its own side still gets its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => endIdle(socket, pipeline))
@@ -237,22 +230,20 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   return closingInOrder(server, pipeline)
 }
 
-/** The same server, which closes when its answers have gone out, and keeps its deadlines until then. */
+/** Closes the server after its answers, and keeps its deadlines until then. */
 function closingInOrder(
   server: Server<typeof IncomingMessage, typeof TrafficResponse>,
   pipeline: Pipeline,
 ): TrafficServer {
   /**
-   * Node takes a connection for idle as soon as its answer has been handed over, and would cut an answer off that a slow
-   * client is still reading. Node closes idle connections all together, so the others wait for that one.
+   * Node counts a connection as idle once its answer is handed over, and would cut off a slow client. Node closes all
+   * idle connections together, so the others wait.
    */
   function closeIdleConnections(): void {
     if (!pipeline.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
-  /**
-   * Node's own would stop checking the deadlines of heads, and a client that never finishes one would hold up the end.
-   */
+  /** Node's `close` stops checking the deadlines of heads: an unfinished head would hold up the shutdown. */
   function close(onClosed?: (error?: Error) => void): TrafficServer {
     ConnectionServer.prototype.close.call(server, onClosed)
     server.once('close', () => Server.prototype.close.call(server))

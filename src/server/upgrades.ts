@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Node's documentation does not have the parser of a socket. */
+/** Node does not document a socket's parser. */
 type ParsedSocket = Socket & { parser?: { execute?(bytes: Buffer): unknown } | null }
 
-/** A part of a Buffer, because the parser takes a Buffer without any memory for the end of the connection. */
+/** Part of a Buffer: the parser takes a Buffer without memory for the end of the connection. */
 const noBytes = Buffer.alloc(1).subarray(1)
 
-/** Node reports no error of its parser in a request that asks for an upgrade; only chunks can have one. */
+/** Node reports no parser error in a request for an upgrade. Only chunks can have one. */
 export function errorsGoUnreported({ headers }: IncomingMessage): boolean {
   return headers.upgrade !== undefined && headers['transfer-encoding'] !== undefined
 }
 
 /**
- * Calls `report` if the parser stops within the body of a request that is being served. A parser returns how many bytes
- * it has read of those that it is given: of none, one that has stopped returns another number than 0.
+ * Calls `report` if the parser stops within the body of the current request. A parser returns how many bytes it read:
+ * given none, a stopped one returns a number other than 0.
  */
 export function lookForErrors(
   request: IncomingMessage,
@@ -29,14 +29,14 @@ export function lookForErrors(
     stop()
     report(new Error('A chunk behind an Upgrade is malformed.'))
   }
-  // The first chunks may have come with the head. Node parses them before this is called.
+  // The first chunks may have come with the head, and are parsed already.
   setImmediate(look)
-  // Called for each later piece, after Node's own listener has parsed it.
+  // Called after Node's own listener, which parses.
   socket.on('data', look)
   response.once('close', stop)
 }
 
-/** Calls `then` when Node has parsed the piece that brought the end of a body, unless that came with the head. */
+/** Calls `then` when Node has parsed the end of a body that did not come with its head. */
 export function whenBodyEnds(
   request: IncomingMessage,
   response: ServerResponse,
@@ -66,14 +66,14 @@ const shortestHead = 'GET / HTTP/1.0\r\n\r\n'
 const asksForUpgrade = /(?:^|,) *upgrade *(?:,|$)/i
 
 /**
- * Counts what a connection has received. Node drops what came in one piece behind a request that asks for an upgrade,
- * even when the upgrade is not taken: half a request would be gone, and its body read as the next request. So such a
- * request keeps its connection only if it is certain to be alone.
+ * Counts what a connection has received. Node drops what came in one piece behind a request for an upgrade, even if
+ * that is not taken: half a request would be gone, and its body read as the next request. So such a request keeps its
+ * connection only if nothing can have come behind it.
  */
 export class ReceivedBytes {
-  /** Where the last message ended, in bytes. NaN: that is not known, and never will be. */
+  /** Where the last message ended, in bytes. NaN: unknown from now on. */
   #end = 0
-  /** The headers since Node dropped what was behind a message, or since the connection was opened. */
+  /** Headers since Node last dropped what was behind a message, or since the beginning. */
   #headers = 0
 
   get isCounted(): boolean {
@@ -81,9 +81,9 @@ export class ReceivedBytes {
   }
 
   /**
-   * How many bytes of a request are still to come: 0 if it is the last that was received, NaN if that is not certain. Each
-   * header that came without the usual blank leaves room for a byte more, so there must be too few headers to hide the
-   * shortest head.
+   * How many bytes of a request are still to come. 0: the request is the last that was received. NaN: uncertain,
+   * because each header without the usual blank leaves room for one byte more, and enough of them hide the shortest
+   * head.
    */
   missing(request: IncomingMessage): number {
     const { method, url, headers, rawHeaders, socket } = request
@@ -96,7 +96,7 @@ export class ReceivedBytes {
     end += Number(headers['content-length'] ?? 0)
     const missing = end - socket.bytesRead
     if (missing !== 0) {
-      // Only a request that asks for an upgrade is looked at again at the end of its body.
+      // Only a request for an upgrade is checked again at the end of its body.
       if (headers.upgrade === undefined) this.#end = Number.NaN
       return missing
     }

@@ -14,9 +14,9 @@ import { formatTraceparent, readTraceparent } from '../http/headers.ts'
 import { version } from '../process/package-info.ts'
 import type { Span, Tracing } from '../process/span.ts'
 
-/** A collector that hangs must not hold up the end. */
+/** A hanging collector must not hold up the shutdown. */
 const flushWithinMs = 2_000
-/** How long an attribute may be. A target may have 8 KiB. */
+/** Max length of an attribute; a target may have 8 KiB. */
 const maxTextLength = 1_024
 
 const exporters = { 'http/json': JsonExporter, 'http/protobuf': ProtobufExporter }
@@ -28,14 +28,14 @@ interface OtlpOptions {
   protocol: keyof typeof exporters
   sampler: string
   samplerRatio: number
-  /** Whether the flag of its `traceparent` counts. */
+  /** Whether this peer's sampled flag counts. */
   isTrustedPeer(address: string | undefined): boolean
   dropped(spans: number, reason: string): void
 }
 
 /**
- * OpenTelemetry's own tracer, by OTLP over HTTP. Its packages read the other OTEL_ variables from the environment: the
- * resource, the batches, the limits of spans, and how the collector is called.
+ * OpenTelemetry's own tracer, by OTLP over HTTP. Its packages read the other OTEL_ variables: the resource, the
+ * batches, the limits of spans, and how the collector is called.
  */
 export class OtlpTracing implements Tracing {
   readonly tracer: otel.Tracer
@@ -93,7 +93,7 @@ export class OtlpTracing implements Tracing {
 
   async close(leftMs: number): Promise<void> {
     this.delivery.takesMore = false
-    // The processor does not wait for the batch that it was sending, nor, once one batch has failed, for the others.
+    // The processor does not wait for its current batch nor, once a batch has failed, for the others. `delivery` does.
     const sent = this.#processor
       .shutdown()
       .catch(() => {})
@@ -108,7 +108,10 @@ export class OtlpTracing implements Tracing {
 
 const flagIsIgnored = otel.createContextKey('the flag of the caller is ignored')
 
-/** OpenTelemetry's samplers follow the flag of every caller, so that any client could have everything recorded. */
+/**
+ * OpenTelemetry's samplers follow every caller's flag: any client could have everything recorded. This sampler follows
+ * only trusted peers.
+ */
 export class PeerSampler implements sdk.Sampler {
   readonly #own: sdk.Sampler
   readonly #trusting: sdk.Sampler
@@ -132,7 +135,7 @@ class OtlpSpan implements Span {
   readonly traceId: string
   readonly #span: otel.Span
   readonly #tracing: OtlpTracing
-  /** The wall clock less the steady one, when the trace came here: a clock that is set must not turn a trace around. */
+  /** Wall clock less steady clock at the beginning: a clock that is set later must not disorder the trace. */
   readonly #epochMs: number
   #hasEnded = false
 
@@ -183,13 +186,13 @@ class OtlpSpan implements Span {
   }
 }
 
-/** Counts the spans that have ended and that the exporter does not confirm. */
+/** Counts ended spans that the exporter does not confirm. */
 class Delivery implements sdk.SpanExporter {
   readonly #exporter: sdk.SpanExporter
   readonly #dropped: OtlpOptions['dropped']
-  /** The processor's own bound, past which it drops without a word. */
+  /** The processor's bound, past which it drops silently. */
   readonly #maxWaiting = getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2_048
-  /** Neither confirmed nor dropped. */
+  /** Neither confirmed nor dropped spans. */
   #waiting = 0
   #hasGivenUp = false
   takesMore = true
@@ -199,7 +202,7 @@ class Delivery implements sdk.SpanExporter {
     this.#dropped = dropped
   }
 
-  /** Whether one more span may end. One that may not is dropped. */
+  /** Whether one more span may end. Otherwise it is dropped. */
   takes(): boolean {
     const isFull = this.#waiting >= this.#maxWaiting
     if (!this.takesMore) this.#dropped(1, 'the gateway has ended')
@@ -214,7 +217,8 @@ class Delivery implements sdk.SpanExporter {
   ): void {
     this.#exporter.export(spans, (result) => {
       const isDropped = result.code !== ExportResultCode.SUCCESS && !this.#hasGivenUp
-      // Not its message, which may be the collector's with anything in it. After 429, 502, 503 and 504 it has no code.
+      // The message is left out: it may be the collector's, with anything in it. After 429, 502, 503 and 504 there is
+      // no code.
       const { code = 'no success in time' } = (result.error ?? {}) as {
         code?: string | number
       }
@@ -225,7 +229,6 @@ class Delivery implements sdk.SpanExporter {
     })
   }
 
-  /** Resolves once what is under way has its result. */
   shutdown(): Promise<void> {
     return this.#exporter.shutdown()
   }

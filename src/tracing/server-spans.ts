@@ -7,7 +7,7 @@ const knownMethods: ReadonlySet<string> = new Set(
   'CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '),
 )
 
-/** Says in the span of a request what became of it, by OpenTelemetry's names for HTTP servers. */
+/** Says in the span what became of a request, by OpenTelemetry's names for HTTP servers. */
 export const serverSpans: Listener = {
   requestEnded(exchange, status) {
     const { span, reading, request, response, cache, missed, problem } = exchange
@@ -38,7 +38,7 @@ export const serverSpans: Listener = {
   },
 }
 
-/** Undefined for 4xx, because those errors are the client's. */
+/** Undefined for 4xx, because those errors are the caller's. */
 function errorOf(status: number, problem: string | undefined): string | undefined {
   if (status === 0) return problem ?? 'broken_off'
   return status < 500 ? undefined : (problem ?? String(status))

@@ -12,17 +12,15 @@ import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
 import { RequestBody, type SentBody, stalled } from './request-body.ts'
 
-/** A longer body streams. It is also what Node reads from a connection at a time. */
+/** A longer body streams. Node reads at most as much at a time. */
 const maxStartBytes = 65_536
 /** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
 
-/** Whether the body states a length with which it has to stream. */
 export function isSurelyLong({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > maxStartBytes
 }
 
-/** Whether the client waits to be asked for its body. */
 export function awaitsContinue(response: ServerResponse): boolean {
   return response instanceof TrafficResponse && response.awaitsContinue
 }
@@ -30,41 +28,41 @@ export function awaitsContinue(response: ServerResponse): boolean {
 /** The share of the heap limit that unfinished bodies may take. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
-/** The share of that bound that bodies which are not judged may take. The rest is left to orders. */
+/** The share of these bytes for bodies that are not judged. The rest is left to orders. */
 const unjudgedShare = 1 / 2
 
 export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {
   return Math.max(minBytes, Math.floor(heapBytes * heapShare))
 }
 
-/** The first thing to know of a body, before there is a connection to its upstream. */
+/** What is known of a body before there is a connection to its upstream. */
 export interface Body {
   /** Undefined: the body is longer than `maxStartBytes`, or slow. */
   whole: Buffer | undefined
-  /** The whole body, framed as it was received. */
+  /** All of the body, framed as received. */
   body: SentBody
 }
 
 function wholeBody({ headers }: IncomingMessage, whole: Buffer): Body {
-  // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
+  // undici sends a Buffer with its length, and a list as chunks, unless the headers state a length.
   return { whole, body: headers['content-length'] === undefined ? [whole] : whole }
 }
 
 /**
- * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows streams from
- * what has come. An order has to be read before it is sent, so the one that began longest ago is refused. An order that
- * comes in one piece is never held.
+ * Reads bodies, and limits the memory for unfinished ones. Past the limit a growing body streams from what has come. An
+ * order has to be whole before it is sent, so the oldest unfinished order is refused. An order in one piece is never
+ * held.
  */
 export class RequestBodies {
   /** How long a body may pause. */
   readonly idleTimeoutMs: number
   readonly timers: Timers | undefined
-  /** How much may be held of bodies that are not whole yet, of all requests together. */
+  /** Max bytes held of unfinished bodies, in all. */
   readonly #maxHeldBytes: number
   #judgedBytes = 0
-  /** The bytes of bodies that are not judged, and of judged ones that stream. */
+  /** Bytes of bodies that are not judged, and of judged ones that stream. */
   #otherBytes = 0
-  /** Judged bodies that are held, in the order in which they began. */
+  /** Judged bodies that are held, oldest first. */
   readonly judged = new Set<BodyReader>()
 
   /** Default of `timers`: Node's. */
@@ -79,8 +77,8 @@ export class RequestBodies {
   }
 
   /**
-   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; `isJudged`:
-   * however long that takes. Never settles if the request is answered with a problem meanwhile.
+   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; with `isJudged`,
+   * however long that takes. Never settles if a problem is answered meanwhile.
    */
   async read(
     request: IncomingMessage,
@@ -91,9 +89,9 @@ export class RequestBodies {
       response.awaitsContinue = false
       response.writeContinue()
     }
-    // The stream of a request without a body may have ended already, without an event (optimizeEmptyRequests).
+    // Without a body, the stream may have ended already without an event (optimizeEmptyRequests).
     if (!hasBody(request)) return wholeBody(request, noBytes)
-    // What came with the head may have been malformed.
+    // The part with the head may have been malformed.
     if (isAnsweredWithProblem(response)) return never
     refuseAlreadyRead(request)
     if (isSurelyLong(request) && !isJudged)
@@ -109,13 +107,13 @@ export class RequestBodies {
     return this.#judgedBytes + this.#otherBytes
   }
 
-  /** Counts bytes that are held; negative: bytes that are held no longer. */
+  /** Counts held bytes; negative: bytes that are held no longer. */
   hold(bytes: number, isJudged: boolean): void {
     if (isJudged) this.#judgedBytes += bytes
     else this.#otherBytes += bytes
   }
 
-  /** Refuses the orders that began longest ago, so that a client that sends a byte now and then keeps no others out. */
+  /** Refuses the oldest orders: a client that sends a byte now and then must not keep others out. */
   makeRoom(): void {
     for (const order of this.judged) {
       if (!this.isFull(true)) return
@@ -123,7 +121,10 @@ export class RequestBodies {
     }
   }
 
-  /** Whether no body of this kind may grow. Those that wait for their turn to stream take no more than their share. */
+  /**
+   * Whether no body of this kind may grow. Other bodies, which wait to stream, count against orders with at most their
+   * share.
+   */
   isFull(isJudged: boolean): boolean {
     const share = this.#maxHeldBytes * unjudgedShare
     if (!isJudged) return this.heldBytes > share
@@ -132,8 +133,8 @@ export class RequestBodies {
 }
 
 /**
- * The rest of a body that middleware has read in part must not be sent as the whole body. After its `setEncoding()` the
- * body is text and has lost bytes.
+ * The rest of a body that middleware has read in part must not pass as the whole. After `setEncoding()` it is text that
+ * has lost bytes.
  */
 function refuseAlreadyRead(request: IncomingMessage): void {
   if (
@@ -152,19 +153,18 @@ function refuseAlreadyRead(request: IncomingMessage): void {
 const noBytes = Buffer.alloc(0)
 const never: Promise<never> = new Promise(() => {})
 
-/** Reads a body until it is whole, or streams. */
 class BodyReader {
   readonly #request: IncomingMessage
   readonly #bodies: RequestBodies
   readonly #isJudged: boolean
   readonly #resolve: (body: Body) => void
   readonly #reject: (error: Error) => void
-  /** The pieces as they came, in the turn of the event loop in which the body began; later a buffer of their own. */
+  /** At first the piece as it came, later a buffer of our own. */
   #bytes: Buffer = noBytes
   #length = 0
   #heldBytes = 0
   #nextTurn: NodeJS.Immediate | undefined
-  /** Undefined in the first turn. */
+  /** Undefined in the first turn of the event loop. */
   #timer: PatientTimer | undefined
   #hasEnded = false
 
@@ -189,16 +189,15 @@ class BodyReader {
     response[interrupted] = () => this.#stop()
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)
-    // What arrived together with the head is what Node emits before the event loop turns. Holding it for that long costs
-    // nothing, and needs no timer.
+    // Node emits what came with the head before the event loop turns. Until then holding it costs nothing and needs no
+    // timer.
     this.#nextTurn = setImmediate(() => this.#wait())
-    // Middleware may have paused it.
+    // Middleware may have paused the request.
     request.resume()
-    // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
+    // After its first read() a stream emits chunks as they come, without pausing the socket.
     request.read(0)
   }
 
-  /** Waits for the rest of a body that did not come with its head. */
   #wait(): void {
     if (this.#request.destroyed) {
       this.#onGone()
@@ -206,7 +205,7 @@ class BodyReader {
     }
     const { idleTimeoutMs, timers } = this.#bodies
     if (this.#isJudged) this.#bodies.judged.add(this)
-    // What came may be a part of a large buffer.
+    // The piece may keep a large buffer in memory.
     const received = this.#received
     this.#bytes = Buffer.allocUnsafeSlow(received.length)
     received.copy(this.#bytes)
@@ -229,7 +228,7 @@ class BodyReader {
     const length = this.#length + chunk.length
     if (this.#length === 0 && this.#timer === undefined) this.#bytes = chunk
     else if (length > this.#bytes.length) {
-      // One buffer: a piece of a few bytes takes hundreds as an object of its own.
+      // One buffer for all pieces: a few bytes take hundreds as an object of their own.
       const larger = Buffer.allocUnsafeSlow(
         Math.max(length, Math.min(2 * this.#bytes.length, maxStartBytes)),
       )
@@ -240,13 +239,13 @@ class BodyReader {
     this.#length = length
   }
 
-  /** Counts what the body has grown by. Past the bound the body streams. */
+  /** Past the bound the body streams, or orders make room. */
   #hold(): void {
     const grownBy = this.#bytes.length - this.#heldBytes
     this.#heldBytes += grownBy
     this.#bodies.hold(grownBy, this.#isJudged)
     if (grownBy === 0 || !this.#bodies.isFull(this.#isJudged)) return
-    // Not at once: its end may have come with this piece.
+    // Not at once: this piece may end the body.
     clearImmediate(this.#nextTurn)
     this.#nextTurn = setImmediate(() =>
       this.#isJudged ? this.#bodies.makeRoom() : this.#stream(),
@@ -277,9 +276,9 @@ class BodyReader {
     if (this.#stop()) this.#reject(error)
   }
 
-  /** What has come is held until the stream is read from, which is when there is a connection. */
+  /** The bytes are held until the stream is first read, when there is a connection. */
   #stream(): void {
-    // The RequestBody would miss that the request has closed already.
+    // The RequestBody would miss an earlier close.
     if (this.#request.destroyed) this.#onGone()
     const bytes = this.#received
     const heldBytes = this.#bytes.length
@@ -293,7 +292,7 @@ class BodyReader {
     })
   }
 
-  /** Nothing of it is held any longer. False: it has stopped already. */
+  /** False: the reader has stopped already. */
   #stop(): boolean {
     if (this.#hasEnded) return false
     this.#hasEnded = true

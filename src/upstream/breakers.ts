@@ -3,19 +3,18 @@ import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/failure.ts'
 import { flatText } from '../process/text.ts'
 
-/** What a request to the swap API is. Other upstreams take all of their requests as `other`. */
+/** What a request to the swap API is. Other upstreams take all requests as `other`. */
 export type RequestKind =
   | 'float-order'
   /** POST /v3/orders. */
   | 'order'
   | 'other'
-  /** A quote, of this pair, by one name for all of its spellings. */
+  /** A quote of this pair, by one name for all its spellings. */
   | { readonly quoteOf: string }
 
-/** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
+/** Requests that fail and stop apart. `rest`: neither a quote nor the creation of an order. */
 export type Traffic = 'quotes' | 'orders' | 'rest'
 
-/** What a request counts as. */
 export function trafficOf(kind: RequestKind): Traffic {
   if (typeof kind === 'object') return 'quotes'
   return kind === 'other' ? 'rest' : 'orders'
@@ -24,30 +23,29 @@ export function trafficOf(kind: RequestKind): Traffic {
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
 interface BreakerOptions {
-  /** How many failures in a row open the breaker, once the first of them is `minFailingMs` old. */
+  /** Failures in a row that open the breaker, once the first of them is `minFailingMs` old. */
   failures: number
-  /** Failures are often faster than successes: that many in a row, all at once, may be a small share of the requests. */
+  /** Failures are often faster than successes: several at once may be a small share. */
   minFailingMs: number
   /** How long the breaker stays open before it lets one request try. */
   openMs: number
-  /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
+  /** Must be monotonic: a wall clock set back would keep the breaker open longer. */
   nowMs: () => number
-  /** Not of the breakers of single pairs. */
+  /** Not called for single pairs. */
   onChange(breaker: Breaker, before: BreakerState): void
 }
 
 /**
- * Given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly once. Without
- * closures, because each request has two, and what a Set has held is collected late.
+ * Each request that is let through gets a permit, and must call `succeeded`, `failed` or `abandoned` exactly once. A
+ * permit has no closures, because each request has two, and what a Set has held is collected late.
  */
 export class Permit {
-  /** Whether this request finds out if the outage is over. */
   readonly isTrial: boolean
   sentAtMs: number
   readonly #breaker: Breaker
-  /** The permits without an answer when this one was given, or when it ended the outage. */
+  /** The breaker's set of unanswered permits when this permit was given, or when it ended the outage. */
   #unanswered: Set<Permit>
-  /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
+  /** True for a trial, until its good answer ends the outage. A later trial, or another request, may end it first. */
   #tries: boolean
 
   constructor(breaker: Breaker, isTrial: boolean, nowMs: number) {
@@ -63,7 +61,7 @@ export class Permit {
     return this.#unanswered === this.#breaker.unanswered
   }
 
-  /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
+  /** A good answer ends the outage, however long the rest of it takes. */
   answerBegan(): void {
     this.#unanswered.delete(this)
     if (!this.#tries || !this.#isCurrent) return
@@ -86,14 +84,14 @@ export class Permit {
       this.#breaker.countFailure(this)
   }
 
-  /** The client left or the request was never sent, so its end says nothing about the upstream. */
+  /** The client left, or nothing was sent: that says nothing about the upstream. */
   abandoned(): void {
     this.#unanswered.delete(this)
     this.#breaker.trialAbandoned(this)
   }
 }
 
-/** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
+/** Failures have to last this many times as long while slower requests may still succeed. */
 const patience = 2.5
 
 /** Stops sending to what fails: callers get their error at once, and the upstream has time to recover. */
@@ -103,15 +101,15 @@ export class Breaker {
   readonly #options: BreakerOptions
   state: BreakerState = 'closed'
   #failuresInARow = 0
-  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
+  /** When the first of the failures in a row ended. Undefined: nothing has failed since a success. */
   failingSinceMs: number | undefined
   #slowestFailureMs = 0
   #nextTrialAtMs = 0
-  /** The latest, if it has not ended. */
+  /** The latest trial, until it ends. */
   #trial: Permit | undefined
   /**
-   * Of requests that have no answer yet, the oldest first. A new Set each time an outage ends: its requests may still
-   * time out, one after another, and no longer count.
+   * Permits of requests without an answer, oldest first. The end of an outage starts a new Set: earlier requests may
+   * still time out, and no longer count.
    */
   unanswered: Set<Permit> = new Set()
   /** When its last request came. */
@@ -123,17 +121,18 @@ export class Breaker {
     this.#options = options
   }
 
-  /** How long to wait before the next request can be let through; 0 while the breaker is closed. */
   get retryAfterMs(): number {
     return this.state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.nowMs()) : 0
   }
 
-  /** Whether `admit` would give a permit now. */
   admits(): boolean {
     return this.state === 'closed' || this.nowMs() >= this.#nextTrialAtMs
   }
 
-  /** While half-open, one request at a time; but one that takes longer than `openMs` keeps the next waiting no longer. */
+  /**
+   * While half-open, it admits one request at a time; but a trial longer than `openMs` no longer keeps the next one
+   * waiting.
+   */
   admit(): Permit | undefined {
     if (this.state === 'closed') return new Permit(this, false, this.nowMs())
     if (!this.admits()) return undefined
@@ -143,7 +142,7 @@ export class Breaker {
     return this.#trial
   }
 
-  /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
+  /** Ends the row of failures, and any outage. */
   close(): void {
     this.#failuresInARow = 0
     this.failingSinceMs = undefined
@@ -193,28 +192,28 @@ export class Breaker {
   }
 }
 
-/** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
+/** `orders`: requests that create an order. `rest`: all requests but these and quotes. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
-/** Pairs with a breaker of their own; the one that was tried longest ago is forgotten first. */
+/** Max pairs with a breaker of their own. The pair tried longest ago is dropped first. */
 const maxPairs = 1_000
-/** A longer name is kept as its SHA-256, because clients make up names. */
+/** Longer names are kept as SHA-256, because callers make them up. */
 const maxNameLength = 256
 
 const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']
 
-/** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
+/** The breakers of one upstream: of its connections, each kind of requests, and each pair's quotes. */
 export class Breakers {
   readonly #options: BreakerOptions
-  /** Quotes have no entry: each pair has a breaker of its own. */
+  /** Quotes have no entry: each pair has its own breaker. */
   readonly states: Readonly<Partial<Record<BreakerName | Traffic, Breaker>>> & {
     readonly connections: Breaker
   }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
-  /** A sentence about an outage names nothing as still served that has not succeeded since. */
+  /** When each kind last succeeded. Only what has succeeded since an outage began is called still served. */
   readonly #succeededAtMs: Partial<Record<Traffic, number>> = {}
 
-  /** Not `byKind`: only failures to connect count. */
+  /** Without `byKind`, only failures to connect count. */
   constructor(byKind: boolean, options: BreakerOptions) {
     this.#options = options
     const create = (name: BreakerName) => new Breaker(name, options)
@@ -227,7 +226,7 @@ export class Breakers {
     return [...this.#pairs]
   }
 
-  /** The breaker of this kind, if it has one: requests to other upstreams have that of connections alone. */
+  /** The breaker of this kind, if there is one: other upstreams have only the breaker of connections. */
   of(kind: RequestKind): Breaker | undefined {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
@@ -244,7 +243,7 @@ export class Breakers {
     this.#succeededAtMs[traffic] = this.#options.nowMs()
   }
 
-  /** What has succeeded since then and is not stopped. */
+  /** The kinds that have succeeded since then and are not stopped. */
   servedSince(sinceMs: number): readonly Traffic[] {
     const { states } = this
     const isStopped = (breaker: Breaker | undefined) =>
@@ -255,13 +254,11 @@ export class Breakers {
     )
   }
 
-  /**
-   * The pairs whose quotes keep failing, since when, and, if no quote has succeeded since then, how many pairs were tried.
-   */
+  /** The pairs whose quotes keep failing, and since when. `triedPairs`: set if no quote has succeeded since. */
   quotesOutage() {
     const stopped = stoppedPairs(this)
     if (stopped.length === 0) return undefined
-    // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
+    // A pair that has failed for days must not date an outage of all pairs.
     const sinceSuccess = stopped.filter(
       ({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs),
     )
@@ -280,12 +277,12 @@ export class Breakers {
   }
 }
 
-/** The pairs whose quotes are refused now. */
+/** The pairs whose quotes are not sent now. */
 export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
   return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
 }
 
-/** The pairs whose breakers have opened, and that had no quote since. */
+/** Pairs whose breakers have opened, without a quote since. */
 export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>) {
   return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
     state === 'closed' || failingSinceMs === undefined

@@ -20,11 +20,10 @@ import {
 import { CallTrace, type Receiver, type UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 
-/** The upstream, as its calls know it. */
 export interface CalledUpstream {
   readonly name: UpstreamName
   readonly url: URL
-  /** The path of its base URL, which goes before every target. */
+  /** The base URL's path, which goes before every target. */
   readonly basePath: string
   readonly timers: Timers
   readonly connections: Pick<Connections, 'take' | 'giveBack'> & {
@@ -34,21 +33,21 @@ export interface CalledUpstream {
     readonly states: { readonly connections: Pick<Breaker, 'state' | 'close'> }
   }
   readonly retries: number
-  /** How long a request may wait for a connection to be free. */
+  /** Max wait for a free connection. */
   readonly waitMs: Readonly<Record<Lane, number>>
   callRetried(): void
-  /** Called before a breaker counts the failure: that of connections if the call never got one. */
+  /** Called before a breaker counts the failure: the connections' own, if the call never had a connection. */
   callFailed(failure: CountedFailure, call: Call, hadConnection: boolean): void
   callEnded(outcome: CallOutcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
 
-/** An answer that its client has held up for longer may have been broken off for that. */
+/** If its client pauses for longer, the upstream may break the answer off for that. */
 const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
-/** How far a try has come. `connected`: not sent yet, or not to be sent. */
+/** `connected`: not sent yet, or never to be. */
 type Progress =
   | {
       readonly step: 'new' | 'queued' | 'ended'
@@ -73,10 +72,10 @@ const isQueued: Progress = { step: 'queued' }
 const hasEnded: Progress = { step: 'ended' }
 
 /**
- * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
- * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
- * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
- * handlers of undici: versions 7 and 8 call these methods in the same way.
+ * One request to the upstream, in as many tries as are safe. It is sent again only if the upstream cannot have seen it,
+ * or if it is a GET or HEAD whose connection died before any byte of an answer. It reports one end for all tries:
+ * without a connection to the connections' breaker, else to its kind's. No other file knows undici's handlers, which
+ * versions 7 and 8 call in the same way.
  */
 export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
@@ -84,22 +83,21 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly upstream: UpstreamName
   readonly traffic: Traffic
   readonly startedAtMs: number
-  /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
-  /** The answer's status, once a head has come. From then on the request is not sent again. */
+  /** Once a head has come, the request is not sent again. */
   status = 0
   readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
-  /** The permit of the breaker for this kind of request, if there is one. */
+  /** The permit of this kind's breaker, if there is one. */
   readonly #permit: Permit | undefined
   readonly #trace: CallTrace | undefined
   #resends = 0
   #progress: Progress = isNew
-  /** While it waits for its connection to be free, or to be made. */
+  /** Runs while the call waits for a free or a new connection. */
   #timer: PatientTimer | undefined
-  /** Why the receiver got its end before the call ended. */
+  /** Why the receiver's wait ended before the call did. */
   #givenUp: Error | undefined
-  /** Undefined: the client has always read on. */
+  /** How long the client has paused its reading. Undefined: never. */
   #heldUp: Stopwatch | undefined
 
   constructor(
@@ -123,7 +121,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.startedAtMs = upstream.timers.steadyMs()
   }
 
-  /** Called once, when the receiver has this call. The receiver may be called at once, and even have its end. */
+  /** Called once, when the receiver has this call. It may call the receiver at once, even with its end. */
   start(): void {
     this.#try()
   }
@@ -137,12 +135,12 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.look()
   }
 
-  /** Refuses the request as soon as it is too late, so that its client does not wait for a connection that comes too late. */
+  /** Gives the request up once it may no longer be sent, so that its client does not wait for a useless connection. */
   look(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
     try {
-      // Only the wait for a connection to be free has this end: making one has a timeout of its own.
+      // Only the wait for a free connection ends here: connecting has its own timeout.
       const leftMs =
         this.#progress.step === 'queued' ? this.#waitLeftMs() : Number.POSITIVE_INFINITY
       if (leftMs <= 0) throw this.failure('connection_limit_reached')
@@ -167,7 +165,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     const isTooLate = this.#progress.step === 'queued' && this.#waitLeftMs() < 0
     this.#timer?.clear()
     this.#progress = { step: 'connecting', connection, permit }
-    // After a pause of this process a connection may become free before the timer runs.
+    // After a pause of this process, a connection may come before the timer runs.
     if (isTooLate) {
       this.failed(this.failure('connection_limit_reached'))
       return
@@ -179,10 +177,10 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     })
     const sent = {
       method: method as Dispatcher.HttpMethod,
-      // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
+      // Never `new URL(target, base)`: "//evil.example/x" would choose the host.
       path: this.#upstream.basePath + target,
       headers: this.#trace === undefined ? headers : headers.concat(this.#trace.headers),
-      // undici sends lists as chunks, which its types leave out.
+      // undici sends lists as chunks, though its types leave them out.
       body: body as Buffer | RequestBody | null,
     }
     connection.dispatch(sent, this)
@@ -193,7 +191,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     if (this.#progress.step === 'connecting' && !this.#isTold) this.look()
   }
 
-  /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
+  /** Ends the receiver's wait at once. Without a connection, nothing is sent any more. */
   giveUp(reason: Error): void {
     if (this.#isTold) return
     this.#givenUp = reason
@@ -202,17 +200,16 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     else if (this.#upstream.connections.lanes.leave(this)) this.failed(reason)
   }
 
-  /** Gives the call up, because no client waits for the answer any more. */
+  /** No client waits for the answer any more. */
   leave(message: string): void {
     this.giveUp(new ClientGone(message, { maybeSeen: this.maybeSeen }))
   }
 
-  /** A failure of the upstream, as the receiver of this call gets it. */
   failure(fault: UpstreamFault, cause?: Error): UpstreamFailure {
     return new UpstreamFailure(this.upstream, { fault, maybeSeen: this.maybeSeen, cause })
   }
 
-  /** Reads on after the receiver's `onData` has returned false. */
+  /** Reads on after `onData` has returned false. */
   resume(): void {
     this.#heldUp?.stop()
     if (this.#progress.step === 'sent') this.#progress.controller.resume()
@@ -249,14 +246,13 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     reason = '',
   ): void {
     const { connection } = this.#progress
-    // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
+    // Over HTTP/1.1, `rawHeaders` is always a list of Buffers. undici's parsed headers lack order, case and duplicates.
     const rawHeaders = (controller.rawHeaders as Buffer[]).map((part) =>
       part.toString('latin1'),
     )
-    // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
-    // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
-    // an answer that states a length.
-    // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
+    // Some upstreams send a last chunk after an answer without a body (RFC 9112 6.1). The next request on the
+    // connection would read it as its answer, and a payment that succeeded would become a 502. undici handles answers
+    // with a length. After an HTTP/1.0 answer with a transfer coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || connection?.answersInHttp10
     if (mayMislead && headers['transfer-encoding'] !== undefined) connection?.retire()
     this.status = status
@@ -275,7 +271,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
-    // undici's parser emits an empty chunk when it is resumed and has no bytes left.
+    // undici's parser emits an empty chunk if it resumes without bytes.
     if (chunk.length === 0 || this.#isTold || this.#receiver.onData(chunk)) return
     this.#heldUp ??= new Stopwatch(this.#upstream.timers)
     this.#heldUp.run()
@@ -303,13 +299,13 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     } else this.#end('answered', 'succeeded')
   }
 
-  /** Also of the connections: it will have none. */
+  /** Also called by the connections, if the call will get none. */
   failed(error: Error): void {
-    // undici reports an error that it caught while this call ended.
+    // undici also reports errors that it caught while this call ended.
     if (this.#progress.step === 'ended') return
     const fault = this.#faultOf(error)
     this.#giveBack()
-    // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
+    // A 304 may state the length of the body that it omits (RFC 9110 8.6), which undici reports as missing.
     if (bodilessStatuses.has(this.status) && fault === 'http_response_incomplete') {
       this.#complete()
       return
@@ -320,7 +316,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     const outcome = isGivenUp ? 'given-up' : fault
     this.#trace?.ends(this.status, outcome.replace('-', '_'))
     const { step } = this.#progress
-    // Otherwise it was withdrawn from the queue, or it had its connection and was cancelled.
+    // Otherwise the request left the queue, or was cancelled once it had its connection.
     const wasTried = step === 'connecting' || step === 'sent'
     const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
     const repeats = isUpstreams && this.#mayRepeat(fault)
@@ -355,7 +351,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     const progress = this.#progress
     if (this.status !== 0 || this.#isTold || this.#resends >= retries) return false
     if (breakers.states.connections.state !== 'closed') return false
-    // A trial is not sent again: an upstream that is just recovering gets one request.
+    // A trial is not sent again: a recovering upstream gets one request.
     if (this.#permit?.isTrial || progress.permit?.isTrial) return false
     if (progress.step !== 'sent') return retryableFaults.has(fault)
     const { method, body } = this.request
@@ -368,8 +364,8 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 
   /**
-   * A failure in the middle of an upload says nothing about the upstream, which may have cut it short for its length; and
-   * none while the client did not read its answer. If they counted, one such client could stop the requests of others.
+   * A failure within an upload says nothing about the upstream, which may have cut a long upload short. Nor does a
+   * failure while the client did not read. Counted, these would let one client stop the requests of others.
    */
   #verdict(): 'failed' | 'abandoned' {
     const { body } = this.request
@@ -396,7 +392,6 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     if (!wasTold) this.#tell(error)
   }
 
-  /** Whether the receiver has had its end. */
   get #isTold(): boolean {
     return this.#givenUp !== undefined || this.#progress.step === 'ended'
   }
@@ -406,13 +401,11 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.#receiver.onEnd(error)
   }
 
-  /** The error as the receiver gets it. */
   #received(error: Error, fault: UpstreamFault): Error {
     return isForClient(error) ? error : this.failure(fault, error)
   }
 }
 
-/** Runs now and then, and adds up for how long. */
 class Stopwatch {
   readonly #timers: Timers
   #endedMs = 0
@@ -438,8 +431,8 @@ class Stopwatch {
 }
 
 /**
- * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
- * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
+ * Only chunked was offered: no client would know of another coding, or could decode it (RFC 9112 6.1). undici leaves
+ * blanks behind a value; with a tab its parser does not know the coding.
  */
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
   const coding = headers['transfer-encoding']
@@ -450,8 +443,8 @@ function hasForeignCoding(headers: IncomingHttpHeaders): boolean {
 const isAscii = /^[ -~]*$/
 
 /**
- * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then: no phrase at
- * all is better than a mangled one.
+ * undici reads a reason phrase as UTF-8, and Node writes latin1. Other bytes are lost by then: an empty phrase is
+ * better than a mangled one.
  */
 export function reasonBytes(reason: string): string {
   if (isAscii.test(reason)) return reason

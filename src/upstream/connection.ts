@@ -5,46 +5,44 @@ import { buildConnector, Client, type Dispatcher } from 'undici'
 import type { Timers } from '../clock.ts'
 import { createTunnelConnector, type EgressProxy } from './tunnel.ts'
 
-/** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
+/** PEM texts: authorities instead of the system's, and our certificate with its key. */
 export type TlsFiles = Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>
 
 export interface ConnectionOptions {
   origin: string
-  /** How old a connection may get before a new one replaces it. */
   maxAgeMs: number
   connectTimeoutMs: number
   lookup?: LookupFunction | undefined
   tls?: TlsFiles | undefined
-  /** Through which an https origin is reached; an http origin is connected to directly. */
+  /** The way to https origins; an http origin is connected to directly. */
   proxy?: EgressProxy | undefined
   timers: Timers
-  /** Connects in place of sockets, for tests. */
+  /** Replaces sockets in tests. */
   connect?: buildConnector.connector | undefined
   client: Client.Options
 }
 
 interface ConnectionCaller {
-  /** A connection has to be made first: undici (7.30.2) may find an open one closed. */
+  /** Called if a connection has to be made: undici (7.30.2) may find an open one closed. */
   connects(): void
   /** Reads on, if the answer is paused. */
   resume(): void
 }
 
-/** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
+/** One connection at a time to one origin, made at the first request, and again when it is lost or too old. */
 export class Connection {
   readonly #options: ConnectionOptions
-  /** Asked for each time: there is another one once other files are used. */
+  /** Asked each time, because new TLS files make a new connector. */
   readonly #connectorNow: () => buildConnector.connector
   #client: Client
   #socket: Socket | undefined
   #retiresAtMs = Number.POSITIVE_INFINITY
-  /** How many bytes have come since a request was last sent. */
+  /** Bytes received since the last request was sent. */
   answerBytes = 0
-  /** Whether the last answer came in HTTP/1.0. */
   answersInHttp10 = false
-  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
+  /** A reset ended the connection, so its last answer is incomplete. */
   wasReset = false
-  /** Whose request has been sent, or is to be. */
+  /** The caller whose request was sent, or is to be. */
   #caller: ConnectionCaller | undefined
 
   constructor(options: ConnectionOptions, connectorNow: () => buildConnector.connector) {
@@ -65,12 +63,12 @@ export class Connection {
     this.#client.dispatch(request, caller)
   }
 
-  /** Has a new connection made for the next request. */
+  /** The next request gets a new connection. */
   retire(): void {
     this.#retiresAtMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Not while a request is under way. */
+  /** Must not be called while a request is under way. */
   closeIfRetired(): void {
     if (this.#options.timers.steadyMs() <= this.#retiresAtMs || !this.isOpen) return
     void this.#client.destroy()
@@ -78,7 +76,6 @@ export class Connection {
     this.#socket = undefined
   }
 
-  /** A request is about to be sent. */
   expectAnswer(): void {
     this.answerBytes = 0
     this.answersInHttp10 = false
@@ -110,33 +107,33 @@ export class Connection {
     })
   }
 
-  /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
+  /** undici adds its listeners later, once it has the socket. */
   #begin(socket: Socket): void {
     this.#socket = socket
     this.wasReset = false
     this.#retiresAtMs = this.#options.timers.steadyMs() + lifeMs(this.#options.maxAgeMs)
-    // Unlike on(), this does not make the socket flow: undici reads it.
+    // Unlike on(), this does not make the socket flow.
     socket.prependListener('data', (bytes: Buffer) => this.#noteBytes(bytes))
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // After a head with "Connection: close" undici treats ECONNRESET as the end of the answer (7.30.2), and the process
-      // crashes if the answer is paused just then. RFC 9112 8: an answer that ends with a connection error is incomplete.
+      // After a head with "Connection: close" undici takes ECONNRESET as the end of the answer (7.30.2), and the
+      // process crashes if the answer is just then paused. RFC 9112 8: an answer that ends with a connection error is
+      // incomplete.
       if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
-      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
-      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
-      // lost.
+      // Node leaves a socket open whose TLS has failed. Without destroy() an answer would wait for its timeout, or seem
+      // to end after a broken record, and the next POST would be lost.
       socket.destroy()
     })
     socket.on('end', () => {
-      // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
-      // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
+      // When a connection ends, undici ends its `Connection: close` answer and asserts that it is not paused. Nothing
+      // would catch the assertion (7.30.2), so it is resumed first.
       this.#caller?.resume()
-      // A reset right after the last bytes is reported as an end. The next write fails with the reset.
+      // A reset right after the last bytes is reported as an end, but fails the next write.
       socket.write('')
       this.wasReset = socket.errored !== null
     })
   }
 
-  /** undici does not say in which version an answer came. */
+  /** undici does not report an answer's version. */
   #noteBytes(bytes: Buffer): void {
     const at = minorVersionAt - this.answerBytes
     this.answerBytes += bytes.length
@@ -148,15 +145,15 @@ export class Connection {
 const minorVersionAt = 7
 const zero = '0'.charCodeAt(0)
 
-/** Connections that were made together are not all renewed in one instant. */
+/** A life has a random part, so that connections made together are not all renewed at once. */
 export function lifeMs(maxAgeMs: number, random = Math.random()): number {
   return maxAgeMs * (1 - random / 4)
 }
 
 /**
- * A name may have several addresses. By default Node gives up each address but the last after 250 ms, whatever the
- * connect timeout is, so a distant provider whose last address is dead could never be reached. Each address gets a
- * quarter of the connect timeout, which leaves time for the addresses after it.
+ * A name may have several addresses. By default Node gives up each but the last after 250 ms, whatever the connect
+ * timeout: a distant provider with a dead last address could never be reached. A quarter of the connect timeout leaves
+ * time for the next ones.
  */
 const addressTimeShare = 1 / 4
 const minAddressMs = 250
@@ -170,10 +167,10 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
     ),
     lookup: sharedLookup(options.lookup),
   }
-  // Made once: OpenSSL would parse the files again for each connection.
+  // Made once: OpenSSL would parse the files for each connection.
   const secureContext =
     options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
-  // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
+  // undici 8 offers HTTP/2 by default, where field names are in lower case and requests share a connection.
   const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
   if (proxy === undefined || !origin.startsWith('https:')) {
     return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
@@ -187,7 +184,7 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
 
 /**
  * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
- * that client would wait without end, even with a correct certificate. So the error gets another code.
+ * that Client would wait without end, even with a correct certificate. So the error gets another code.
  */
 function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
   if (error.code === 'ERR_TLS_CERT_ALTNAME_INVALID') error.code = 'CERT_ALTNAME_INVALID'
@@ -195,8 +192,8 @@ function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
 }
 
 /**
- * RFC 6066 section 3: the name in a TLS handshake has no final dot, and some servers close a handshake that has one.
- * Base URLs such as `https://host.` are in use, because the dot skips a resolver's search list, as in Kubernetes.
+ * RFC 6066 section 3: the name in a TLS handshake has no final dot, and some servers close a handshake with one. Base
+ * URLs such as `https://host.` skip a resolver's search list, as in Kubernetes.
  */
 function tlsServerName(origin: string): { servername?: string } {
   const { hostname } = new URL(origin)
@@ -204,9 +201,8 @@ function tlsServerName(origin: string): { servername?: string } {
 }
 
 /**
- * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
- * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
- * dead name would leave no thread for the names of the other upstreams.
+ * Shares a running lookup among all callers. A lookup occupies one of the process's few threads, for seconds if the
+ * name server does not answer: requests to one dead name would leave no thread for other upstreams.
  */
 function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
   let waiting: Parameters<LookupFunction>[2][] = []

@@ -9,34 +9,33 @@ import {
 } from './connection.ts'
 
 interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
-  /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
+  /** Asked before each request gets a connection. While it admits none, nothing is sent. */
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
 
-/** Who waits for a connection, and holds it until it is given back. */
+/** A request that waits for a connection, and holds it until it is given back. */
 export interface ConnectionHolder {
   readonly lane: Lane
   /**
-   * The request has left the queue and has this connection. The permit of the connections' breaker counts until the
-   * connection is made.
+   * The request has left the queue and has this connection. The connections' permit counts until the connection is
+   * made.
    */
   send(connection: Connection, permit: Permit): void
-  /** The request has left the queue and gets no connection. */
+  /** The request has left the queue without a connection. */
   failed(error: Error): void
-  /** Decides again whether it goes on waiting. */
   look(): void
 }
 
 /**
- * The connections to one origin, with one request at a time on each, and the queue of requests that wait for a
- * connection. Not undici's Pool (7.30.2): when its `clientTtl` ends for every client at once, a request waits until
- * another request comes; and a client that failed to connect is not counted, yet serves its queue, past the limit.
+ * The connections to one origin, one request at a time on each, and their queue. undici's Pool (7.30.2) does not fit:
+ * when `clientTtl` ends for every Client at once, a request waits for the next one. A Client that failed to connect is
+ * not counted, yet serves its queue, past the limit.
  */
 export class Connections {
   readonly #options: ConnectionsOptions
   #connector: buildConnector.connector
   readonly #all: Connection[] = []
-  /** The connection used last is taken first, so that unneeded connections stay idle and close. */
+  /** The connection used last is taken first, so that unneeded ones stay idle and close. */
   readonly #free: Connection[] = []
   readonly lanes: Lanes<ConnectionHolder>
   #breakerTimer: Timer | undefined
@@ -56,7 +55,7 @@ export class Connections {
     return this.#free.filter((connection) => connection.isOpen).length
   }
 
-  /** Starts the caller as soon as there is a connection for it, which may be at once. */
+  /** Starts the caller once there is a connection, perhaps at once. */
   take(caller: ConnectionHolder): void {
     const closed = this.#closed
     if (closed) {
@@ -67,13 +66,13 @@ export class Connections {
     this.serve()
   }
 
-  /** Starts whatever waits and may be sent. Also called when the breaker has closed. */
+  /** Starts what waits and may be sent. Also called when the breaker has closed. */
   serve(): void {
     for (let next = this.lanes.next(); next !== undefined; next = this.lanes.next()) {
       const { breaker, timers } = this.#options
       const permit = breaker.admit()
       if (permit === undefined) {
-        // A trial is under way. When it ends, the queue is served.
+        // When the current trial ends, the queue is served.
         if (breaker.state === 'half-open') return
         timers.clear(this.#breakerTimer)
         this.#breakerTimer = timers
@@ -91,27 +90,26 @@ export class Connections {
     }
   }
 
-  /** New connections use these files. Those of before take no further request, and end once they have no request. */
+  /** New connections use these files. Existing ones end once they are free. */
   renew(tls: TlsFiles): void {
     this.#connector = this.#options.connect ?? createConnector({ ...this.#options, tls })
     for (const connection of this.#all) connection.retire()
     for (const connection of this.#free) connection.closeIfRetired()
   }
 
-  /** Something that requests are decided by has changed. */
+  /** Called when what requests depend on has changed. */
   lookAgain(): void {
     for (const caller of this.lanes.queue) caller.look()
   }
 
-  /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
     for (const caller of this.lanes.leaveAll()) caller.failed(error)
   }
 
   giveBack(connection: Connection, caller: ConnectionHolder): void {
     connection.answerEnded()
-    // Not at once: an upstream may close after its answer, and until the event loop has read that end, the next POST on
-    // this connection would be lost. Each connection has its own immediate, so that each is read before it is free.
+    // Not at once: an upstream may close after its answer, and until that end is read, the next POST would be lost.
+    // Each connection has its own immediate, so that it is read before it is free.
     setImmediate(this.#release, connection, caller)
   }
 
@@ -132,31 +130,29 @@ export class Connections {
   }
 }
 
-/** What decides which connections a request may have. `stream`: its body is not whole yet, and may be slow. */
+/** Decides which connections a request may have. `stream`: a body that may be slow. */
 export type Lane = 'float-order' | 'stream' | 'other'
 
 interface LanesOptions {
   connections: number
   /** How many of these are kept for float orders. */
   reserved: number
-  /** How many requests may wait for a connection. */
   queue: number
 }
 
-/** An eighth of the connections, and at least one where there are two or more. */
+/** An eighth of the connections; at least one of two or more. */
 export function reservedForFloatOrders(connections: number): number {
   return connections < 2 ? 0 : Math.max(1, Math.floor(connections / 8))
 }
 
-/** A quarter of the connections, and at least one. Slow senders hold no more of them. */
+/** Slow senders hold at most a quarter of the connections, or one. */
 export function connectionsForStreams(connections: number): number {
   return Math.max(1, Math.floor(connections / 4))
 }
 
-/** Who may have a connection, who waits for one, and who is next: float orders first, then who came first. */
+/** Who has a connection, who waits, and who is next: float orders first, then in order. */
 export class Lanes<Request extends { readonly lane: Lane }> {
   readonly #options: LanesOptions
-  // In the order in which they came.
   readonly #orders = new Set<Request>()
   readonly #others = new Set<Request>()
   readonly #held: Record<Lane, number> = { 'float-order': 0, stream: 0, other: 0 }
@@ -165,19 +161,17 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     this.#options = options
   }
 
-  /** How many have a connection. */
   get held(): number {
     return this.#held['float-order'] + this.#held.stream + this.#held.other
   }
 
-  /** How many wait for one. */
   get waiting(): number {
     return this.#orders.size + this.#others.size
   }
 
   /**
-   * Whether one more may come, to have a connection or to wait for one. Others that wait do not keep a float order out
-   * while it has connections of its own.
+   * Whether one more request may have a connection or wait. The other lanes, however many wait, leave float orders
+   * their reserved connections.
    */
   takes(lane: Lane): boolean {
     const { connections, reserved, queue } = this.#options
@@ -199,7 +193,7 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     waiting.add(request)
   }
 
-  /** Takes the request out of the queue. False: it was not in it. */
+  /** False: it was not in the queue. */
   leave(request: Request): boolean {
     return this.#orders.delete(request) || this.#others.delete(request)
   }
@@ -225,7 +219,6 @@ export class Lanes<Request extends { readonly lane: Lane }> {
     return undefined
   }
 
-  /** Has its connection now. */
   hold(request: Request): void {
     if (this.waiting > 0) this.leave(request)
     this.#held[request.lane] += 1

@@ -25,7 +25,7 @@ const faultByCode: Record<string, UpstreamFault> = {
   ERR_ASSERTION: 'http_protocol_error',
 }
 
-/** OpenSSL's codes as Node names them. UNSPECIFIED is for errors without a name in Node, such as a name constraint. */
+/** OpenSSL's codes, as Node names them. UNSPECIFIED: an error without a name in Node, such as a name constraint. */
 const otherCertificateCodes: ReadonlySet<string> = new Set([
   'INVALID_CA',
   'INVALID_PURPOSE',
@@ -34,7 +34,7 @@ const otherCertificateCodes: ReadonlySet<string> = new Set([
   'UNSPECIFIED',
 ])
 
-/** Faults of connecting. The upstream cannot have seen a request that failed with one of them. */
+/** The upstream cannot have seen a request that failed with one of these. */
 const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
   'connection_timeout',
@@ -45,7 +45,7 @@ const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'tls_protocol_error',
 ])
 
-/** Faults of connecting that show quickly and may be gone at the next try. */
+/** Faults of connecting that show quickly and may soon be gone. */
 export const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
   'connection_terminated',
@@ -53,7 +53,7 @@ export const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
   'dns_error',
   'tls_protocol_error',
 ])
-/** Faults that count against the upstream. Not `http_protocol_error`: the upstream did answer. */
+/** Faults that count against the upstream. With `http_protocol_error` it did answer. */
 export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   ...retryableFaults,
   'connection_timeout',
@@ -63,20 +63,20 @@ export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
 ])
 
 /**
- * Names the fault behind an error of undici, the socket or the TLS layer, by how far the request had got. `headReceived`:
- * it is the body of the answer that broke.
+ * Names the fault behind an error of undici, the socket or TLS, by how far the request got. `headReceived`: the
+ * answer's body broke.
  */
 export function faultOf(
   error: unknown,
   { requestBegan, headReceived }: { requestBegan: boolean; headReceived: boolean },
 ): UpstreamFault {
   const named = namedFault(error)
-  // The kernel also reports ETIMEDOUT or EHOSTUNREACH for a connection that breaks after it was made.
+  // The kernel also reports ETIMEDOUT or EHOSTUNREACH for a connection that breaks later.
   const fault =
     requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
   if (headReceived)
     return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
-  // undici calls an unreadable head incomplete once it has seen a length in it.
+  // undici calls an unreadable head incomplete once it has seen a length.
   return fault === 'http_response_incomplete' ? 'http_protocol_error' : fault
 }
 
@@ -90,7 +90,7 @@ const localCodes: ReadonlySet<unknown> = new Set([
   'ENFILE',
 ])
 
-/** Whether the gateway itself failed: the request cannot be written, no descriptor is left, or it is shutting down. */
+/** Whether the gateway itself failed: an unwritable request, no free descriptor, a shutdown. */
 export function isLocalError(error: Error): boolean {
   return localCodes.has((error as { code?: unknown }).code)
 }
@@ -110,13 +110,13 @@ function namedFault(error: unknown): UpstreamFault {
     if (code.startsWith('HPE_')) return 'http_protocol_error'
   }
   if (name === 'HTTPParserError') return 'http_protocol_error'
-  // Only their text distinguishes these two errors of undici from a dead connection.
+  // Only their text tells these two from a dead connection.
   if (message === 'bad response' || message === 'bad upgrade')
     return 'http_protocol_error'
   return 'connection_terminated'
 }
 
-/** The failure of an answer that Node cannot write, though undici read it: its reason phrase has a control character. */
+/** undici has read an answer that Node cannot write: its reason phrase has a control character. */
 export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
   return new UpstreamFailure(upstream, {
     fault: 'http_protocol_error',
@@ -125,10 +125,8 @@ export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
   })
 }
 
-/** How a request to an upstream ended. */
 export type CallOutcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 
-/** What a breaker counted: a fault, or the status of an answer. */
 export type CountedFailure = UpstreamFault | number
 
 export function isForClient(error: Error): boolean {

@@ -10,14 +10,14 @@ export interface WholeAnswer {
   reason: string
   rawHeaders: string[]
   body: Buffer
-  /** Both of our clocks just before the request was sent, and when the head of the answer was received. */
+  /** Our two clocks just before the request was sent, and when the head came. */
   sentAtMs: number
   sentSteadyMs: number
   receivedAtMs: number
   receivedSteadyMs: number
 }
 
-/** What is known of an answer once its head has come. Its body may still fail. */
+/** What is known once the head has come. The body may still fail. */
 export type AnswerHead = Omit<WholeAnswer, 'body'>
 
 interface FetchOptions {
@@ -25,18 +25,16 @@ interface FetchOptions {
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
-  /** Since when that counts, by the steady time of the clock's timers. Default: now. */
+  /** The start of that time, by the clock's steady time. Default: now. */
   beganAtMs?: number
 }
 
-/** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */
+/** Far more than any quote or order has. An endless answer would fill the memory. */
 const maxBodyBytes = 4_194_304
 const noBytes = Buffer.alloc(0)
 const nothing = (): void => {}
 
-/**
- * Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline.
- */
+/** Sends one request and reads its whole answer: quotes and orders are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
   const fetch = new Fetch(options)
   fetch.start()
@@ -44,8 +42,8 @@ export function fetchWhole(options: FetchOptions): Fetch {
 }
 
 /**
- * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time, and may leave out
- * the first two. Each of them throws why it will never come.
+ * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time; the first two
+ * are optional. Each throws why it will never come.
  */
 export class Fetch implements Receiver {
   readonly #options: FetchOptions
@@ -59,7 +57,7 @@ export class Fetch implements Receiver {
   #bytes = 0
   /** Undefined: the call goes on. */
   #end: 'whole' | Error | undefined
-  /** Lets the step that the caller awaits look again. */
+  /** Wakes the awaited step. */
   #wake = nothing
 
   constructor(options: FetchOptions) {
@@ -83,7 +81,7 @@ export class Fetch implements Receiver {
     this.#deadline = new PatientTimer(leftMs, onTime, timers)
   }
 
-  /** The first byte is being written. From now on the provider may have seen the request. */
+  /** From now on the provider may have seen the request. */
   async written(): Promise<void> {
     while (this.#sent === undefined) await this.#next()
   }
@@ -101,7 +99,7 @@ export class Fetch implements Receiver {
   #next(): Promise<void> {
     if (this.#end instanceof Error) throw this.#end
     return new Promise((resolve) => {
-      // Once: Node is notified of each promise that is resolved again.
+      // Resolved once: Node is notified of each further resolution.
       this.#wake = () => {
         this.#wake = nothing
         resolve()
@@ -109,7 +107,7 @@ export class Fetch implements Receiver {
     })
   }
 
-  /** Ends the call, because no client waits for its answer any more. */
+  /** No client waits for the answer any more. */
   leave(message: string): void {
     this.#call?.leave(message)
   }
@@ -119,7 +117,7 @@ export class Fetch implements Receiver {
   }
 
   onSent(): void {
-    // After a pause of this process the connection may be there before the deadline's timer runs.
+    // After a pause of this process, the connection may come before the timer runs.
     const { clock } = this.#options
     if (clock.timers.steadyMs() >= this.#deadlineAtMs) throw this.#tooLate()
     this.#sent = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs() }
@@ -166,7 +164,6 @@ export class Fetch implements Receiver {
     this.#wake()
   }
 
-  /** The failure of a call whose time is over. */
   #tooLate(): UpstreamFailure {
     const fault =
       this.#sent === undefined ? 'connection_timeout' : 'http_response_timeout'

@@ -21,13 +21,13 @@ interface RelayOptions extends UpstreamRequest {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
-  /** Headers to add to an answer whose headers are `received`; undefined: none. */
+  /** Further headers for an answer whose headers are `received`. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
 }
 
 /**
- * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. Resolves
- * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
+ * Streams one request to one upstream, and the answer back, with back-pressure in both directions. Rejects if the
+ * client gets none: with a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
   return new Promise((resolve, reject) => new Relay(options, resolve, reject).start())
@@ -35,21 +35,21 @@ export function relay(options: RelayOptions): Promise<void> {
 
 const noBytes = Buffer.alloc(0)
 
-/** 100 is the gateway's own answer to `Expect`, 101 answers an `Upgrade`, which is never passed on. */
+/** 100 is the gateway's own answer to `Expect`. 101 answers an `Upgrade`, which is never passed on. */
 const lowestInterim = 102
 
 class Relay implements Receiver {
   readonly #options: RelayOptions
   readonly #resolve: () => void
   readonly #reject: (error: Error) => void
-  /** Undefined: it was refused, or is not made yet. */
+  /** Undefined: the call is not made yet, or was kept back. */
   #call: Call | undefined
-  /** The client has its answer, though the call may go on, or it will get none. */
+  /** The client's answer is complete, or it will get none. The call may still go on. */
   #isAnswered = false
-  /** Not written until it is known whether the body comes with the head. */
+  /** The head is written once it is known whether the body comes with it. */
   #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
-  /** NaN: it states none. */
+  /** NaN: the answer states no length. */
   #statedLength = Number.NaN
   #wholeBody: Buffer | undefined
 
@@ -67,7 +67,7 @@ class Relay implements Receiver {
     const { response, upstream } = this.#options
     const leave = () => this.#leave()
     response.on('close', leave)
-    // For example, the request's own body was malformed and the server answered with a problem.
+    // Called, for example, if the server answers a malformed body with a problem.
     ;(response as Interruptible)[interrupted] = leave
     try {
       this.#call = upstream.call(this.#options, this)
@@ -85,7 +85,7 @@ class Relay implements Receiver {
   onHead(status: number, rawHeaders: string[], reason: string): void {
     const { kind, ownHeaders } = this.#options
     if (status < 200) {
-      // The client of an order waits for one answer: its order was accepted, or it was not.
+      // The client of an order waits for one answer.
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
@@ -98,14 +98,14 @@ class Relay implements Receiver {
       this.#end()
       return
     }
-    // A reason phrase that Node cannot write has to throw here, where undici handles the error.
+    // A phrase that Node cannot write has to throw here, where undici handles the error.
     if (!writableReason.test(reason)) this.#writeHead()
     process.nextTick(() => this.#sendHeadAlone())
   }
 
   /**
-   * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). A client of HTTP/1.0 cannot read
-   * one, and a client that reads nothing would have them pile up.
+   * Relays interim answers such as 103 Early Hints (RFC 9110 15.2). An HTTP/1.0 client cannot read them, and for a
+   * client that reads nothing they would pile up.
    */
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options
@@ -120,8 +120,8 @@ class Relay implements Receiver {
   }
 
   /**
-   * Writes the head at once unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty
-   * write does not.
+   * Writes the head unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty write does
+   * not.
    */
   #sendHeadAlone(): void {
     if (this.#bodyBegan || this.#isAnswered) return
@@ -190,7 +190,7 @@ class Relay implements Receiver {
   #stop(): void {
     this.#isAnswered = true
     const { body } = this.#options
-    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
+    // The rest of the request may have to be read, and its RequestBody would keep it paused.
     if (body instanceof RequestBody) body.destroy()
   }
 }

@@ -4,34 +4,32 @@ import { PatientTimer, type Timers } from '../clock.ts'
 import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 
-/** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
+/** A whole body with its length; the pieces of a chunked body; or a body that streams. */
 export type SentBody = Buffer | readonly Buffer[] | RequestBody
 
-/** More than this may lie unread in the buffers of a connection. */
+/** Part of a longer body may lie unread in the buffers of a connection. */
 const maxUnreadBytes = 65_536
 
-/** A body of which no byte came for too long. */
 export function stalled(idleTimeoutMs: number): Problem {
   return new Problem('request-timeout', {
     detail: `No byte of the request body came for ${idleTimeoutMs} ms.`,
   })
 }
 
-/** What was already read. */
 interface Begun {
   readonly bytes: Buffer
   release(): void
 }
 
 /**
- * A client's request body on its way to an upstream. undici destroys its body stream as soon as an upstream answers
- * early. If that stream were the request itself, the client's connection would be closed together with its answer.
+ * A client's request body on its way. undici destroys its body stream when an upstream answers early: if that were the
+ * request itself, the client's connection would close together with its answer.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
-  /** Until it is first read from, which is when there is a connection. */
+  /** Set until the first read, when there is a connection. */
   #begun: Begun | undefined
   #hasEnded = false
   #length = 0
@@ -47,17 +45,14 @@ export class RequestBody extends Readable {
     this.#idleTimeoutMs = idleTimeoutMs
     this.#begun = begun
     this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle(), timers)
-    // The body may fail before anything listens for its errors. Without a listener that would end the process.
+    // The body may fail before anything listens, which would end the process.
     this.on('error', () => {})
     request.on('data', this.#onData).on('end', this.#onEnd)
     request.on('error', this.#onGone).on('close', this.#onGone)
     request.pause()
   }
 
-  /**
-   * Whether all of it was surely sent. Of a long body it is not known: what the upstream has not read may lie in the
-   * buffers of the connection.
-   */
+  /** False also for a long body: the upstream may not have read what the connection's buffers hold. */
   get wasSent(): boolean {
     return this.readableEnded && this.#length <= maxUnreadBytes
   }
@@ -75,8 +70,8 @@ export class RequestBody extends Readable {
   readonly #onEnd = () => {
     this.#idleTimer.clear()
     this.#hasEnded = true
-    // If the request came whole before it was read, Node emits its end although it is paused. What has begun goes first,
-    // and undici would send a body that has ended with a length instead of in chunks.
+    // Node emits the end of a request that came whole, although it is paused. While `#begun` is unread, this body must
+    // not end: undici would send it with a length instead of in chunks.
     if (this.#begun === undefined) this.push(null)
   }
 
@@ -98,7 +93,7 @@ export class RequestBody extends Readable {
     const begun = this.#begun
     this.#begun = undefined
     begun?.release()
-    // push() has _read() called again when more is wanted. Nothing does after an empty piece.
+    // push() makes Node read again, but not after an empty piece.
     if (begun !== undefined && begun.bytes.length > 0) this.#take(begun.bytes)
     else if (this.#hasEnded) this.push(null)
     else this.#request.resume()

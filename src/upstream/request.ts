@@ -6,43 +6,46 @@ import type { SentBody } from './request-body.ts'
 export interface UpstreamRequest {
   kind: RequestKind
   method: string
-  /** The request target as received. The base URL's path is put before it. */
+  /** As received. The base URL's path goes before it. */
   target: string
   headers: string[]
   body: SentBody | null
   /**
-   * Called while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
-   * sent any more; else says in how many milliseconds to call again while it waits.
+   * Called while the request waits for a connection, and just before each try is sent. Throws if it must not be sent
+   * any more; else returns in how many milliseconds to call again.
    */
   recheckInMs?: (() => number) | undefined
-  /** Whose request caused it, as its span needs that: an Exchange. Without one, or a span in it, nothing is traced. */
+  /** The Exchange that caused the request. Without it or its span nothing is traced. */
   cause?: { readonly span: Span | undefined; readonly reading: TargetReading }
-  /** When its first try was sent, its answer began and, where that is read whole, all was over, by `performance.now()`. */
+  /**
+   * By `performance.now()`: when the first try was sent, when its answer began, and when all was over, if the answer is
+   * read whole.
+   */
   times?: Record<'sentAtMs' | 'beganAtMs' | 'settledAtMs', number | undefined> | undefined
 }
 
-/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+/** Receives the answer: header bytes as received, no copies, no promises. */
 export interface Receiver {
-  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  /** Called just before each try's first byte. If it throws, nothing is sent. */
   onSent?(): void
-  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  /** Also for interim answers. `rawHeaders` and `reason` have a character for each byte. */
   onHead(status: number, rawHeaders: string[], reason: string): void
   /** False: nothing more is read until the call resumes. */
   onData(chunk: Buffer): boolean
-  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  /** Called last. `error`: why the answer is missing or incomplete. */
   onEnd(error?: Error): void
 }
 
 /**
- * The tries of a sampled request, one after another. Each has its wait for a connection to be free, the connecting, and
- * the call itself.
+ * The tries of a sampled request. Each has spans for its wait for a connection, for connecting, and for the call
+ * itself.
  */
 export class CallTrace {
   readonly #span: Span
   readonly #request: UpstreamRequest
   #wait: Span | undefined
   #connecting: Span | undefined
-  /** Undefined while the try is in the queue, and if it had its connection and was not sent: nothing was called. */
+  /** Undefined while the try is queued, or if it was never sent. */
   #call: Span | undefined
 
   constructor(span: Span, request: UpstreamRequest) {
@@ -50,7 +53,7 @@ export class CallTrace {
     this.#request = request
   }
 
-  /** To send along with quotes and orders, once a try has begun. */
+  /** Headers to send along with quotes and orders, once a try has begun. */
   get headers(): readonly string[] {
     return this.#call && this.#request.kind !== 'other'
       ? ['traceparent', this.#call.traceparent]
@@ -62,7 +65,7 @@ export class CallTrace {
     this.#wait = this.#span.child('wait for connection', 'internal')
   }
 
-  /** A try is out of the queue. `isOpen`: no connection has to be made for it. `resends`: how many tries were before. */
+  /** `isOpen`: no connection has to be made. `resends`: tries before this. */
   tries(
     { url, basePath }: { url: URL; basePath: string },
     { isOpen, resends }: { isOpen: boolean; resends: number },
@@ -90,7 +93,7 @@ export class CallTrace {
     this.#call = undefined
   }
 
-  /** `status`: of the answer, if one has come. `error`: why it is not whole. A step that has ended stays as it is. */
+  /** `status`: the answer's, if its head has come. `error`: why it is not whole. Ended steps stay unchanged. */
   ends(status: number, error?: string): void {
     this.#wait?.end(error)
     this.#connecting?.end(error)

@@ -2,35 +2,35 @@ import type { ServerResponse } from 'node:http'
 import type { Timer, Timers } from '../clock.ts'
 import { cutOff } from '../http/answer.ts'
 
-/** Most requests wait a second for a connection, so some look at the slow ones falls into each wait. */
+/** Most requests wait a second for a connection: several looks fall into it. */
 const lookEveryMs = 250
-/** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a client may pause after one. */
+/** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a client may pause after each. */
 const slowBytesALook = 16_384
 const pieceBytes = 65_536
 
 interface Reader {
-  /** How many bytes it is ahead of a slow client, at most a piece. Below zero: it is slow. */
+  /** How far the client is ahead of a slow one, at most a piece. Below zero: it is slow. */
   aheadBytes: number
-  /** For how long it has taken none, in whole looks: a pause of this process is one look. */
+  /** How long the client has taken nothing: a pause of this process is one look. */
   idleMs: number
 }
 
 /**
- * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops
- * reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. One that reads a large answer to
- * a GET slowly could hold it without end: so while other requests wait, at most `max` of these are left, and those that
- * have read slowly for longest are cut.
+ * Clients that take their answers more slowly than they come, each on a connection to the upstream. A client that stops
+ * reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. A slow reader of a large GET
+ * could hold its connection without end: while other requests wait, at most `max` stay, and the ones slow for longest
+ * are cut.
  */
 export class SlowReaders {
   readonly #max: number
   readonly #stallMs: number
   readonly #othersWait: () => boolean
-  /** In the order in which they first held up their answers. */
+  /** Readers, in the order in which they first held up their answers. */
   readonly #readers = new Map<ServerResponse, Reader>()
   readonly #timers: Timers
   #timer: Timer | undefined
 
-  /** `max`: how many connections they may hold while other requests wait for one. */
+  /** `max`: connections that they may hold while other requests wait. */
   constructor(
     limits: { max: number; stallMs: number },
     othersWait: () => boolean,
@@ -44,7 +44,7 @@ export class SlowReaders {
 
   /** Calls `goOn` once the client has taken these bytes. */
   heldUp(response: ServerResponse, bytes: number, goOn: () => void): void {
-    // A destroyed response emits no event at its end.
+    // A destroyed response emits no event.
     if (response.destroyed) return
     response.once('drain', goOn)
     const known = this.#readers.get(response)
@@ -62,11 +62,11 @@ export class SlowReaders {
   readonly #look = (): void => {
     const slow: ServerResponse[] = []
     for (const [response, reader] of this.#readers) {
-      // The reader has taken everything, and waits for the upstream.
+      // The reader waits for the upstream.
       if (!response.writableNeedDrain) continue
       reader.aheadBytes = Math.max(reader.aheadBytes - slowBytesALook, -1)
       reader.idleMs += lookEveryMs
-      // An answer to any other method may say what became of a payment, so only GETs are cut off.
+      // An answer to another method may say what became of a payment.
       if (response.req.method === 'GET' && reader.aheadBytes < 0) slow.push(response)
       if (reader.idleMs >= this.#stallMs) cutOff(response)
     }

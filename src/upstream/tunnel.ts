@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { type buildConnector, Client, errors } from 'undici'
 import type { Timers } from '../clock.ts'
 
-/** A proxy that opens a tunnel to a server by CONNECT. */
 export interface EgressProxy {
   readonly host: string
   readonly port: number
@@ -20,14 +19,14 @@ function tunnelError(
   return Object.assign(new Error(`UPSTREAM_PROXY ${what}`, { cause }), { code })
 }
 
-/** Errors of connecting to the proxy. Under their own codes, the upstream would be said to refuse or to have no name. */
+/** The proxy's errors. Under their own codes, the upstream would seem to refuse or to have no name. */
 const unreachable: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EAI_FAIL',
 ])
-/** Errors of connecting that say the same of either. */
+/** Errors that mean the same for the proxy and the upstream. */
 const ownErrors: ReadonlySet<unknown> = new Set([
   'ETIMEDOUT',
   'EHOSTUNREACH',
@@ -37,19 +36,19 @@ const ownErrors: ReadonlySet<unknown> = new Set([
   'ENFILE',
 ])
 
-/** What is wrong with an answer, by the code of undici's error. */
+/** What is wrong with the proxy's answer, by the code of undici's error. */
 const wrongAnswers: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'closed the connection before it answered CONNECT',
   ECONNRESET: 'broke the connection',
   UND_ERR_HEADERS_OVERFLOW: 'answered CONNECT with too many bytes',
 }
 
-/** How much a proxy may answer to one CONNECT. */
+/** Max answer to one CONNECT. */
 const maxHeaderSize = 16_384
 
 /**
- * Connects to an https origin through a proxy (RFC 9110 9.3.6). The CONNECT is that of undici (7.30.2), which takes an
- * interim answer for the final one, or for an error: a proxy that sends one opens no tunnel.
+ * Connects to an https origin through a proxy (RFC 9110 9.3.6). undici's CONNECT (7.30.2) takes an interim answer as
+ * the final one, or as an error: a proxy that sends one opens no tunnel.
  */
 export function createTunnelConnector(
   { host, port, authorization }: EgressProxy,
@@ -78,7 +77,7 @@ export function createTunnelConnector(
       .catch((error) => {
         throw asOfTheProxy(error)
       })
-    // What fails under TLS is reported by the TLS socket.
+    // Errors under TLS are reported by the TLS socket.
     socket.on('error', () => {})
     if (statusCode >= 200 && statusCode < 300 && socket.readableLength === 0)
       return socket
@@ -90,7 +89,7 @@ export function createTunnelConnector(
     let proxySocket: Socket | undefined
     const client = new Client(proxyUrl, {
       connect(to, connected) {
-        // undici's types leave out the socket, which a destroyed Client leaves connecting (7.30.2).
+        // A destroyed Client leaves the socket connecting (7.30.2), and undici's types leave it out.
         proxySocket = toProxy(to, connected) as unknown as Socket
       },
       maxHeaderSize,

@@ -22,14 +22,14 @@ import type { Receiver, UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
 
-// Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
+// Providers commonly close idle connections after 5 s. Closing sooner keeps requests off a closing one.
 const idleMs = 4_000
 const idleMarginMs = 1_000
 const maxIdleMs = 60_000
-/** Connections are replaced at this age, so that the gateway follows a change in DNS even under constant load. */
+/** Renewed connections follow a change in DNS even under constant load. */
 const defaultConnectionLifeMs = 60_000
 const maxAnswerHeadBytes = 65_536
-/** Longer than most answers take, so that successes have come by then, if there are any. */
+/** Longer than most answers take, so that any successes have come. */
 const minFailingMs = 1_000
 
 export interface UpstreamLimits {
@@ -37,21 +37,18 @@ export interface UpstreamLimits {
   headersTimeoutMs: number
   bodyTimeoutMs: number
   connections: number
-  /** How many requests may wait for a connection to be free, and for how long. */
+  /** Max requests that wait for a free connection, and for how long. */
   queue: number
   waitMs: number
   floatOrderWaitMs: number
   retries: number
   breakerFailures: number
-  /** How old the first failure in a row has to be before a breaker opens. Default: a second. */
+  /** Age of the first failure in a row at which a breaker may open. Default: a second. */
   breakerMinFailingMs?: number
   breakerOpenMs: number
 }
 
-/**
- * Default of `lookup`: the system's resolver; of `tls`: its authorities, and no certificate; of `proxy`: none; of
- * `timers`: Node's.
- */
+/** Defaults: the system's resolver and authorities, no certificate, no proxy, Node's timers. */
 export interface UpstreamOptions
   extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy' | 'connect'>> {
   name: UpstreamName
@@ -62,7 +59,6 @@ export interface UpstreamOptions
   connectionLifeMs?: number
 }
 
-/** One upstream: its address, its connections, its timeouts and its breakers. */
 export class Upstream implements CalledUpstream {
   readonly name: UpstreamName
   readonly url: URL
@@ -74,8 +70,7 @@ export class Upstream implements CalledUpstream {
   readonly waitMs: Readonly<Record<Lane, number>>
   readonly slowReaders: SlowReaders
   /**
-   * The latest failure that a breaker counted, and how long after its request it came. By what failed: connections, or
-   * requests that had one.
+   * The latest counted failure, and how long after its request it came: of connections, and of requests that had one.
    */
   readonly lastFailures: Partial<
     Record<
@@ -83,9 +78,8 @@ export class Upstream implements CalledUpstream {
       { readonly failure: CountedFailure; readonly afterMs: number }
     >
   > = {}
-  /** How many requests have a connection or wait for one. */
   inFlight = 0
-  /** Requests that failed so far; one whose client left did not. */
+  /** Failed requests so far. A request whose client left has not failed. */
   failures = 0
   readonly #events: Events
 
@@ -137,7 +131,7 @@ export class Upstream implements CalledUpstream {
     )
   }
 
-  /** Throws why such a request is not sent now, which is counted; else gives the breaker of its kind. */
+  /** Returns this kind's breaker. Throws, and counts, if such a request would not be sent now. */
   throwIfKeptBack(
     kind: RequestKind,
     { bodyStreams } = { bodyStreams: false },
@@ -160,7 +154,7 @@ export class Upstream implements CalledUpstream {
     throw failure
   }
 
-  /** Admits a request, which begins with `start()` of its call, or throws why it is refused. */
+  /** Admits a request, which begins with its call's `start()`. Throws if it is not sent. */
   call(request: UpstreamRequest, receiver: Receiver): Call {
     const { kind, body } = request
     const bodyStreams = body instanceof RequestBody
@@ -227,7 +221,10 @@ const failing: Record<OpenBreaker, string> = {
   pair: 'Quotes of this pair keep failing at the API.',
 }
 
-/** What has failed, and what is still served: only what has succeeded since, or a client would try it without success. */
+/**
+ * Names what has failed and what is still served: only what has succeeded since, or a caller would try it without
+ * success.
+ */
 function outageText({ name, failingSinceMs }: Breaker, breakers: Breakers): string {
   const quotes = name === 'pair' ? breakers.quotesOutage() : undefined
   const allFail = quotes?.triedPairs !== undefined

@@ -5,7 +5,7 @@ const giveUpAfterMs = 10_000
 
 export const storedToken = () => sessionStorage.getItem(tokenKey) ?? ''
 
-/** In this tab, until it is closed. An empty token locks the page. */
+/** Keeps the token until the tab is closed. An empty token locks the page. */
 export const keepToken = (token) => sessionStorage.setItem(tokenKey, token)
 
 function authorization() {
@@ -13,7 +13,7 @@ function authorization() {
   return token === '' ? {} : { Authorization: `Bearer ${token}` }
 }
 
-/** Runs an action of the console. If the gateway refuses, throws an error with the gateway's own words. */
+/** Runs an action of the console. Throws the gateway's own words if it refuses. */
 export async function act(name, body = {}) {
   const answer = await fetch(`actions/${name}`, {
     method: 'POST',
@@ -29,7 +29,7 @@ export async function act(name, body = {}) {
   return said
 }
 
-/** What the gateway says at a path that is not asked again and again. */
+/** Reads a path that is not polled. */
 export async function read(path) {
   const answer = await fetch(path, { headers: authorization() })
   if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`)
@@ -37,25 +37,24 @@ export async function read(path) {
 }
 
 let handlers
-/** The request that is under way, or was last. */
+/** The current or last request. */
 let asking
 let next
-/** Of the last status that was understood. */
+/** The ETag of the last status that was understood. */
 let etag
-/** When the first request was sent that had no answer until now. */
+/** Since when requests have had no answer. */
 let unansweredSince
 
-/** How long the page has waited for an answer. */
 export const unansweredMs = () =>
   unansweredSince === undefined ? 0 : performance.now() - unansweredSince
 
-/** From now on asks the gateway how it is: once a second, and less often in a hidden tab. */
+/** Polls from now on: once a second, and less often in a hidden tab. */
 export function receive(given) {
   handlers = given
   ask()
 }
 
-/** Asks at once, with the current token. What was asked for before is given up. */
+/** Asks at once with the current token, and gives up the request before. */
 export function ask() {
   clearTimeout(next)
   asking?.abort()
@@ -70,7 +69,7 @@ async function run(current) {
   const answer = await fetchStatus(current.signal).catch(() => ({}))
   clearTimeout(givingUp)
   if (asking !== current) return
-  // The gateway answers all pages at once, a second after the answer before: who asked in time has waited for that.
+  // The gateway answers all pages together, a second after its last answer: a page that asked earlier waits until then.
   const everyMs = document.hidden ? askEveryMsHidden : askEveryMs
   next = setTimeout(ask, askedAt + everyMs - performance.now())
   take(answer)
@@ -84,12 +83,12 @@ async function fetchStatus(signal) {
   return { status, tag, said: status === 200 ? await answer.json() : undefined }
 }
 
-/** Anything else comes from a proxy, or from a gateway that starts: it says nothing of how the gateway is. */
+/** Other answers, of a proxy or a starting gateway, do not show how the gateway is. */
 function take({ status, tag, said }) {
   if (status === 401 && storedToken() !== '') handlers.onRefused()
   if (status !== 200 && status !== 304) return
   unansweredSince = undefined
-  // Where the status is not understood, it is asked for again as a whole.
+  // A status that is not understood is requested again as a whole.
   etag = undefined
   if (status === 200) handlers.onStatus(said)
   else handlers.onUnchanged()

@@ -3,21 +3,21 @@ import { html, page, visible } from './page.js'
 const saidForMs = 1_500
 const tailLength = 8
 
-/** The end of an id, since ids of one maker often begin alike. */
+/** The end of an id, because ids of one maker often begin alike. */
 export function tailOf(id) {
   return id.length <= tailLength + 2 ? id : `…${id.slice(-tailLength)}`
 }
 
-/** `name`: what a screen reader calls it. `isBeside`: the text, or its end, stands before the button. */
+/** `name`: for screen readers. `isBeside`: the text, or its end, stands before the button. */
 export function copyButton(text, label, { name, isBeside = false } = {}) {
   async function copy({ currentTarget: button }) {
-    // The node of the text, which is drawn again only when the description of the button changes.
+    // This text node is drawn again only if the button's description changes.
     const said = button.firstChild
     try {
       await navigator.clipboard.writeText(text)
       said.data = 'Copied'
     } catch {
-      // Without HTTPS a browser has no clipboard, except on loopback.
+      // Without HTTPS a browser has a clipboard only on loopback.
       said.data = isBeside ? 'Selected: copy it' : 'Select it below'
       if (isBeside) {
         button.previousElementSibling.firstChild.data = visible(text)
@@ -31,7 +31,7 @@ export function copyButton(text, label, { name, isBeside = false } = {}) {
   return html`<button type="button" class="quiet copy" aria-label=${name} onClick=${copy}>${label}</button>`
 }
 
-/** An id with a button that copies the whole of it. `text`: what is shown of it. */
+/** `text`: the shown part of the id. */
 export function copyableId(id, { what, text = id }) {
   if (!id) return undefined
   const button = copyButton(id, 'Copy', {
@@ -41,7 +41,7 @@ export function copyableId(id, { what, text = id }) {
   return html`<span class="id"><span class="mono" title=${id}>${text}</span> ${button}</span>`
 }
 
-/** The time that a quote has left, as a bar and in seconds. `endsAt` is by this page's clock. */
+/** `endsAt` is by this page's clock. */
 export function countdown({ endsAt, lifeMs }) {
   const leftMs = Math.max(0, endsAt - page.now)
   const share = Math.min(1, leftMs / lifeMs) || 0

@@ -9,7 +9,7 @@ export function milliseconds(ms) {
   return Math.round(ms).toLocaleString('en')
 }
 
-/** A span of time, in a unit that is readable at a glance. */
+/** A time in a unit that is readable at a glance. */
 export function span(ms) {
   if (ms === null || ms === undefined) return '–'
   const seconds = ms / 1000
@@ -23,7 +23,7 @@ export function span(ms) {
     : `${Math.floor(hours / 24)} d`
 }
 
-/** From one span to another, without saying the unit twice. */
+/** From one time to another, with the unit once if it is the same. */
 export function spans(leastMs, mostMs) {
   const [least, most] = [span(leastMs), span(mostMs)]
   if (least === most) return most
@@ -56,7 +56,7 @@ export function signedPercent(share) {
   return `${share > 0 ? '+' : '−'}${text} %`
 }
 
-/** `14:05:02`; of a time more than a day ago, with its date. */
+/** `14:05:02`; with its date after a day. */
 export function clockTime(at) {
   const date = new Date(at)
   const day = page.latest.now - at > dayMs ? `${date.toLocaleDateString('en-GB')} ` : ''

@@ -2,7 +2,7 @@ import { act, ask } from './connection.js'
 import { clockTime } from './format.js'
 import { html, Panel, page, say, sayError } from './page.js'
 
-/** What operators hold: above all else, whatever a user does. */
+/** Banners above all else, whatever a user does. */
 export function banners() {
   return page.latest.holds.map((hold) => {
     const { pair, application, reason, since, until } = hold
@@ -21,7 +21,6 @@ function whatOf({ pair, application, quotes }) {
   return `${what} of ${pair ?? 'all pairs'}${by}`
 }
 
-/** Holds orders. */
 export function form() {
   if (!page.isFull) return undefined
   return html`<${Panel} id="hold" title="Hold orders" count="503 held, and nothing is sent">
@@ -61,12 +60,12 @@ async function release({ pair, application }) {
   if (reach !== undefined) say(`Released ${reach}.`, 'good')
 }
 
-/** A name that is left out means all of them. */
+/** A missing name means all. */
 function named(scope) {
   return Object.fromEntries(Object.entries(scope).filter(([, name]) => name))
 }
 
-/** Where it counts; undefined: it was refused. */
+/** Returns where the action counts; undefined: it was refused. */
 async function run(action, body) {
   try {
     const { reach } = await act(action, body)

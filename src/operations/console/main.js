@@ -28,7 +28,7 @@ receive({
       take(status)
       holdOpenRows(drawPage)
     } catch (error) {
-      // A defect of the page must be seen, and must not end the asking.
+      // A defect of the page must be seen, and must not end the polling.
       page.latest = undefined
       reportError(error)
     }
@@ -53,7 +53,7 @@ function take(status) {
   page.latest = status
   page.latestAt = performance.now()
   page.heardAt = page.latestAt
-  // What is shown without full rights must not be of a time with them.
+  // A page without full rights must not show data from before.
   if (!page.isPaused || wasFull !== page.isFull) show()
 }
 
@@ -62,7 +62,7 @@ function show() {
   page.shownAt = page.latestAt
 }
 
-// What a user does may change what is drawn; these come here after the element that it was done to.
+// A user's action may change the page. These events come here after the element's own handlers.
 for (const name of ['redraw', 'click', 'input', 'change'])
   addEventListener(name, drawPage)
 redraw()
@@ -81,7 +81,7 @@ function isSilent() {
   return unansweredMs() > silentAfterMs
 }
 
-/** The controls need no status, so that they are right also where it cannot be understood. */
+/** The controls are right even if the status cannot be understood. */
 function view() {
   const isKnown = page.latest !== undefined
   return html`<a class="skip" href=${page.isFull ? '#requests' : '#quotes'}>Skip to the tables</a>
@@ -140,7 +140,7 @@ function notices() {
   const locked = latest?.needsToken
     ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
     : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.'
-  // A page of one version may not understand all that another one says.
+  // A page may not understand another version's status.
   const other =
     latest &&
     latest.version !== firstVersion &&
@@ -172,7 +172,7 @@ function unlock() {
 
 function tokenDialog() {
   const forget = ({ currentTarget }) => currentTarget.querySelector('form').reset()
-  // Cancel is not a submit button: Enter in the field presses the first of those.
+  // Enter in the field presses the first submit button, which must not be Cancel.
   return html`<dialog id="token-dialog" class="box" aria-labelledby="token-title" onClose=${forget}>
     <form method="dialog" class="stack" onSubmit=${takeToken}>
       <h2 id="token-title">Unlock with the ADMIN_TOKEN</h2>
@@ -188,12 +188,12 @@ function tokenDialog() {
 
 function takeToken({ target: form }) {
   const token = new FormData(form).get('token').trim()
-  // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
+  // Other characters, such as a dash that a chat replaced, do not fit into a header.
   if (!/^[\x21-\x7e]+$/.test(token))
     return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
   keepToken(token)
   ask()
 }
 
-// A hidden tab asks less often.
+// A shown tab asks at once.
 document.addEventListener('visibilitychange', () => document.hidden || ask())

@@ -15,7 +15,7 @@ const heads = [
 
 let explanation
 
-/** The last refused or reported orders, the newest first. */
+/** Refused and reported orders, newest first. */
 export function view() {
   const orders = withOpen('orders', page.shown.lastRefusals)
   const sums = new Map(
@@ -44,7 +44,7 @@ function totals({ ordersRefused, ordersReported }) {
 
 function group(application, sums, orders) {
   const sum = sums.get(application)
-  // Of an application that is not among those counted apart.
+  // The application is not counted apart.
   const without = sums.has(null)
     ? 'counted among other applications'
     : 'none refused in the last hour'
@@ -116,7 +116,7 @@ function lateText({ expiredForMs }) {
 }
 
 function quoteList({ quotes, quotesConsidered }) {
-  // Their number is all that is shown without full rights.
+  // Without full rights only their number is shown, not the quotes.
   if (quotes.length === 0) return String(quotesConsidered)
   const more = quotesConsidered - quotes.length
   return html`<ul class="stack">

@@ -1,9 +1,9 @@
 import { clockTime, listed, many, span } from './format.js'
 import { html, leftOf, page } from './page.js'
 
-/** Pairs and peers that are named. */
+/** Max names in a sentence. */
 const maxNames = 5
-/** What the gateway calls quotes that live on in its cache. */
+/** The gateway's name for quotes that live on in its cache. */
 const cached = 'cached quotes'
 const counted = {
   refused: ['request', 'refused meanwhile'],
@@ -11,11 +11,11 @@ const counted = {
   misplaced: ['request', 'so far'],
 }
 
-/** What is wrong, in the words of its event. The parts that change by the second are not read aloud again. */
+/** In the words of the events. Screen readers skip parts that change every second. */
 export function view() {
   return page.latest.outages.map((outage) => {
     const { id, what, upstream, text, since } = outage
-    // A gateway that restarted gives the same ids again.
+    // Ids begin again when the gateway restarts.
     const key = [id, what, upstream].join(' ')
     return html`<p key=${key} class="outage ${outage.isSevere ? 'bad' : 'warn'}" data-outage=${what}>
       <strong>${text}</strong>
@@ -36,7 +36,7 @@ function servedText({ stillServed = [] }) {
   ]
 }
 
-/** None without full rights. */
+/** Only full rights show names. */
 function namesText({ names = [], howMany }) {
   if (names.length === 0) return ''
   const brief = names
@@ -54,6 +54,5 @@ function requestsText({ concerned, requests, retryInMs }) {
     retryInMs === 0
       ? 'the next request tries again'
       : `the next try is in ${span(leftOf(retryInMs))}`
-  // The next request tries once the breaker lets it.
   return `${number}, ${retryInMs === undefined ? 'a request is trying now' : after}.`
 }

@@ -21,7 +21,7 @@ export function brand() {
     <span class="dim" id="version">v${version}</span>`
 }
 
-/** The line at the top: the state of the gateway, of its upstreams and of what it keeps. */
+/** The line at the top: the gateway, its upstreams and what it keeps. */
 export function health() {
   const {
     ready,
@@ -67,12 +67,12 @@ function upstreamItem(
     ({ what, upstream }) => upstream === name && what !== 'slow',
   )
   for (const { what, text, failing, lastFailure } of outages) {
-    // In the words of the sentence below, so that both say the same number.
+    // The text is the outage's, so that both say the same number.
     if (what === 'pairs') troubles.push(text)
     else if (what !== 'upstream' || stopped.length === 0)
       troubles.push(`${failing.join(', ')} failing (${lastFailure})`)
   }
-  // Red if anything but single pairs is stopped, or more than half of the calls fail.
+  // Red if anything but single pairs is stopped, or most calls fail.
   const isStopped =
     breakers.some(({ state }) => state === 'open') ||
     outages.some(({ isSevere }) => isSevere)
@@ -88,7 +88,6 @@ function breakerText({ name, state, retryAfterMs }) {
     : `${name}: trying again`
 }
 
-/** The provider answered 429. */
 function coolDownText({ clients, longestLeftMs }) {
   return `429: quotes of ${many(clients, 'client')} not requested for ${span(leftOf(longestLeftMs))} at most`
 }

@@ -8,32 +8,31 @@ const invisible =
 const shownProps = ['title', 'aria-label', 'children']
 const saidForMs = 6_000
 
-/** What the page knows of itself; each panel keeps what it shows. */
+/** Each panel keeps its own state. */
 export const page = {
-  /** Whether requests may be seen and things be changed. */
+  /** Whether requests may be seen, and things be changed. */
   isFull: false,
   isPaused: false,
-  /** By this page's own clock, which stands while it is paused. */
+  /** The time by this page's clock, which stops while the page is paused. */
   now: performance.now(),
-  /** What the gateway said last, and of that what the panels show; each with the time when it came. */
+  /** The newest and the shown status, and when each came. */
   latest: undefined,
   latestAt: 0,
   shown: undefined,
   shownAt: 0,
-  /** When the gateway said last that it is still so. */
+  /** When `latest` was last confirmed. */
   heardAt: 0,
 }
 
-/** How long what the gateway said last was true. If nothing changes, the gateway does not say it again. */
+/** How long the newest status has been true: an unchanged one is not sent again. */
 export const ageMs = () => page.heardAt - page.latestAt
 
-/** What is left of a time that the gateway said. */
 export const leftOf = (ms) => Math.max(0, ms - ageMs())
 
-/** After a change that came neither from the gateway nor at once with what a user did. */
+/** For changes that neither a status nor a user's action causes at once. */
 export const redraw = () => dispatchEvent(new Event('redraw'))
 
-/** What is said for a moment. */
+/** Passing notices. */
 export const said = new Set()
 
 export function say(text, tone = 'warn') {
@@ -48,7 +47,7 @@ export function say(text, tone = 'warn') {
 
 export const sayError = ({ message }) => say(message, 'bad')
 
-/** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
+/** Callers and the provider choose names and ids: characters that reverse or hide others are shown by number. */
 export function visible(text) {
   return text.replace(
     invisible,
@@ -56,7 +55,7 @@ export function visible(text) {
   )
 }
 
-/** Changes an element to what `view` describes. Text is never parsed as markup, and all of it is visible. */
+/** Changes an element to `view`. Text is never parsed as markup, and all of it is visible. */
 export function draw(root, view) {
   render(madeVisible(view), root)
 }
@@ -65,13 +64,13 @@ function madeVisible(node) {
   if (typeof node === 'string') return visible(node)
   if (Array.isArray(node)) return node.map(madeVisible)
   const { type, key, props = {} } = node ?? {}
-  // Components have no state of their own.
+  // Components have no state.
   if (typeof type === 'function') return Object.assign(madeVisible(type(props)), { key })
   for (const name of shownProps) if (props[name]) props[name] = madeVisible(props[name])
   return node
 }
 
-/** A panel with its heading; `tools` stand at the right of it. */
+/** `tools` stand right of the heading. */
 export function Panel({ id, title, count, kind = '', tools, children }) {
   return html`<section class="panel box ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
     <div class="panel-head flow">
@@ -83,12 +82,12 @@ export function Panel({ id, title, count, kind = '', tools, children }) {
   </section>`
 }
 
-/** What scrolls must be reachable by keyboard, also where nothing in it takes the focus. */
+/** A scrolling area must be reachable by keyboard, even without anything to focus. */
 export function Scroller({ of, kind = '', children }) {
   return html`<div class="scroll ${kind}" tabindex="0" role="group" aria-labelledby="${of}-title">${children}</div>`
 }
 
-/** The bodies of a table, below `heads`: each is a label, or with its classes `label, classes`. `empty`: without rows. */
+/** Each of `heads` is a label, or a label with classes: `label, classes`. `empty`: the text without rows. */
 export function Table({ of, kind, heads, empty, children }) {
   const cells = heads.map((head) => {
     if (typeof head !== 'string') return head
@@ -101,7 +100,7 @@ export function Table({ of, kind, heads, empty, children }) {
   <//>`
 }
 
-/** A list of names and values; a value may be an element. */
+/** Values may be elements. */
 export function facts(pairs) {
   const known = pairs.filter(
     ([, value]) => value !== '' && value !== null && value !== undefined,

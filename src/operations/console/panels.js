@@ -12,7 +12,6 @@ const callHeads = [
 ]
 const settingHeads = ['Name', 'Value', 'Source', 'Meaning, minor']
 
-/** For each upstream and kind of traffic: how much, how well and how fast. */
 export function upstreams() {
   const { upstreams: all } = page.shown
   const period = reach(all[0]?.traffic[0]?.seconds ?? 0)
@@ -55,7 +54,7 @@ function ago(at) {
   return seconds < 60 ? `${seconds} s ago` : clockTime(at)
 }
 
-/** What happened to the gateway, newest first; also while no page was open. */
+/** Events, newest first, also from before the page was open. */
 export function events() {
   const { events: happened } = page.shown
   const items = happened.map(({ id, at, tone, text }) => {
@@ -69,7 +68,7 @@ export function events() {
   <//>`
 }
 
-/** The settings of the gateway, which change only when it restarts. */
+/** Settings change only at a restart. */
 let known = []
 
 export async function readSettings() {

@@ -22,7 +22,7 @@ const columns = [
   { key: 'drift', label: 'Drift', kind: 'number minor', of: ({ drift }) => drift ?? -1 },
 ]
 const driftTitle = 'How far the price moved since the quote before this one'
-/** The gateway sends at most this many. */
+/** The gateway sends at most this many quotes. */
 const maxListed = 80
 
 let filter = ''
@@ -67,7 +67,7 @@ function whyNothing() {
 }
 
 function withKeys(quotes) {
-  // A provider may give one quote to several clients, and readers see no ids: such rows differ only by their count.
+  // A provider may give one quote to several callers, and readers see no ids: only a count tells such rows apart.
   const times = new Map()
   return quotes.map((quote) => {
     const nth = (times.get(quote.id) ?? 0) + 1

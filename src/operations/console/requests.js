@@ -33,7 +33,6 @@ const partsOfTime = [
 
 const filters = { filter: '', area: '', source: '', status: '' }
 
-/** The last requests, the newest first. */
 export function view() {
   if (!page.isFull) return undefined
   const requests = withOpen('requests', page.shown.lastRequests)
@@ -115,7 +114,7 @@ const statusText = ({ status }) => (status === 0 ? 'broken off' : String(status)
 const sourceText = ({ source, notSent }) =>
   notSent ? `not sent: ${notSent}` : (source ?? '')
 
-/** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
+/** An error shows its source: the provider, or the gateway in its place. */
 function chip(request) {
   const { source, status, cacheStatus } = request
   if (!source && !cacheStatus) return undefined
@@ -152,7 +151,7 @@ function details(request) {
     ['Client', request.client],
     ['Request id', copyableId(request.requestId, { what: 'request id' })],
   ])
-  // The list says the same in words.
+  // The list says the same.
   const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(
     ({ key, background, text }) => {
       const style = { flex: `${request[key]} 0`, background }

@@ -1,17 +1,17 @@
 import { html, redraw } from './page.js'
 
-/** What is open, by its table and its number: it stays there until it is closed, however old it gets. */
+/** Open rows, by table and number, which stay until they are closed. */
 const opened = new Map()
 
-/** Numbers begin again when the gateway restarts. */
+/** The time is in the key, because numbers begin again when the gateway restarts. */
 const keyOf = (table, { number, at }) => `${table} ${at} ${number}`
 
 const isOpen = (table, item) => opened.has(keyOf(table, item))
 
-/** Of requests that may no longer be seen, none stays open. */
+/** Called when requests may no longer be seen. */
 export const closeRows = () => opened.clear()
 
-/** The items of a table and those that are open in it, the newest first. */
+/** The items of a table and its open rows, newest first. */
 export function withOpen(table, items) {
   const known = new Set(items.map((item) => keyOf(table, item)))
   const older = [...opened].filter(([key, { of }]) => of === table && !known.has(key))
@@ -25,10 +25,7 @@ function toggle(table, item) {
   if (!opened.delete(key)) opened.set(key, { of: table, item })
 }
 
-/**
- * A row that opens: by a click anywhere on it, or by its button with the keyboard; Escape closes it again. `item` is what
- * it shows.
- */
+/** A row that opens by a click or its button, and closes by Escape. `item`: what the row shows. */
 export function openingRow(table, item, { columns, cells, describe, attributes }) {
   const key = keyOf(table, item)
   const onKeyDown = ({ key: pressed, currentTarget }) => {
@@ -40,7 +37,7 @@ export function openingRow(table, item, { columns, cells, describe, attributes }
     toggle(table, item)
     redraw()
   }
-  // The click of a button comes here too, and so does its Enter.
+  // The button's click and Enter come here, too.
   const onClick = ({ currentTarget }) => isSelecting(currentTarget) || toggle(table, item)
   return [
     html`<tr key=${key} class="opens" ...${attributes} onKeyDown=${onKeyDown} onClick=${onClick}>${cells}</tr>`,
@@ -56,7 +53,7 @@ export function openButton(table, item, title, ...content) {
     aria-expanded=${isOpen(table, item)}>${content}</button>`
 }
 
-/** Rows that come above an open one must not push it away from its reader. */
+/** New rows must not push an open one away from its reader. */
 export function holdOpenRows(change) {
   const held = [...document.querySelectorAll('.scroll')].flatMap((scroller) => {
     const button = scroller.querySelector('[aria-expanded="true"]')

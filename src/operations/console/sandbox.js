@@ -50,9 +50,9 @@ const usual = {
   scope: 'all',
 }
 
-/** How the sandbox behaves, with what is being changed; null without one, and without full rights. */
+/** The sandbox's behaviour with unsent changes; null without a sandbox or full rights. */
 let faults = null
-/** What is being moved, until the gateway has taken it. */
+/** Changes not yet taken by the gateway. */
 let changes = {}
 
 export function view() {
@@ -86,7 +86,7 @@ function choice(label, name, values) {
   return html`<label>${label}<select ...${changing(name)}>${options}</select></label>`
 }
 
-/** The attributes of a control. While it is being moved, nothing is sent yet. */
+/** A control's attributes. Nothing is sent while it is being moved. */
 function changing(name, read = (text) => text.trim()) {
   const changed = ({ target }) => ({ [name]: read(target.value) })
   const onInput = (event) => show(changed(event))

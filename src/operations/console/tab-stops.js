@@ -1,4 +1,4 @@
-/** However many rows a table has, it is one stop of the Tab key: the one that had the focus last, or the first. */
+/** A table is one stop of the Tab key: the row that had the focus last, or the first. */
 export function holdTabStops() {
   for (const table of document.querySelectorAll('table')) {
     const stops = [...table.querySelectorAll('.stop')]
@@ -20,7 +20,7 @@ const moves = {
   End: (_index, last) => last,
 }
 
-/** The arrow keys go from row to row. */
+/** The arrow keys move between rows. */
 export function moveBetweenRows(event) {
   const stop = event.target.closest('.stop')
   const move = moves[event.key]

@@ -1,9 +1,9 @@
 import { count, milliseconds, reach } from './format.js'
 import { html, page } from './page.js'
 
-/** Right after the start, a line is not drawn over more than this many slots. */
+/** The axis has at least this many slots, so that a short line fills only its right end. */
 const fewestPoints = 60
-/** Other troubles may last for days, and would mark all. */
+/** Other outages may last for days, and would mark everything. */
 const marked = new Set(['upstream', 'failing', 'no-quotes', 'pairs', 'store'])
 const width = 120
 const height = 32
@@ -46,7 +46,7 @@ function Tile({ id, label, line, highest, value, unit, more, tone }) {
   </div>`
 }
 
-/** Values as a line, with the times of outages marked; null is a slot without a value. */
+/** Values as a line, with outages marked; null is a slot without a value. */
 function sparkline(values, highest = 0, said) {
   const points = Math.max(fewestPoints, values.length)
   const top = Math.max(highest, ...values, 1e-9)
@@ -73,13 +73,13 @@ function marks(length, xOf) {
   const placeOf = (at) => length - 1 - (now - at) / sparklines.slotMs
   const bars = [...pastOutages, ...current]
     .filter(({ what }) => marked.has(what))
-    // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
+    // A slot is drawn at its end: an outage within the first slot, or while that slot closed, lies before it.
     .filter(({ until }) => placeOf(until) > -2)
     .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until))))
   return bars.join('')
 }
 
-/** At least as wide as can be seen. */
+/** A bar is wide enough to be seen. */
 function bar(from, to) {
   const left = Math.max(0, from)
   const right = Math.min(width, Math.max(to, from + 1))

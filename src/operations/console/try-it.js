@@ -9,10 +9,10 @@ const maxSteps = 8
 let steps = []
 let answer
 let error
-/** The quote that was answered last, with an order for it; undefined if the answer was not a quote. */
+/** The last quote, with an order for it; undefined: the answer was not a quote. */
 let offer
 
-/** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
+/** Lets a user see a miss, a hit, a quote that expires, a late order. */
 export function view() {
   if (!page.isFull) return undefined
   const { mode, traffic } = page.shown
@@ -127,7 +127,7 @@ function offerOf({ body, headers }) {
   const byOurs = expiry - Date.now()
   const bySent = Number.isNaN(served) ? byOurs : expiry - served
   const byTtl = Math.max(Number(ttl) * 1000, Math.min(byOurs, (Number(ttl) + 1) * 1000))
-  // For a quote that is not cached the gateway sends no ttl.
+  // A quote that is not cached has no ttl.
   const leftMs = ttl === undefined ? Math.max(0, bySent) : byTtl
   const terms = { pairId, fromAmount: fromAmount.value, toAmount: toAmount.value }
   const order = JSON.stringify({ ...terms, fromAddress: '0xfrom', toAddress: '0xto' })
