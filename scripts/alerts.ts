@@ -1,6 +1,10 @@
 /** Writes what is made of other places into the text of grafana/alerts.yml, of its tests and of the runbook. */
 import { parse } from 'yaml'
-import { troubleRows } from '../src/operations/trouble-table.ts'
+import {
+  sectionOf,
+  troubleRows,
+  worstSeverityOf,
+} from '../src/operations/trouble-table.ts'
 import { dashboardPage, runbookOf } from './links.ts'
 
 interface Rule {
@@ -34,13 +38,18 @@ export function withLinks(rules: string): string {
     .join('\n')
 }
 
-/** In the section of each alert: how severe it is, and for how long its rule waits. */
+/** In the section of each alert, and in links to it: how severe it is, and for how long its rule waits. */
 export function withSeverities(runbook: string): string {
-  return runbook.replace(
-    /^### (Quotegate\w+)\n\n(?:- \*\*Severity:\*\* .*\n)?/gm,
-    (_section, alert: string) =>
-      `### ${alert}\n\n- **Severity:** ${severitiesOf(alert).join(', ')}.\n`,
-  )
+  return runbook
+    .replace(
+      /^### (Quotegate\w+).*\n\n(?:- \*\*Severity:\*\* .*\n)?/gm,
+      (_section, alert: string) =>
+        `### ${alert} · ${worstSeverityOf(alert)}\n\n- **Severity:** ${severitiesOf(alert).join(', ')}.\n`,
+    )
+    .replace(
+      /\[(Quotegate\w+)\]\(#[^)]*\)/g,
+      (_link, alert: string) => `[${alert}](#${sectionOf({ alert })})`,
+    )
 }
 
 function severitiesOf(alert: string): string[] {

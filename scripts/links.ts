@@ -1,5 +1,6 @@
 /** Where people read the documentation and the dashboard that alerts and panels link to. */
 import { runbookPageOf } from '../src/operations/outages.ts'
+import { sectionOf } from '../src/operations/trouble-table.ts'
 import { homepage } from '../src/process/package-info.ts'
 
 export const runbookPage = runbookPageOf(homepage)
@@ -7,5 +8,5 @@ export const runbookPage = runbookPageOf(homepage)
 export const dashboardPage = 'https://grafana.example/d/quotegate'
 
 export function runbookOf(alert: string): string {
-  return `${runbookPage}#${alert.toLowerCase()}`
+  return `${runbookPage}#${sectionOf({ alert })}`
 }

@@ -106,7 +106,7 @@ export class Events {
   proxyJudged: (peer: string, namesClients: boolean) => void = ignored
   /** A client has used its RATE_LIMIT_PER_MINUTE. */
   rateLimited: (area: Area) => void = ignored
-  /** A quote request found no live quote in memory. */
+  /** A quote request found no quote in memory with enough time left. */
   quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = ignored
   /** A quote is served now. `lookup`: it was a hit, which `quoteLookedUp` does not report. */
   quoteServed: (pair: string, leftMs: number, nowMs: number, lookup?: 'hit') => void =

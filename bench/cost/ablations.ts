@@ -131,8 +131,8 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/ends.ts',
-        '  // An Age that is not a number still says',
-        "  if (age === '0') return undefined\n  // An Age that is not a number still says",
+        "function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {\n",
+        "function readDate({ date, age = '0', receivedAtMs }: DatedAnswer): number | undefined {\n  if (age === '0') return undefined\n",
       ],
     ],
   },
@@ -155,6 +155,17 @@ export const ablations: readonly Ablation[] = [
         'src/quotes/route.ts',
         "return cache.keep(request.key, quote, at, { isRefresh }) ? undefined : 'too-large'",
         'return isRefresh || at === undefined || cache === undefined ? undefined : undefined',
+      ],
+    ],
+  },
+  {
+    name: 'the holds that may begin meanwhile',
+    ways: ['miss'],
+    edits: [
+      [
+        'src/quotes/route.ts',
+        'const stopHearingHolds = holds.whenHeld(held, (problem) => client.leave(problem))',
+        'const stopHearingHolds = () => {}',
       ],
     ],
   },
@@ -306,8 +317,8 @@ export const ablations: readonly Ablation[] = [
       ],
       [
         'src/upstream/connections.ts',
-        '/** Who waits for a connection',
-        'const anyPermit = { succeeded() {}, failed() {}, abandoned() {}, answerBegan() {} } as unknown as Permit\n/** Who waits for a connection',
+        'export interface ConnectionHolder {',
+        'const anyPermit = { succeeded() {}, failed() {}, abandoned() {}, answerBegan() {} } as unknown as Permit\nexport interface ConnectionHolder {',
       ],
       [
         'src/upstream/call.ts',

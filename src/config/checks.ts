@@ -153,7 +153,7 @@ function production(values: CompleteValues, { texts, listens }: Given): Check[] 
   ]
   return [
     refuse('SWAP_BASE_URL', isProduction && swap === 'sandbox')`
-      the swap upstream's http or https URL: NODE_ENV=production refuses the sandbox`,
+      the swap API's http or https URL: NODE_ENV=production refuses the sandbox`,
     refuse(
       'PAYMENTS_BASE_URL',
       isProduction && texts.has('PAYMENTS_BASE_URL') && payments === 'sandbox',

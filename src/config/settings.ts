@@ -178,7 +178,8 @@ const groups = {
     })`
       What becomes of float orders whose quote has expired. refuse: 409 quote-expired; report: they are sent and
       reported. A reported order is counted, logged and shown in the console as one that would have been refused.
-      report:shop,wallet reports those of these applications (App-Name, in the same case) and refuses all others.`,
+      report:shop,wallet reports the late orders of these applications (App-Name, in the same case), and refuses all
+      others.`,
     ORDER_UNKNOWN_QUOTE: row(value.oneOf(['forward', 'refuse']).prefault('forward'))`
       Whether float orders that match no quote are sent: forward or refuse. They are refused with 409 quote-unknown.
       While the shared store is down they are forwarded, because another replica may have served the quote.`,
@@ -214,7 +215,7 @@ const groups = {
     VALKEY_TIMEOUT_MS: row(
       value.wholeNumber(1, 10_000, ' of milliseconds').prefault('50'),
     )`
-      Timeout of one call to the store. While the oldest call has had no answer for so long, requests go on without the
+      Timeout of one call to the store. While the oldest call has waited that long, requests go on without the
       store.`,
   },
   Limits: {
@@ -258,7 +259,7 @@ const groups = {
       auto (readable in a terminal, JSON otherwise), json or pretty.`,
     ACCESS_LOG: row(value.oneOf(['off', 'orders', 'on'], onAndOff).prefault('off'))`
       off, orders (a line a float order) or on (a line a request). They are logged at info. The lines of orders have
-      log: "orders" and no address. With on there are both; those of requests have log: "access".`,
+      log: "orders" and no address. With on there are both; the lines of requests have log: "access".`,
     LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
       How a client's address is logged: masked, full or none. A masked one lacks its last octet, or its last 64 bits.`,
   },

@@ -219,8 +219,8 @@ export type GatewaySettings = {
   /**
    * What becomes of float orders whose quote has expired. refuse: 409 quote-expired;
    * report: they are sent and reported. A reported order is counted, logged and shown in
-   * the console as one that would have been refused. report:shop,wallet reports those of
-   * these applications (App-Name, in the same case) and refuses all others.
+   * the console as one that would have been refused. report:shop,wallet reports the late
+   * orders of these applications (App-Name, in the same case), and refuses all others.
    * @default refuse
    */
   readonly ORDER_EXPIRED_QUOTE?: OneOf<'refuse' | 'report'>
@@ -279,8 +279,8 @@ export type GatewaySettings = {
    */
   readonly VALKEY_KEY_PREFIX?: SettingValue | undefined
   /**
-   * Timeout of one call to the store. While the oldest call has had no answer for so
-   * long, requests go on without the store.
+   * Timeout of one call to the store. While the oldest call has waited that long,
+   * requests go on without the store.
    * @default 50
    */
   readonly VALKEY_TIMEOUT_MS?: SettingValue | undefined
@@ -357,8 +357,8 @@ export type GatewaySettings = {
   readonly LOG_FORMAT?: OneOf<'auto' | 'json' | 'pretty'>
   /**
    * off, orders (a line a float order) or on (a line a request). They are logged at info.
-   * The lines of orders have log: "orders" and no address. With on there are both; those
-   * of requests have log: "access".
+   * The lines of orders have log: "orders" and no address. With on there are both; the
+   * lines of requests have log: "access".
    * @default off
    */
   readonly ACCESS_LOG?: OneOf<'off' | 'orders' | 'on'>

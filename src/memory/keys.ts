@@ -22,7 +22,7 @@ export interface KeyKeeper {
   find?(id: string): Promise<Kept | undefined>
   /**
    * Keeps the outcome of a key that was claimed `ageMs` ago. Without a text the key is free again. Resolves once that
-   * is kept, or will be when the keeper is back.
+   * is kept, or is queued for a keeper that is away.
    */
   settle(id: string, text: string | undefined, ageMs: number): Promise<void>
   close?(): Promise<void>

@@ -307,8 +307,18 @@ export function isCritical(what: Outage['what'], requests: number): boolean {
   return row.severity === 'critical'
 }
 
-export function sectionOf({ alert = '', section }: TroubleRow): string {
-  return section ?? alert.toLowerCase()
+/** The severity of an alert at its worst. Its heading in the runbook says it to the person who was woken. */
+export function worstSeverityOf(alert: string): Severity {
+  const rows = troubleRows.filter((row) => row.alert === alert)
+  return rows.some(({ severity }) => severity === 'critical') ? 'critical' : 'warning'
+}
+
+/** The anchor in the runbook: a heading such as `QuotegateHeld · warning` gets it. */
+export function sectionOf({
+  alert = '',
+  section,
+}: Pick<TroubleRow, 'alert' | 'section'>): string {
+  return section ?? `${alert.toLowerCase()}--${worstSeverityOf(alert)}`
 }
 
 const many = (number: number, what: string) =>

@@ -18,7 +18,7 @@ const how = {
   any: 'The order has the pair and fromAmount of a live quote.',
   none: 'No live quote has the pair and fromAmount of the order.',
   unreadable:
-    'The client received a quote that the gateway could not read, and the order may be for that quote.',
+    'The caller received a quote that the gateway could not read, and the order may be for that quote.',
   'store-away': 'The shared store is down, and no quote of this replica decides.',
   restored:
     'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
@@ -352,7 +352,7 @@ class Judgement {
   }
 
   /**
-   * A live quote decides before a past one. Among equals: the orderer's own, then one of the same application, then the
+   * Among the quotes that one rule found, a live one decides. Among equals: the orderer's own, then one of the same application, then the
    * last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {

@@ -61,9 +61,10 @@ export class KeyedOrders {
       throw keyProblem('saturated')
     }
     if (known !== 'claimed') {
+      const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
       const why = 'The order with this Idempotency-Key was answered before.'
       exchange.endsAs({ how: 'order-replayed', why })
-      return this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
+      return answer
     }
     events.orderKeyed('claimed')
     let outcome: KeyState | undefined

@@ -110,7 +110,7 @@ export class OrderRoutes {
     const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
     const read = { terms, application }
-    const send = () => this.#order(read, exchange, toSend)
+    const send = () => this.#judgeAndSend(read, exchange, toSend)
     // A used key is answered even if its quote is over now, and beyond the caller's limit.
     const answer = await (key === undefined
       ? send()
@@ -118,7 +118,7 @@ export class OrderRoutes {
     relayAnswer(exchange, answer, terms)
   }
 
-  async #order(
+  async #judgeAndSend(
     { terms, application }: { terms: OrderTerms; application: string },
     exchange: Exchange,
     toSend: OrderToSend,

@@ -138,7 +138,7 @@ function isRefusal(status: number): boolean {
 }
 
 /** With less time left, a further call hardly brings a quote and only burdens a slow provider. */
-const minLeftMs = 50
+const minCallMs = 50
 
 /** Waits for calls until the client leaves. Its own time bounds the wait for a further call. */
 export class WaitingClient {
@@ -186,7 +186,7 @@ export class WaitingClient {
   repeatOrThrow(why: string, before?: UpstreamFailure): void {
     const failure = failureByTime(why, before)
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
-    if (leftMs < minLeftMs) throw failure
+    if (leftMs < minCallMs) throw failure
     this.#failure = failure
     const onTime = () => this.#leave(this.#failure ?? failure)
     this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)

@@ -128,7 +128,7 @@ export class QuoteRoute {
       config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const client = new WaitingClient(exchange.response, leftMs, clock.timers)
     const held = heldQuote(request)
-    const stopLooking = holds.whenHeld(held, (problem) => client.leave(problem))
+    const stopHearingHolds = holds.whenHeld(held, (problem) => client.leave(problem))
     /** A request is counted by its first lookup. */
     let lookup: Missed | undefined = cache.missOf(request.key)
     /** The key of its call in `cache.flights`. Undefined: no other request joins it. */
@@ -184,7 +184,7 @@ export class QuoteRoute {
         if (quote !== undefined) return this.#answerHit(exchange, request, quote, at)
       }
     } finally {
-      stopLooking()
+      stopHearingHolds()
       client.end()
     }
   }
@@ -337,7 +337,7 @@ export class QuoteRoute {
     }
     // In one write with the note. Requests need not wait until the store has it.
     if (answer.kind === 'quote' && !notes.wasUsed(answer.quote)) turn?.put(answer.quote)
-    // The quote is not served before every replica can judge an order for it.
+    // The quote is not served before every replica can judge an order for it. A store that is away is not waited for.
     if (noted !== undefined || notedLookalike !== undefined)
       await Promise.all([noted, notedLookalike])
     const why = answer.kind === 'quote' ? this.#keep(answer.quote, cause, at) : answer.why

@@ -67,14 +67,15 @@ type Progress =
       readonly controller: Controller
     }
 
-const isNew: Progress = { step: 'new' }
-const isQueued: Progress = { step: 'queued' }
-const hasEnded: Progress = { step: 'ended' }
+const newStep: Progress = { step: 'new' }
+const queuedStep: Progress = { step: 'queued' }
+const endedStep: Progress = { step: 'ended' }
 
 /**
  * One request to the upstream, in as many tries as are safe. It is sent again only if the upstream cannot have seen it,
- * or if it is a GET or HEAD whose connection died before any byte of an answer. It reports one end for all tries:
- * without a connection to the connections' breaker, else to its kind's. No other file knows undici's handlers, which
+ * or if it is a GET or HEAD whose connection died before any byte of an answer. All
+ * tries end as one: a call that never got a connection counts at the connections' breaker, any other at the breaker of its
+ * kind (a quote's is that of its pair). Each connection that is made closes the connections' breaker. No other file knows undici's handlers, which
  * versions 7 and 8 call in the same way.
  */
 export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
@@ -92,7 +93,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly #permit: Permit | undefined
   readonly #trace: CallTrace | undefined
   #resends = 0
-  #progress: Progress = isNew
+  #progress: Progress = newStep
   /** Runs while the call waits for a free or a new connection. */
   #timer: PatientTimer | undefined
   /** Why the receiver's wait ended before the call did. */
@@ -127,10 +128,10 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 
   #try(): void {
-    this.#progress = isNew
+    this.#progress = newStep
     this.#upstream.connections.take(this)
-    if (this.#progress !== isNew) return
-    this.#progress = isQueued
+    if (this.#progress !== newStep) return
+    this.#progress = queuedStep
     this.#trace?.waits()
     this.look()
   }
@@ -386,7 +387,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     error?: Error,
   ): void {
     const wasTold = this.#isTold
-    this.#progress = hasEnded
+    this.#progress = endedStep
     this.#permit?.[verdict]()
     this.#upstream.callEnded(outcome, this)
     if (!wasTold) this.#tell(error)

@@ -46,7 +46,9 @@ describeInBrowser('the console in an outage', () => {
     await page.locator('[data-outage="upstream"] a').press('Enter')
     const runbook = await opened
     await runbook.waitForLoadState()
-    expect(runbook.url()).toBe(`${gateway.operationsUrl}/runbook#quotegatebreakeropen`)
+    expect(runbook.url()).toBe(
+      `${gateway.operationsUrl}/runbook#quotegatebreakeropen--critical`,
+    )
     const section = runbook.locator('h3:target')
     expect(await section.textContent()).toBe('QuotegateBreakerOpen')
     expect((await section.boundingBox())?.y).toBeLessThan(200)

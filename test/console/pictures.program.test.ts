@@ -1,5 +1,6 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { act, floatOrder, quote } from '../operations/support.ts'
 import { gatewayWith, pause } from '../support/gateways/between.ts'
@@ -34,6 +35,21 @@ function pathOf(name: string): { path?: string } {
   const path = fileURLToPath(new URL(`${folder}console-${name}.png`, import.meta.url))
   mkdirSync(new URL(folder, import.meta.url), { recursive: true })
   return { path }
+}
+
+/** The words of the page when the pictures were taken, a line each. */
+const wordsFile = new URL(`${folder}console-words.txt`, import.meta.url)
+
+/** What the page calls its parts, whatever happens in them. */
+async function wordsOf(page: Page): Promise<string> {
+  const named =
+    'h1, h2, h3, th, label, legend, summary, .tile-text > div:first-child, ' +
+    'button:not(.open, .copy, .bare)'
+  const texts = await page.locator(named).allTextContents()
+  const words = texts
+    .map((text) => text.replace(/\s+/g, ' ').trim())
+    .filter((text) => text !== '' && !/\d/.test(text))
+  return `${[...new Set(words)].sort().join('\n')}\n`
 }
 
 /** The sandbox answers all requests to the swap API with 503, or none. */
@@ -105,7 +121,7 @@ useBrowser()
 
 describeInBrowser('the console at work', () => {
   test.each(isRenewing ? pictures : pictures.slice(-1))(
-    'is taken without an error on the page: $name',
+    'is taken without an error on the page, whose words are those of its pictures: $name',
     // Each waits for a minute of traffic when it is renewed, and the browser of a busy machine draws slowly.
     { timeout: 300_000 },
     async ({ name, colorScheme, width, height, isInOutage }) => {
@@ -131,6 +147,9 @@ describeInBrowser('the console at work', () => {
       expect(shot.length).toBeGreaterThan(20_000)
       expect(shot.length).toBeLessThan(400_000)
       await expectAccessible(page, [width])
+      const words = await wordsOf(page)
+      if (isRenewing) writeFileSync(wordsFile, words)
+      expect(words, 'npm run pictures').toBe(readFileSync(wordsFile, 'utf8'))
     },
   )
 })

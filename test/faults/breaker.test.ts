@@ -22,7 +22,7 @@ const limits = { breakerFailures: 3, retries: 0, headersTimeoutMs: 50 }
 /** Nothing that takes time fails for it, unless the test lets it pass. */
 const inVirtualTime = { breakerFailures: 1, breakerOpenMs: openMs, retries: 0 }
 
-describe('on the swap side three failures in a row open the breaker, two do not; on the others none', () => {
+describe('at the swap API three failures in a row open the breaker, two do not; on the others none', () => {
   const failing = ['/reset', '/half-head', '/cut', '/silent', '/502']
   test.each<[UpstreamOptions['name'], string[], string[]]>([
     ['swap', failing, ['rest open']],

@@ -60,7 +60,7 @@ test('a burst of requests asks for the name once, and all of them get the answer
   const upstream = await recordingUpstream()
   const asked: Parameters<LookupFunction>[2][] = []
   const lookup: LookupFunction = (_name, _options, callback) => void asked.push(callback)
-  // On the swap side one of its four connections would be for float orders alone.
+  // At the swap API one of its four connections would be for float orders alone.
   const edge = await edgeTo(
     `http://upstream.test:${upstream.port}`,
     { retries: 0 },

@@ -114,7 +114,7 @@ describe('the request id', () => {
     ['nothing', 'X-Request-Id: '],
     ['two of them', 'X-Request-Id: one\r\nX-Request-Id: two'],
   ])(
-    'is replaced, at the swap upstream as in the log, for a caller who sends %s',
+    'is replaced, at the swap API as in the log, for a caller who sends %s',
     async (_what, lines) => {
       const running = await started()
       await sendRaw(

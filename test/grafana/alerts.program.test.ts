@@ -30,7 +30,7 @@ const runbook = read('runbook.md')
 
 /** The part of the runbook under one heading. */
 function section(heading: string): string {
-  const [, rest = ''] = runbook.split(`\n### ${heading}\n`)
+  const [, rest = ''] = runbook.split(new RegExp(`\n### ${heading}(?: ·.*)?\n`))
   return rest.split(/\n#{2,3} /)[0] ?? ''
 }
 
@@ -42,9 +42,9 @@ test.each(alertRules.map((rule) => [rule.alert, rule] as const))(
       summary: expect.any(String),
       description: expect.any(String),
       dashboard_url: dashboardPage,
-      runbook_url: `${runbookPage}#${alert.toLowerCase()}`,
+      runbook_url: `${runbookPage}#${sectionOf({ alert })}`,
     })
-    expect(anchorsOf(runbook)).toContain(alert.toLowerCase())
+    expect(anchorsOf(runbook)).toContain(sectionOf({ alert }))
     expect(section(alert)).toMatch(/\*\*Look at[\s\S]*do:\*\*/i)
     const cases = alertTests
       .flatMap((each) => each.alert_rule_test)

@@ -111,7 +111,7 @@ describe('quotes that cannot be kept', () => {
           isSevere: true,
           share: 1,
           lastFailure: reason,
-          runbook: expect.stringMatching(/#quotegatenoquotes$/),
+          runbook: expect.stringMatching(/#quotegatenoquotes--warning$/),
         },
       ])
       expect(logged()).toEqual([`warn ${text.replace('100 %', 'n %')}`])
@@ -208,7 +208,7 @@ describe('calls of other kinds that fail', () => {
       .toMatchObject([
         { name, says, what: 'failing', isSevere: false, share: expect.closeTo(8 / 26) },
       ])
-    expect((await outages())[0].runbook).toMatch(/#quotegateroutefails$/)
+    expect((await outages())[0].runbook).toMatch(/#quotegateroutefails--critical$/)
     expect(logged()).toEqual([`warn ${name}: ${says.replace('31', 'n')}`])
   })
 

@@ -445,7 +445,7 @@ describe('other things that can be wrong', () => {
     const says = expect.stringMatching(
       /^cannot be written to \((?:write|open): EFBIG: file too large\), so a restart now forgets the newest quotes, /,
     )
-    const runbook = expect.stringMatching(/#quotegatejournalnotwritten$/)
+    const runbook = expect.stringMatching(/#quotegatejournalnotwritten--warning$/)
     const disk = { what: 'disk', name: 'STATE_DIRECTORY', isSevere: false, says, runbook }
     await expect.poll(() => outagesOf(gateway)).toMatchObject([disk])
     expect((await textsOf(gateway)).at(-1)).toMatch(
@@ -504,9 +504,9 @@ test('a sentence links to the section of the runbook about it', () => {
   // Without the token its lists are empty, which reads as if nothing had failed.
   const commands = page.match(/curl [^`\n]*\/status/g) ?? ['none']
   expect(commands.filter((command) => !command.includes('-H "$auth"'))).toEqual([])
-  expect(runbookOf({ what: 'clock' })).toBe('runbook#quotegateclockunknown')
+  expect(runbookOf({ what: 'clock' })).toBe('runbook#quotegateclockunknown--warning')
   expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toBe(
-    'runbook#quotegateclockoffset',
+    'runbook#quotegateclockoffset--warning',
   )
 })
 

@@ -35,7 +35,7 @@ const claims = [
 ]
 const trusting = { TRUST_PROXY: 'loopback' }
 
-describe('Forwarded on the swap side is exactly one element, whatever an untrusted peer claims', () => {
+describe('Forwarded to the swap API is exactly one element, whatever an untrusted peer claims', () => {
   test.each<
     [what: string, lines: string[], settings: Record<string, string>, forwarded: string]
   >([
@@ -112,7 +112,7 @@ test("a swap request keeps its other headers in order, with the gateway's after 
   ])
 })
 
-describe('Via on the swap side', () => {
+describe('Via to the swap API', () => {
   test.each(['1.1 quotegate', 'HTTP/1.1 QuoteGate', '1.1 edge, 1.1 quotegate (x)'])(
     '%s means a loop: 508 with Proxy-Status, and the upstream sees nothing',
     async (via) => {

@@ -64,7 +64,7 @@ async function stage(changes: Record<string, string | number> = {}) {
   return { upstream, gateway, timers, fail, failing }
 }
 
-describe('what fails on the swap side stops alone', () => {
+describe('what fails at the swap API stops alone', () => {
   test.each<[string, string, string | Buffer]>([
     ['a float order', 'orders', post('{}')],
     [
@@ -214,7 +214,7 @@ test("clients that leave during their quote's call open no breaker", async () =>
 })
 
 // RFC 9110 8.6: a 304 may state the length of the body that it leaves out. undici then finds that body missing.
-test('304s with a Content-Length are answers, and open no breaker of the swap side', async () => {
+test('304s with a Content-Length are answers, and open no breaker of the swap API', async () => {
   const { gateway, timers, upstream } = await stage()
   upstream.answer((_request, response) =>
     response.writeHead(304, { ETag: '"a"', 'Content-Length': '40' }).end(),

@@ -24,7 +24,7 @@ describe('an upstream with an authority of its own', { tags: ['openssl'] }, () =
       gateway.url,
       'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n',
     )
-    // The file is the swap upstream's alone.
+    // The file is that of the swap API alone.
     const payments = await rawExchange(gateway.url, checkout)
     expect([swap.status, payments.status, proxyStatus(payments)]).toEqual([
       200,

@@ -59,7 +59,7 @@ describe('hop-by-hop headers, and those that any line of Connection names, are n
 })
 
 describe('Connection', () => {
-  test('cannot remove headers that the gateway sets for the swap upstream', async () => {
+  test('cannot remove headers that the gateway sets for the swap API', async () => {
     const { upstream, gateway } = await recordedGateway({ SWAP_APP_NAME: 'supplied' })
     await rawExchange(
       gateway.url,
