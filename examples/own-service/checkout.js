@@ -3,7 +3,7 @@ import express from 'express'
 /** A service of your own, which sells swaps. Its only setting is where the gateway is. */
 export function createCheckout({ swapBaseUrl }) {
   const app = express()
-  // Whoever forwards users to this service: `request.ip` is then the user's address.
+  // Behind a proxy of your own, `request.ip` is the address of the user.
   app.set('trust proxy', 'loopback')
 
   /** A call to the gateway. It names the user and the service, as docs/clients.md says. */

@@ -1,3 +1,4 @@
+import { sectionOf } from '../../src/operations/trouble-table.ts'
 import { runbookPage } from '../links.ts'
 import { errorBudget, type Panel, rows } from './panels.ts'
 
@@ -43,7 +44,6 @@ function toGrafana(panel: Panel, id: number, gridPos: object): object {
     unit,
     queries,
     steps = [{ from: null, color: 'green' }],
-    runbook,
   } = panel
   const isFigure = panel === errorBudget
   const kind = isFigure ? figures() : overTime(panel)
@@ -54,7 +54,7 @@ function toGrafana(panel: Panel, id: number, gridPos: object): object {
     description,
     gridPos,
     datasource: prometheus,
-    links: [{ title: 'Runbook', url: `$runbook#${runbook}`, targetBlank: true }],
+    links: [{ title: 'Runbook', url: `$runbook#${sectionOf(panel)}`, targetBlank: true }],
     fieldConfig: {
       defaults: {
         unit,

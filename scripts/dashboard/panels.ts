@@ -14,8 +14,9 @@ export interface Panel {
   /** From where on it is bad, in colours; those of an alert are the alert's. */
   steps?: readonly Step[]
   stacked?: boolean
-  /** The section of docs/runbook.md to read when it looks bad. */
-  runbook: string
+  /** The alert whose section of docs/runbook.md to read when it looks bad, or another section. */
+  alert?: string
+  section?: string
 }
 
 export interface Step {
@@ -108,7 +109,7 @@ export const errorBudget: Panel = {
     { from: 0, color: 'yellow' },
     { from: 0.25, color: 'green' },
   ],
-  runbook: 'quotegateprovidererrors',
+  alert: 'QuotegateProviderErrors',
 }
 
 const traffic: readonly Panel[] = [
@@ -120,7 +121,7 @@ const traffic: readonly Panel[] = [
     unit: 'reqps',
     queries: ratesBy(requests, 'route', 'status_class'),
     stacked: true,
-    runbook: 'quotegateprovidererrors',
+    alert: 'QuotegateProviderErrors',
   },
   {
     title: 'Share of 5xx',
@@ -139,7 +140,7 @@ const traffic: readonly Panel[] = [
       troubles['provider-errors-slow'].limits.share,
       troubles['provider-errors-fast'].limits.share,
     ),
-    runbook: 'quotegateprovidererrors',
+    alert: 'QuotegateProviderErrors',
   },
   {
     title: 'Share of slow quotes',
@@ -161,7 +162,7 @@ const traffic: readonly Panel[] = [
       troubles['slow-quotes-slow'].limits.share,
       troubles['slow-quotes-fast'].limits.share,
     ),
-    runbook: 'quotegateslow',
+    alert: 'QuotegateSlow',
   },
   {
     title: 'Share failed or broken off',
@@ -183,7 +184,7 @@ const traffic: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles['broken-off'].limits.share, troubles.failing.limits.share),
-    runbook: 'quotegateroutefails',
+    alert: 'QuotegateRouteFails',
   },
   {
     title: 'Problems by type',
@@ -192,7 +193,7 @@ const traffic: readonly Panel[] = [
     unit: 'reqps',
     queries: ratesBy('quotegate_problems_total', 'type'),
     stacked: true,
-    runbook: 'quotegateprovidererrors',
+    alert: 'QuotegateProviderErrors',
   },
   {
     title: 'p95 by route and upstream',
@@ -213,7 +214,7 @@ const traffic: readonly Panel[] = [
         legend: 'upstream {{upstream}}',
       },
     ],
-    runbook: 'it-is-slow',
+    section: 'it-is-slow',
   },
   {
     title: 'Clients turned away in five minutes',
@@ -228,7 +229,7 @@ const traffic: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles['turned-away'].limits.connections),
-    runbook: 'quotegateclientsturnedaway',
+    alert: 'QuotegateClientsTurnedAway',
   },
 ]
 
@@ -246,7 +247,7 @@ const quotes: readonly Panel[] = [
     unit: 'reqps',
     queries: ratesBy(lookups, 'result'),
     stacked: true,
-    runbook: 'quotegatehitratiocollapsed',
+    alert: 'QuotegateHitRatioCollapsed',
   },
   {
     title: 'Hit ratio against the last day',
@@ -257,7 +258,7 @@ const quotes: readonly Panel[] = [
       { expr: `(${hitRatio('15m')}) / (${hitRatio('1d')})`, legend: 'of the day' },
     ],
     steps: goodFrom(troubles['hit-ratio'].limits.shareOfUsual),
-    runbook: 'quotegatehitratiocollapsed',
+    alert: 'QuotegateHitRatioCollapsed',
   },
   {
     title: 'Calls that brought no valid quote',
@@ -287,7 +288,7 @@ const quotes: readonly Panel[] = [
       troubles['provider-limits'].limits.share,
       troubles['no-quotes'].limits.share,
     ),
-    runbook: 'quotegatenoquotes',
+    alert: 'QuotegateNoQuotes',
   },
   {
     title: 'Answers not kept',
@@ -297,7 +298,7 @@ const quotes: readonly Panel[] = [
     unit: 'ops',
     queries: ratesBy(notKept, 'reason'),
     stacked: true,
-    runbook: 'quotegatehitratiocollapsed',
+    alert: 'QuotegateHitRatioCollapsed',
   },
   {
     title: 'Codes of the provider',
@@ -312,7 +313,7 @@ const quotes: readonly Panel[] = [
       },
     ],
     stacked: true,
-    runbook: 'quotegatenoquotes',
+    alert: 'QuotegateNoQuotes',
   },
   {
     title: 'Since the last quote',
@@ -327,7 +328,7 @@ const quotes: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles['no-quote-given'].limits.seconds),
-    runbook: 'quotegatenoquotegiven',
+    alert: 'QuotegateNoQuoteGiven',
   },
   {
     title: 'Lifetime of quotes',
@@ -349,7 +350,7 @@ const quotes: readonly Panel[] = [
         legend: 'served, shortest 5 %',
       },
     ],
-    runbook: 'clients-get-quotes-that-are-nearly-over',
+    section: 'clients-get-quotes-that-are-nearly-over',
   },
   {
     title: 'Calls for a quote served, by pair',
@@ -365,7 +366,7 @@ const quotes: readonly Panel[] = [
         legend: '{{pair}}',
       },
     ],
-    runbook: 'quotegatehitratiocollapsed',
+    alert: 'QuotegateHitRatioCollapsed',
   },
 ]
 
@@ -378,7 +379,7 @@ const floatOrders: readonly Panel[] = [
     unit: 'reqps',
     queries: ratesBy(orders, 'decision', 'reason'),
     stacked: true,
-    runbook: 'quotegateordersrefused',
+    alert: 'QuotegateOrdersRefused',
   },
   {
     title: 'Share of orders refused or unknown',
@@ -409,7 +410,7 @@ const floatOrders: readonly Panel[] = [
       troubles['orders-refused'].limits.share,
       troubles['unknown-orders'].limits.always,
     ),
-    runbook: 'quotegateordersunknown',
+    alert: 'QuotegateOrdersUnknown',
   },
   {
     title: 'Held by operators',
@@ -419,7 +420,7 @@ const floatOrders: readonly Panel[] = [
     unit: 'none',
     queries: [{ expr: of('quotegate_holds'), legend: '{{instance}}' }],
     steps: worseFrom(troubles.held.limits.holds + 1),
-    runbook: 'quotegateheld',
+    alert: 'QuotegateHeld',
   },
   {
     title: 'Age of the quote at the order',
@@ -434,7 +435,7 @@ const floatOrders: readonly Panel[] = [
       },
       { expr: quantile(0.95, 'quotegate_float_order_quote_age_seconds'), legend: 'p95' },
     ],
-    runbook: 'quotegateordersrefused',
+    alert: 'QuotegateOrdersRefused',
   },
 ]
 
@@ -450,7 +451,7 @@ const upstreams: readonly Panel[] = [
     unit: 'reqps',
     queries: ratesBy('quotegate_upstream_requests_total', 'upstream', 'outcome'),
     stacked: true,
-    runbook: 'quotegatebreakeropen',
+    alert: 'QuotegateBreakerOpen',
   },
   {
     title: 'Upstream p95 against the last day',
@@ -465,7 +466,7 @@ const upstreams: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles.slow.limits.timesUsual),
-    runbook: 'quotegateproviderslow',
+    alert: 'QuotegateProviderSlow',
   },
   {
     title: 'Connections to upstreams',
@@ -483,7 +484,7 @@ const upstreams: readonly Panel[] = [
         legend: '{{upstream}}: requests in flight {{instance}}',
       },
     ],
-    runbook: 'it-is-slow',
+    section: 'it-is-slow',
   },
   {
     title: 'Breakers not closed, pairs stopped, clocks not known',
@@ -508,7 +509,7 @@ const upstreams: readonly Panel[] = [
     ],
     // Whole numbers: more than none is one.
     steps: worseFrom(troubles.upstream.limits.breakers + 1),
-    runbook: 'quotegatebreakeropen',
+    alert: 'QuotegateBreakerOpen',
   },
   {
     title: "The provider's clock less ours",
@@ -526,7 +527,7 @@ const upstreams: readonly Panel[] = [
       { from: -troubles.clock.limits.offsetSeconds, color: 'green' },
       { from: troubles.clock.limits.offsetSeconds, color: 'red' },
     ],
-    runbook: 'quotegateclockoffset',
+    alert: 'QuotegateClockOffset',
   },
 ]
 
@@ -549,7 +550,7 @@ const store: readonly Panel[] = [
       },
     ],
     steps: goodFrom(troubles.store.limits.upShare),
-    runbook: 'quotegatestoredown',
+    alert: 'QuotegateStoreDown',
   },
   {
     title: 'Store calls by outcome',
@@ -558,7 +559,7 @@ const store: readonly Panel[] = [
     unit: 'ops',
     queries: ratesBy('quotegate_store_operations_total', 'op', 'outcome'),
     stacked: true,
-    runbook: 'quotegatestoredown',
+    alert: 'QuotegateStoreDown',
   },
   {
     title: 'Journal lines skipped and files set aside',
@@ -576,7 +577,7 @@ const store: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles['journal-damaged'].limits.recordsOrFiles + 1),
-    runbook: 'quotegatejournaldamaged',
+    alert: 'QuotegateJournalDamaged',
   },
 ]
 
@@ -588,7 +589,7 @@ const process: readonly Panel[] = [
     unit: 's',
     queries: [{ expr: of('nodejs_eventloop_lag_p99_seconds'), legend: '{{instance}}' }],
     steps: worseFrom(troubles['event-loop'].limits.seconds),
-    runbook: 'quotegateeventlooplag',
+    alert: 'QuotegateEventLoopLag',
   },
   {
     title: 'Processor, and collecting garbage',
@@ -603,7 +604,7 @@ const process: readonly Panel[] = [
         legend: 'garbage {{instance}}',
       },
     ],
-    runbook: 'quotegateeventlooplag',
+    alert: 'QuotegateEventLoopLag',
   },
   {
     title: 'Memory and descriptors in use',
@@ -624,7 +625,7 @@ const process: readonly Panel[] = [
       },
     ],
     steps: worseFrom(troubles.descriptors.limits.share, troubles.memory.limits.share),
-    runbook: 'quotegatememoryfull',
+    alert: 'QuotegateMemoryFull',
   },
   {
     title: 'Quotes in cache and ledger',
@@ -636,7 +637,7 @@ const process: readonly Panel[] = [
       { expr: of('quotegate_entries', 'in="cache"'), legend: 'cache {{instance}}' },
       { expr: of('quotegate_entries', 'in="ledger"'), legend: 'ledger {{instance}}' },
     ],
-    runbook: 'quotegatememoryfull',
+    alert: 'QuotegateMemoryFull',
   },
   {
     title: 'Restarts in a quarter of an hour',
@@ -651,7 +652,7 @@ const process: readonly Panel[] = [
     ],
     // Whole numbers: more than two are three.
     steps: worseFrom(troubles.restarts.limits.times + 1),
-    runbook: 'quotegaterestarts',
+    alert: 'QuotegateRestarts',
   },
 ]
 
