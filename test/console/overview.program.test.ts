@@ -50,7 +50,7 @@ describeInBrowser('the console in an outage', () => {
       `${gateway.operationsUrl}/runbook#quotegatebreakeropen--critical`,
     )
     const section = runbook.locator('h3:target')
-    expect(await section.textContent()).toBe('QuotegateBreakerOpen')
+    expect(await section.textContent()).toBe('QuotegateBreakerOpen · critical')
     expect((await section.boundingBox())?.y).toBeLessThan(200)
     await expectAccessible(runbook)
     await runbook.getByRole('link', { name: 'Console' }).click()
