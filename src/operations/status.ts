@@ -49,7 +49,7 @@ export function statusAnswer(status: Status): StatusAnswer {
   }
 }
 
-/** Without full rights there are no details of requests. */
+/** The details of requests need full rights. */
 export function statusOf(parts: OperationsParts, level: Level): Status {
   return {
     ...healthOf(parts),

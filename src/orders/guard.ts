@@ -352,8 +352,8 @@ class Judgement {
   }
 
   /**
-   * Among the quotes that one rule found, a live one decides. Among equals: the orderer's own, then one of the same application, then the
-   * last to end.
+   * Among the quotes that one rule found, a live one decides. Equals come in this order: the orderer's own, then a quote of
+   * the same application, then the last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { judging, now } = this.#inputs

@@ -124,7 +124,7 @@ export async function counted(
   const line = (await gateway.metrics())
     .split('\n')
     .find((text) => text.startsWith(`${series} `))
-  if (line === undefined) throw new Error(`there is no series ${series}`)
+  if (line === undefined) throw new Error(`the metrics page lacks the series ${series}`)
   return Number(line.slice(series.length + 1))
 }
 
