@@ -108,8 +108,8 @@ export class Events {
   rateLimited: (area: Area) => void = ignored
   /** A quote request found no quote in memory with enough time left. */
   quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = ignored
-  /** A quote is served now. `lookup`: it was a hit, which `quoteLookedUp` does not report. */
-  quoteServed: (pair: string, leftMs: number, nowMs: number, lookup?: 'hit') => void =
+  /** A quote is served now. `countAs`: it was a hit, which `quoteLookedUp` does not report. */
+  quoteServed: (pair: string, leftMs: number, nowMs: number, countAs?: 'hit') => void =
     ignored
   quoteCalled: (pair: string) => void = ignored
   quoteKept: (leftMs: number) => void = ignored
@@ -137,7 +137,7 @@ export class Events {
     order: FloatOrder,
   ) => void = ignored
   /** An order is sent for a quote that an order of the same caller has used or is using. */
-  orderRepeated: (exchange: Exchange, order: FloatOrder) => void = ignored
+  quoteOrderedAgain: (exchange: Exchange, order: FloatOrder) => void = ignored
   orderKeyed: (result: KeyResult) => void = ignored
   /** Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold still in force. */
   holdBegan: (hold: ShownHold) => void = ignored

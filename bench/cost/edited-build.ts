@@ -18,7 +18,8 @@ export async function buildWith(name: string, edits: readonly Edit[]): Promise<s
   return join(root, dist, 'main.js')
 }
 
-function editing(edits: readonly Edit[]): Plugin {
+/** Throws where an edit no longer applies. */
+export function editing(edits: readonly Edit[]): Plugin {
   const texts = new Map<string, string>()
   for (const edit of edits) {
     const path = join(root, edit[0])

@@ -107,7 +107,7 @@ export class Notes implements QuoteNotes, QuoteUses, FileReader, ListReader {
     return isOrdered || isOwnUsed
   }
 
-  orderRefused(quote: Note, partition: string | undefined): void {
+  notAccepted(quote: Note, partition: string | undefined): void {
     if (partition !== undefined) this.#ordered.delete(keyOf(quote, partition))
   }
 

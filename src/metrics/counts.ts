@@ -245,7 +245,7 @@ function countOrders(set: MetricSet) {
     by('result', keyResults),
   )
   const listener: Listener = {
-    orderRepeated: () => count(repeated),
+    quoteOrderedAgain: () => count(repeated),
     orderKeyed: (result) => count(keyed[result]),
     orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
       count(orders[decision])

@@ -55,7 +55,7 @@ function logOrders(summedLog: LogOptions['summedLog']): Listener {
       }))
     },
 
-    orderRepeated({ id: requestId }, { quote, verdict }) {
+    quoteOrderedAgain({ id: requestId }, { quote, verdict }) {
       const message =
         'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
       const line = { level: 'warn', cause: { repeated: 'order' }, message } as const

@@ -98,7 +98,7 @@ export class Recent implements Listener {
   }
 
   /** One event with the current number: a caller that sends all orders twice pushes no other events out. */
-  orderRepeated(): void {
+  quoteOrderedAgain(): void {
     const orders = this.#repeated.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
     const text = `${subject} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`

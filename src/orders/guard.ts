@@ -14,7 +14,7 @@ const how = {
   exact: 'The order states the toAmount of a quote.',
   pays: 'A live quote gives at least what the order states.',
   fallen:
-    'No live quote gives what the order states, and one of the same client that is over gave just that.',
+    'No live quote gives what the order states, and one of the same user that is over gave just that.',
   any: 'The order has the pair and fromAmount of a live quote.',
   none: 'No live quote has the pair and fromAmount of the order.',
   unreadable:

@@ -78,7 +78,7 @@ export class KeyedOrders {
       outcome = mayBeSent(error) ? 'unknown' : undefined
       throw error
     } finally {
-      // Kept before the client has the answer: after a crash, the key must not have another answer.
+      // Kept before the caller has the answer: after a crash, the key must not have another answer.
       await keys.settle(id, outcome)
     }
   }

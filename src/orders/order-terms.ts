@@ -209,6 +209,6 @@ export interface Orderer {
   readonly application: string
   /** The digest of the partition. Undefined: the address is unknown, so the orderer has no quotes of its own. */
   readonly partition: string | undefined
-  /** Whether the partition is a single address, not a place or all clients. */
+  /** Whether the partition is a single address, not a place or all users. */
   readonly isAddress: boolean
 }

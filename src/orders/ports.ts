@@ -77,7 +77,7 @@ export interface QuoteUses {
   /** An order is sent for the quote. Returns whether an order of the same partition has used it, or is on its way. */
   noteSent(quote: Note, partition: string | undefined): boolean
   /** The provider refused that order, so a further one is not a repetition. */
-  orderRefused(quote: Note, partition: string | undefined): void
+  notAccepted(quote: Note, partition: string | undefined): void
   /** An order used the quote, or may have. */
   use(quote: QuoteName & Pick<Note, 'cacheKey'>): void
 }

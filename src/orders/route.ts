@@ -72,7 +72,7 @@ interface OrderToSend {
 }
 
 export class OrderRoutes {
-  /** Orders on their way, or waiting for an answer. Their clients may have left. */
+  /** Orders on their way, or waiting for an answer. Their callers may have left. */
   underWay = 0
   readonly #parts: OrderParts
 
@@ -94,7 +94,7 @@ export class OrderRoutes {
     const header = quoteNamedIn(quoteLines)
     const key = keyIn(keyLines)
     // An order is judged before the breaker is asked: a late one is refused as late even if the upstream is down. A
-    // client that waits for `100 Continue` has sent no body to judge, so it is refused at once. A key may need no
+    // caller that waits for `100 Continue` has sent no body to judge, so it is refused at once. A key may need no
     // upstream.
     if (key === undefined && awaitsContinue(response))
       upstream.throwIfKeptBack('float-order')
@@ -153,7 +153,7 @@ export class OrderRoutes {
     if (held !== undefined) return { held }
     const order = await this.#judge(terms, {
       isAddress: false,
-      // The operator at the console has no partition, unless all clients share one.
+      // The operator at the console has no partition, unless all users share one.
       partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
       application: briefText(application),
     })
@@ -206,7 +206,7 @@ export class OrderRoutes {
   }
 
   /**
-   * Reads the answer to its end even if the client leaves: a used quote must be forgotten, and the key needs its
+   * Reads the answer to its end even if the caller leaves: a used quote must be forgotten, and the key needs its
    * answer.
    */
   async #sendFloat(
@@ -225,15 +225,15 @@ export class OrderRoutes {
     })
     await sending.written()
     const used = order.quote
-    const isRepeated = used !== undefined && memory.uses.noteSent(used, partition)
+    const isOrderedAgain = used !== undefined && memory.uses.noteSent(used, partition)
     events.orderDecided(exchange, this.#decision(order), order)
-    if (isRepeated) events.orderRepeated(exchange, order)
+    if (isOrderedAgain) events.quoteOrderedAgain(exchange, order)
     let status = 0
     try {
       // The head says whether the order may have been accepted, even if the body is lost.
       status = (await sending.head()).status
       if (used !== undefined && mayBeAccepted(status)) memory.uses.use(used)
-      else if (used !== undefined) memory.uses.orderRefused(used, partition)
+      else if (used !== undefined) memory.uses.notAccepted(used, partition)
       return await sending.whole()
     } catch (error) {
       if (status === 0 && used !== undefined && mayBeSent(error)) memory.uses.use(used)
@@ -242,7 +242,7 @@ export class OrderRoutes {
   }
 
   /**
-   * Does not send an order whose client has left. `recheckInMs` is called while the order waits for a connection, and
+   * Does not send an order whose caller has left. `recheckInMs` is called while the order waits for a connection, and
    * just before its first byte is written. It throws if the order must not be sent, or returns the ms until the next
    * call.
    */
@@ -255,7 +255,7 @@ export class OrderRoutes {
     const { clock, config, upstream } = this.#parts
     const { response, target } = exchange
     const times = exchange.asksUpstream()
-    const hasLeft = 'the client left before its order was sent'
+    const hasLeft = 'the caller left before its order was sent'
     if (response.destroyed) throw new ClientGone(hasLeft, { maybeSeen: false })
     const sending = fetchWhole({
       upstream,
@@ -331,7 +331,7 @@ export class OrderRoutes {
       if (key === undefined || bytes === undefined) {
         neverIfHeld()
         await this.#refuseQuote(quoteIds)
-        // The client may have left meanwhile; relaying would then wait forever for it to read.
+        // The caller may have left meanwhile; relaying would then wait forever for it to read.
         if (!response.destroyed)
           await passThrough.answer(exchange, { headers, body, recheckInMs: neverIfHeld })
         return

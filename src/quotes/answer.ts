@@ -39,15 +39,15 @@ export class QuoteWriter {
     this.#events = events
   }
 
-  /** A quote from memory or from another replica. `lookup`: as in `events.quoteServed`. */
+  /** A quote from memory or from another replica. `countAs`: as in `events.quoteServed`. */
   hit(
     exchange: Exchange,
     quote: Quote,
     { pair }: QuoteRequest,
     at: Now,
-    lookup?: 'hit',
+    countAs?: 'hit',
   ): void {
-    const ttl = this.#serve(pair, quote.end, at, lookup)
+    const ttl = this.#serve(pair, quote.end, at, countAs)
     if (ttl !== this.#own.ttl) this.#own = hitHeaders(ttl)
     this.#again(exchange, quote, this.#own)
   }
@@ -137,9 +137,9 @@ export class QuoteWriter {
   }
 
   /** Counts a quote that is served now. Returns the whole seconds that it has left. */
-  #serve(pair: string, end: End, at: Now, lookup?: 'hit'): number {
+  #serve(pair: string, end: End, at: Now, countAs?: 'hit'): number {
     const leftMs = Math.max(0, serveLeftMs(end, at))
-    this.#events.quoteServed(pair, leftMs, at.nowMs, lookup)
+    this.#events.quoteServed(pair, leftMs, at.nowMs, countAs)
     return Math.floor(leftMs / 1_000)
   }
 

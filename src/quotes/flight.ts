@@ -54,17 +54,17 @@ export class Flight {
     return this.#answer
   }
 
-  /** Set once the call is given up, because no client waits any more. */
+  /** Set once the call is given up, because no request waits any more. */
   get left(): Error | undefined {
     return this.#left
   }
 
-  /** `giveUp` ends what the flight waits for now, when the last client leaves. */
+  /** `giveUp` ends what the flight waits for now, when the last request leaves. */
   whenLeft(giveUp: () => void): void {
     this.#giveUp = giveUp
   }
 
-  /** A refresh joins its own call and never leaves, so that the call goes on without clients. */
+  /** A refresh joins its own call and never leaves, so that the call goes on without a request that waits. */
   join(): void {
     this.#waiting += 1
   }
@@ -72,7 +72,7 @@ export class Flight {
   leave(): void {
     this.#waiting -= 1
     if (this.#waiting > 0) return
-    this.#left = new ClientGone('every client that waited for this quote has left', {
+    this.#left = new ClientGone('every caller that waited for this quote has left', {
       maybeSeen: false,
     })
     const giveUp = this.#giveUp
@@ -114,14 +114,14 @@ export class Flight {
 }
 
 /** Why a request waits for a further call. The log says so if the request's time ends before that call. */
-export const repeatReasons = {
-  refusedToOther: 'the call that it joined was refused by the provider to another client',
+export const furtherCallReasons = {
+  refusedToOther: 'the call that it joined was refused by the provider to another user',
   otherAmount:
     'the call that it joined wrote the amount in another way, and its quote was for another amount',
-  notShareable: 'the answer of the call that it joined was for one client alone',
+  notShareable: 'the answer of the call that it joined was for one user alone',
   timedOut: 'the call that it joined timed out',
   limitOfOther:
-    'the call that it joined was not sent, because the client that began it had reached a limit',
+    'the call that it joined was not sent, because the application or user that began it had reached a limit',
   expired: (quotes: number) => `${expiredQuotes(quotes)} written`,
 } as const
 
@@ -140,8 +140,8 @@ function isRefusal(status: number): boolean {
 /** With less time left, a further call hardly brings a quote and only burdens a slow provider. */
 const minCallMs = 50
 
-/** Waits for calls until the client leaves. Its own time bounds the wait for a further call. */
-export class WaitingClient {
+/** A request that waits for calls until its caller leaves. Its own time bounds the wait for a further call. */
+export class WaitingRequest {
   /** Whether it waited for a further call after a timeout: it does so once. */
   tookFurtherCall = false
   /** Whether it joined a call after the refusal of another user: it does so once. */
@@ -162,10 +162,10 @@ export class WaitingClient {
   }
 
   readonly #onClose = (): void => {
-    this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
+    this.#leave(new ClientGone('the caller waits no longer', { maybeSeen: true }))
   }
 
-  /** The answer of the call. The last client to leave ends the call. */
+  /** The answer of the call. The last request to leave ends the call. */
   waitFor(flight: Flight): Promise<QuoteAnswer> {
     return new Promise((resolve, reject) => {
       flight.join()
@@ -180,10 +180,10 @@ export class WaitingClient {
 
   /**
    * Goes on to a further call after a call without an answer. Throws if hardly any time is left. A further call has a
-   * time limit of its own, so the client's time is counted here from now on, and ends with this failure. `before`: the
-   * failure of the joined call, whose fault is repeated.
+   * time limit of its own, so the request's time is counted here from now on, and ends with this failure. `before`: the
+   * failure of the joined call, whose fault this failure has too.
    */
-  repeatOrThrow(why: string, before?: UpstreamFailure): void {
+  furtherCallOrThrow(why: string, before?: UpstreamFailure): void {
     const failure = failureByTime(why, before)
     const leftMs = this.#endsAtMs - this.#timers.steadyMs()
     if (leftMs < minCallMs) throw failure
@@ -192,7 +192,7 @@ export class WaitingClient {
     this.#timer ??= new PatientTimer(leftMs, onTime, this.#timers)
   }
 
-  /** Ends the wait for this reason. The last client to leave ends the call. */
+  /** Ends the wait for this reason. The last request to leave ends the call. */
   leave(reason: Error): void {
     this.#leave(reason)
   }
@@ -213,7 +213,7 @@ export function failedByTime(error: unknown): error is UpstreamFailure {
   return error instanceof UpstreamFailure && timeFaults.has(error.fault)
 }
 
-/** For a client whose own time is over, though its call may go on. */
+/** For a request whose own time is over, though its call may go on. */
 function failureByTime(reason: string, before?: UpstreamFailure): UpstreamFailure {
   const cause = new Error(`no quote within the time of the request: ${reason}`, {
     cause: before?.cause,

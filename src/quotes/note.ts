@@ -12,7 +12,7 @@ export interface Note extends Ending {
   readonly pairId: string
   /** App-Name as the provider receives it. */
   readonly application: string
-  /** A digest of the partition that was given the quote. Undefined: the client's address was unknown. */
+  /** A digest of the partition that was given the quote. Undefined: the user's address was unknown. */
   readonly partition: string | undefined
   /** Amounts are canonical decimals. */
   readonly fromValue: string

@@ -37,7 +37,7 @@ export interface SharedQuotes {
 }
 
 export interface LookOptions {
-  /** `left`: set once no client waits any more. */
+  /** `left`: set once no request waits any more. */
   readonly flight: { readonly left: Error | undefined }
   /** Whether to wait for another replica's call. */
   readonly waits: boolean
@@ -48,6 +48,7 @@ export interface LookOptions {
 /** A quote of another replica, or this replica's turn to fetch one. */
 export type Look = { readonly kind: 'found'; readonly quote: Quote } | Turn
 
+/** With the store's lock, or without it if the store is away or another replica has held the lock for too long. */
 export interface Turn {
   readonly kind: 'turn'
   /** A quote close to its end, for when a younger one cannot be fetched. */

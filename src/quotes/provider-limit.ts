@@ -59,7 +59,7 @@ export class ProviderLimit {
     const seconds = Math.max(1, Math.ceil(leftMs / 1_000))
     throw new Problem('provider-limit', {
       detail:
-        'The provider answered 429 to quotes of this application, at this client address or at three others in a ' +
+        'The provider answered 429 to quotes of this application, for users at this address or at three others in a ' +
         `row, so this request was not sent. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
       members: { upstream: 'swap' },

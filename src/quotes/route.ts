@@ -14,8 +14,8 @@ import {
   expiredQuotes,
   Flight,
   failedByTime,
-  repeatReasons,
-  WaitingClient,
+  furtherCallReasons,
+  WaitingRequest,
 } from './flight.ts'
 import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { type PriceKind, quotes } from './price-kinds.ts'
@@ -63,7 +63,7 @@ interface CallCause {
   readonly exchange: Exchange
   readonly request: QuoteRequest
   /** How the request is counted, unless another replica has the quote. Undefined: it was counted before. */
-  readonly lookup?: Missed | undefined
+  readonly countAs?: Missed | undefined
   /** The quote that a refresh replaces. Undefined: requests wait for the call. */
   readonly replaces?: Quote
 }
@@ -110,11 +110,11 @@ export class QuoteRoute {
     request: QuoteRequest,
     quote: Quote,
     at: Now,
-    lookup?: 'hit',
+    countAs?: 'hit',
   ): void {
     const isRefreshDue =
       request.key !== undefined && this.#parts.cache.isRefreshDue(request.key, at)
-    this.#writer.hit(exchange, quote, request, at, lookup)
+    this.#writer.hit(exchange, quote, request, at, countAs)
     if (isRefreshDue) void this.#refresh(exchange, request, quote)
   }
 
@@ -126,11 +126,11 @@ export class QuoteRoute {
     const { cache, clock, config, events, holds } = this.#parts
     const leftMs =
       config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
-    const client = new WaitingClient(exchange.response, leftMs, clock.timers)
+    const waiting = new WaitingRequest(exchange.response, leftMs, clock.timers)
     const held = heldQuote(request)
-    const stopHearingHolds = holds.whenHeld(held, (problem) => client.leave(problem))
-    /** A request is counted by its first lookup. */
-    let lookup: Missed | undefined = cache.missOf(request.key)
+    const stopHearingHolds = holds.whenHeld(held, (problem) => waiting.leave(problem))
+    /** A request is counted once, by its first look at the cache. */
+    let countAs: Missed | undefined = cache.missOf(request.key)
     /** The key of its call in `cache.flights`. Undefined: no other request joins it. */
     let entry = request.key
     let tries = 1
@@ -138,12 +138,13 @@ export class QuoteRoute {
     try {
       for (;;) {
         const underWay = entry === undefined ? undefined : cache.flights.get(entry)
-        if (underWay !== undefined && lookup !== undefined)
+        if (underWay !== undefined && countAs !== undefined)
           events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) exchange.span?.linkTo(underWay.span)
-        const flight = underWay ?? this.#startFlight(entry, { exchange, request, lookup })
-        lookup = undefined
-        const answer = await client.waitFor(flight).catch((failure: Error) => failure)
+        const flight =
+          underWay ?? this.#startFlight(entry, { exchange, request, countAs })
+        countAs = undefined
+        const answer = await waiting.waitFor(flight).catch((failure: Error) => failure)
         holds.refuse(held)
         const at = lookAt(clock)
         const hasJoined = underWay !== undefined
@@ -153,24 +154,24 @@ export class QuoteRoute {
         const notFor =
           answer instanceof Error ? undefined : flight.whyNotFor(request, answer)
         if (answer instanceof Error) {
-          this.#repeatAfterFailure(answer, client, { exchange, request, hasJoined })
+          this.#furtherCallAfter(answer, waiting, { exchange, request, hasJoined })
           entry = request.key
         } else if (notFor !== undefined) {
           // A refused user who asks in a loop must not block the pair for all who share its quotes. The others share
           // one further call; if that is refused too, each makes its own.
-          client.repeatOrThrow(repeatReasons[notFor])
+          waiting.furtherCallOrThrow(furtherCallReasons[notFor])
           entry =
-            client.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
-          client.joinedAfterRefusal = true
+            waiting.joinedAfterRefusal || flight.waited ? ownEntry(request) : request.key
+          waiting.joinedAfterRefusal = true
         } else if (isForOne(answer) && flight.isTaken) {
-          client.repeatOrThrow(repeatReasons.notShareable)
+          waiting.furtherCallOrThrow(furtherCallReasons.notShareable)
           entry = undefined
         } else if (isOver(answer, at)) {
           if (tries === maxTries) {
-            const detail = `${expiredQuotes(tries)} sent to this client. Request the quote again.`
+            const detail = `${expiredQuotes(tries)} sent to this caller. Request the quote again.`
             throw new Problem('quote-expired-waiting', { detail })
           }
-          client.repeatOrThrow(repeatReasons.expired(tries))
+          waiting.furtherCallOrThrow(furtherCallReasons.expired(tries))
           tries += 1
           entry = request.key
         } else if (answer.kind === 'found')
@@ -185,24 +186,24 @@ export class QuoteRoute {
       }
     } finally {
       stopHearingHolds()
-      client.end()
+      waiting.end()
     }
   }
 
   /** Rethrows a failure that is this request's as well. Otherwise the request waits for a further call. */
-  #repeatAfterFailure(
+  #furtherCallAfter(
     failure: Error,
-    client: WaitingClient,
+    waiting: WaitingRequest,
     {
       exchange,
       request,
       hasJoined,
     }: { exchange: Exchange; request: QuoteRequest; hasJoined: boolean },
   ): void {
-    if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
+    if (hasJoined && failedByTime(failure) && !waiting.tookFurtherCall) {
       // Requests that joined late share one further call.
-      client.repeatOrThrow(repeatReasons.timedOut, failure)
-      client.tookFurtherCall = true
+      waiting.furtherCallOrThrow(furtherCallReasons.timedOut, failure)
+      waiting.tookFurtherCall = true
       return
     }
     const mayCall =
@@ -210,7 +211,7 @@ export class QuoteRoute {
     if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
       throw failure
     // The limit of another caller kept the call back. The loop ends, because each round answers all who share a limit.
-    client.repeatOrThrow(repeatReasons.limitOfOther)
+    waiting.furtherCallOrThrow(furtherCallReasons.limitOfOther)
   }
 
   async #refresh(
@@ -241,7 +242,7 @@ export class QuoteRoute {
 
   async #fetch(flight: Flight, cause: CallCause): Promise<QuoteAnswer> {
     const { cache, clock, events, notes, sharedQuotes } = this.#parts
-    const { request, lookup, replaces } = cause
+    const { request, countAs, replaces } = cause
     const { key } = request
     const known = replaces ?? cache.live(key, lookAt(clock))
     let look: Look | undefined
@@ -252,8 +253,8 @@ export class QuoteRoute {
           waits: flight.entry === key,
           known,
         })
-      if (lookup !== undefined)
-        events.quoteLookedUp(look?.kind === 'found' ? 'shared' : lookup)
+      if (countAs !== undefined)
+        events.quoteLookedUp(look?.kind === 'found' ? 'shared' : countAs)
       if (look?.kind === 'found') {
         notes.noteFound(look.quote, request)
         this.#keep(look.quote, cause)
@@ -302,7 +303,7 @@ export class QuoteRoute {
         times,
       },
     })
-    flight.whenLeft(() => call.leave('no client waits any more'))
+    flight.whenLeft(() => call.leave('no request waits any more'))
     await call.written()
     events.quoteCalled(request.pair)
     const head = await call.head()

@@ -133,11 +133,11 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     if (this.#progress !== newStep) return
     this.#progress = queuedStep
     this.#trace?.waits()
-    this.look()
+    this.recheck()
   }
 
   /** Gives the request up once it may no longer be sent, so that its client does not wait for a useless connection. */
-  look(): void {
+  recheck(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
     try {
@@ -150,7 +150,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
         this.request.recheckInMs?.() ?? Number.POSITIVE_INFINITY,
       )
       if (ms < Number.POSITIVE_INFINITY)
-        this.#timer = new PatientTimer(Math.ceil(ms), () => this.look(), timers)
+        this.#timer = new PatientTimer(Math.ceil(ms), () => this.recheck(), timers)
     } catch (error) {
       this.giveUp(error as Error)
     }
@@ -189,7 +189,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
 
   /** Called by the connection: it is being made, which may take long. */
   connects(): void {
-    if (this.#progress.step === 'connecting' && !this.#isTold) this.look()
+    if (this.#progress.step === 'connecting' && !this.#isTold) this.recheck()
   }
 
   /** Ends the receiver's wait at once. Without a connection, nothing is sent any more. */
@@ -320,12 +320,12 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     // Otherwise the request left the queue, or was cancelled once it had its connection.
     const wasTried = step === 'connecting' || step === 'sent'
     const isUpstreams = !isGivenUp && wasTried && !isLocalError(error)
-    const repeats = isUpstreams && this.#mayRepeat(fault)
-    const counts = isUpstreams && !repeats && countedFaults.has(fault)
+    const sendsAgain = isUpstreams && this.#maySendAgain(fault)
+    const counts = isUpstreams && !sendsAgain && countedFaults.has(fault)
     if (counts) this.#upstream.callFailed(fault, this, step !== 'connecting')
     if (this.#progress.step === 'connecting')
       this.#progress.permit[counts ? 'failed' : 'abandoned']()
-    if (repeats) {
+    if (sendsAgain) {
       this.#resends += 1
       this.#upstream.callRetried()
       this.#try()
@@ -347,7 +347,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     })
   }
 
-  #mayRepeat(fault: UpstreamFault): boolean {
+  #maySendAgain(fault: UpstreamFault): boolean {
     const { breakers, retries } = this.#upstream
     const progress = this.#progress
     if (this.status !== 0 || this.#isTold || this.#resends >= retries) return false

@@ -23,7 +23,7 @@ export interface ConnectionHolder {
   send(connection: Connection, permit: Permit): void
   /** The request has left the queue without a connection. */
   failed(error: Error): void
-  look(): void
+  recheck(): void
 }
 
 /**
@@ -99,7 +99,7 @@ export class Connections {
 
   /** Called when what requests depend on has changed. */
   lookAgain(): void {
-    for (const caller of this.lanes.queue) caller.look()
+    for (const caller of this.lanes.queue) caller.recheck()
   }
 
   refuseWaiting(error: Error): void {

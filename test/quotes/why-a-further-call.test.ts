@@ -100,13 +100,13 @@ function reasonIn(log: Awaited<ReturnType<typeof keptLog>>): string | undefined 
   return said.find((message) => message.startsWith(start))?.slice(start.length)
 }
 
-describe('the log says why a client waited for a further call, each reason in its own words:', () => {
-  it('the provider refused another client', async () => {
+describe('the log says why a caller waited for a further call, each reason in its own words:', () => {
+  it('the provider refused another user', async () => {
     const { begins, call, why } = await joined()
     await begins()
     refuse(call[0] as ServerResponse)
     expect(await why()).toBe(
-      'the call that it joined was refused by the provider to another client',
+      'the call that it joined was refused by the provider to another user',
     )
   })
 
@@ -120,12 +120,12 @@ describe('the log says why a client waited for a further call, each reason in it
     )
   })
 
-  it('the answer was for one client', async () => {
+  it('the answer was for one user', async () => {
     const { begins, call, why } = await joined()
     await begins()
     giveQuote(call[0] as ServerResponse, quoteBody(), ['Vary', '*'])
     expect(await why()).toBe(
-      'the answer of the call that it joined was for one client alone',
+      'the answer of the call that it joined was for one user alone',
     )
   })
 
@@ -138,11 +138,11 @@ describe('the log says why a client waited for a further call, each reason in it
     expect(await why()).toBe('the call that it joined timed out')
   })
 
-  it('another client had reached its limit', async () => {
+  it('another application or user had reached its limit', async () => {
     const { limit, why } = await joined()
     limit()
     expect(await why()).toBe(
-      'the call that it joined was not sent, because the client that began it had reached a limit',
+      'the call that it joined was not sent, because the application or user that began it had reached a limit',
     )
   })
 

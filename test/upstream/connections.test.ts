@@ -37,7 +37,7 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   const send = () => {
     started = true
   }
-  connections.take({ lane: 'other', send, failed() {}, look() {} })
+  connections.take({ lane: 'other', send, failed() {}, recheck() {} })
   expect(started).toBe(false)
   await until(() => started, 'its connection')
 })

@@ -28,6 +28,13 @@ export interface RunningProgram {
   exit: Promise<Exit>
 }
 
+interface ProgramOptions {
+  /** How many it may have open. */
+  descriptors?: number
+  /** Flags of V8. */
+  v8?: readonly string[]
+}
+
 /**
  * Starts the built program, for no longer than its test, with these settings alone: of the environment of the tests it
  * has PATH and the lane.
@@ -35,11 +42,11 @@ export interface RunningProgram {
 export function startProgram(
   flags: readonly string[],
   settings: Record<string, string> = {},
-  { descriptors }: { descriptors?: number } = {},
+  { descriptors, v8 = [] }: ProgramOptions = {},
 ): RunningProgram {
   if (!existsSync(builtProgram))
     throw new Error('dist/main.js is missing: npm run build (npm test does it)')
-  const command = [process.execPath, builtProgram, ...flags]
+  const command = [process.execPath, ...v8, builtProgram, ...flags]
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
@@ -57,7 +64,7 @@ export interface ListeningProgram extends RunningProgram {
 /** The same on free ports, once it listens, with a log in JSON. */
 export async function startListening(
   settings: Record<string, string> = {},
-  options?: { descriptors?: number },
+  options?: ProgramOptions,
 ): Promise<ListeningProgram> {
   const own = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' }
   const program = startProgram([], { ...own, ...settings }, options)
