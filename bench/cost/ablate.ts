@@ -84,31 +84,39 @@ function tracing(contender: Contender): Contender {
 
 const traceOf = (directory: string) => `${directory}/collections.txt`
 
-/** The bytes that were allocated, and those that were copied because they lived at a collection, until now. */
-function collected(trace: string) {
-  const text = readFileSync(trace, 'latin1')
-  const sum = (name: string) =>
-    Array.from(text.matchAll(new RegExp(` ${name}=(\\d+)`, 'g')), ([, bytes]) =>
-      Number(bytes),
-    ).reduce((all, bytes) => all + bytes, 0)
-  return {
-    allocated: sum('allocated'),
-    survived: sum('promoted') + sum('new_space_survived'),
-  }
+interface Collection {
+  readonly atMs: number
+  /** Bytes since the collection before. */
+  readonly allocated: number
+  /** Bytes that it copied, because they were still in use. */
+  readonly survived: number
+}
+
+function collectionsIn(trace: string): Collection[] {
+  const lines = readFileSync(trace, 'latin1').matchAll(/^\[.*?\] +(\d+) ms: (.*)$/gm)
+  return Array.from(lines, ([, atMs, text = '']) => {
+    const figure = (name: string) =>
+      Number(new RegExp(` ${name}=(\\d+)`).exec(text)?.[1] ?? 0)
+    return {
+      atMs: Number(atMs),
+      allocated: figure('allocated'),
+      survived: figure('promoted') + figure('new_space_survived'),
+    }
+  })
 }
 
 async function loaded(placed: Placed, way: WayName, seconds: number): Promise<Figures> {
   const trace = traceOf(join(stage.directory, String(placed.port)))
-  const before = collected(trace)
+  const earlier = collectionsIn(trace).length
   const figures = await placed.load({ ...fromBackend, ...ways[way](), seconds })
-  const after = collected(trace)
-  const requests = figures.requests ?? Number.NaN
+  const [first, ...collections] = collectionsIn(trace).slice(earlier)
   if (isRealTime) await pause(Number(flags['real-time']) * 1_000)
-  return {
-    ...figures,
-    allocated: (after.allocated - before.allocated) / requests,
-    survived: (after.survived - before.survived) / requests,
-  }
+  // From one collection to another: 2 s have few of them, so that what is left over at both ends would count.
+  const tookMs = (collections.at(-1)?.atMs ?? Number.NaN) - (first?.atMs ?? Number.NaN)
+  const requests = ((figures.requestsPerSecond ?? Number.NaN) * tookMs) / 1_000
+  const each = (figure: 'allocated' | 'survived') =>
+    collections.reduce((sum, one) => sum + one[figure], 0) / requests
+  return { ...figures, allocated: each('allocated'), survived: each('survived') }
 }
 
 async function programsOf(way: WayName): Promise<Contender[]> {
@@ -165,24 +173,39 @@ function report(way: WayName, rows: readonly Row[]): string {
   const wholeMicros = Math.min(typical(own), typical(same))
   const noise = Math.abs(typical(own) - typical(same))
   const savedBy = (row: Row) => wholeMicros - typical(row)
+  const median = (row: Row, figure: string) => spread(valuesOf(row, figure)).median
   const bytes = (row: Row) =>
-    ['allocated', 'survived'].map((figure) => count(spread(valuesOf(row, figure)).median))
+    ['allocated', 'survived'].map((figure) => count(median(row, figure)))
+  const wholeBytes = (median(own, 'allocated') + median(same, 'allocated')) / 2
+  const savedBytes = (row: Row) => wholeBytes - median(row, 'allocated')
   const rowOf = (row: Row) => {
     const saved = savedBy(row)
     const isDifference = Math.abs(saved) > noise
     const text = isDifference ? saved.toFixed(1) : `none (${saved.toFixed(1)})`
-    return [row.name, shown(micros(row), 1), text, ...bytes(row)]
+    return [
+      row.name,
+      shown(micros(row), 1),
+      text,
+      ...bytes(row),
+      count(Math.round(savedBytes(row))),
+    ]
   }
-  const head = [way, 'µs', 'saved, µs', 'bytes', 'copied by collections']
+  const head = [way, 'µs', 'saved, µs', 'bytes', 'copied by collections', 'saved, bytes']
   const lines = [own, same].map((row) => [
     row.name,
     shown(micros(row), 1),
     '',
     ...bytes(row),
+    '',
   ])
   const singles = others.filter(({ name }) => name !== allAtOnce && name !== 'before')
   const sum = singles.reduce((all, row) => all + savedBy(row), 0)
-  const sums = flags.floors ? '' : ` Saved one at a time, added up: ${sum.toFixed(1)} µs.`
+  const sumOfBytes = count(
+    Math.round(singles.reduce((all, row) => all + savedBytes(row), 0)),
+  )
+  const sums = flags.floors
+    ? ''
+    : ` Saved one at a time, added up: ${sum.toFixed(1)} µs, ${sumOfBytes} bytes.`
   const what = isRealTime ? 'lowest' : 'median'
   return `${table(head, [...lines, ...others.map(rowOf)])}\n\nSaved: by the ${what} round; the whole program differs from itself by ${noise.toFixed(1)} µs.${sums}`
 }
