@@ -113,7 +113,7 @@ export class Events {
     ignored
   quoteCalled: (pair: string) => void = ignored
   quoteKept: (leftMs: number) => void = ignored
-  /** The answer to a quote call is relayed and not cached. `code`: what the provider calls its error. */
+  /** The answer to a quote call is not cached. It is relayed, unless its quote is over or the call was a refresh. `code`: what the provider calls its error. */
   quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =
@@ -136,7 +136,7 @@ export class Events {
     decision: FloatOrderDecision,
     order: FloatOrder,
   ) => void = ignored
-  /** An order is sent for a quote that an order of the same caller has used or is using. */
+  /** An order is sent for a quote that an order of the same partition has used or is using. */
   quoteOrderedAgain: (exchange: Exchange, order: FloatOrder) => void = ignored
   orderKeyed: (result: KeyResult) => void = ignored
   /** Operators hold orders, and perhaps quotes, here or at another replica. At startup: each hold still in force. */

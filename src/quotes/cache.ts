@@ -12,7 +12,7 @@ interface CacheEntry {
   /** The price change from the previous quote of this key, as a share. */
   readonly drift: number | undefined
   /** With less time left than this the quote is fetched again. 0 once the provider has repeated it. */
-  minLeftMs: number
+  hitNeedsMs: number
   /**
    * With less time left than this the quote is replaced in the background. 0 once that was tried: a failing upstream is
    * not called at every hit.
@@ -68,7 +68,7 @@ export class QuoteCache {
     const kept = key === undefined ? undefined : this.#quotes.get(key)
     if (kept === undefined) return undefined
     const leftMs = serveLeftMs(kept.quote.end, at)
-    if (leftMs <= 0 || leftMs < kept.minLeftMs) return undefined
+    if (leftMs <= 0 || leftMs < kept.hitNeedsMs) return undefined
     kept.hits += 1
     return kept.quote
   }
@@ -94,9 +94,9 @@ export class QuoteCache {
   keep(key: string, quote: Quote, at: Now, { isRefresh = false } = {}): boolean {
     const before = this.#quotes.peek(key)
     if (before !== undefined && isLiveRepeat(before, quote, at)) {
-      const isNear = serveLeftMs(before.quote.end, at) < before.minLeftMs
+      const isNear = serveLeftMs(before.quote.end, at) < before.hitNeedsMs
       if (isNear || isRefresh) {
-        before.minLeftMs = 0
+        before.hitNeedsMs = 0
         before.refreshWithinMs = 0
         return true
       }
@@ -113,7 +113,7 @@ export class QuoteCache {
       quote,
       hits: before?.hits ?? 0,
       drift,
-      minLeftMs: needsMs,
+      hitNeedsMs: needsMs,
       refreshWithinMs: needsMs + aheadMs,
     }
     this.#quotes.set(key, kept)
@@ -123,7 +123,7 @@ export class QuoteCache {
   }
 
   /** The provider gave the quote again. The earlier end counts, as it does for orders. */
-  shorten(key: string, { id, expiresAtMs, end }: Quote, at: Now): void {
+  takeEarlierEnd(key: string, { id, expiresAtMs, end }: Quote, at: Now): void {
     const kept = this.#quotes.peek(key)
     if (kept?.quote.id !== id || kept.quote.expiresAtMs !== expiresAtMs) return
     if (serveLeftMs(end, at) < serveLeftMs(kept.quote.end, at))

@@ -206,14 +206,19 @@ export class QuoteRoute {
       waiting.tookFurtherCall = true
       return
     }
-    const mayCall =
-      isProviderLimit(failure) && this.#parts.providerLimit.leftMs(request) === 0
-    if (!mayCall && this.#parts.rateLimit?.isOthers(exchange, failure) !== true)
-      throw failure
-    // The limit of another caller kept the call back. The loop ends, because each round answers all who share a limit.
+    const { providerLimit, rateLimit } = this.#parts
+    const isOthersLimit =
+      (isProviderLimit(failure) && providerLimit.leftMs(request) === 0) ||
+      rateLimit?.isOthers(exchange, failure) === true
+    if (!isOthersLimit) throw failure
+    // The further call is counted for this request. The loop ends, because each round answers all who share a limit.
     waiting.furtherCallOrThrow(furtherCallReasons.limitOfOther)
   }
 
+  /**
+   * Replaces a quote before its end. No request waits for it, but a failure counts as any other: at the pair's breaker, and a
+   * 429 at the provider's limit.
+   */
   async #refresh(
     exchange: Exchange,
     request: QuoteRequest,
@@ -332,7 +337,7 @@ export class QuoteRoute {
     const noted = quote && notes.note(quote, request, at)
     const notedLookalike = lookalike && notes.noteUnreadable(lookalike, request)
     if (request.key !== undefined && quote !== undefined) {
-      cache.shorten(request.key, quote, at)
+      cache.takeEarlierEnd(request.key, quote, at)
       // The store may still have this quote from an earlier answer, with a later end.
       if (answer.kind !== 'quote') void sharedQuotes?.forget([request.key], quote.id)
     }

@@ -15,7 +15,7 @@ import {
   isCausedByClient,
   isForClient,
   isLocalError,
-  retryableFaults,
+  quickFaults,
 } from './fault.ts'
 import { CallTrace, type Receiver, type UpstreamRequest } from './request.ts'
 import { RequestBody } from './request-body.ts'
@@ -72,11 +72,15 @@ const queuedStep: Progress = { step: 'queued' }
 const endedStep: Progress = { step: 'ended' }
 
 /**
- * One request to the upstream, in as many tries as are safe. It is sent again only if the upstream cannot have seen it,
- * or if it is a GET or HEAD whose connection died before any byte of an answer. All
- * tries end as one: a call that never got a connection counts at the connections' breaker, any other at the breaker of its
- * kind (a quote's is that of its pair). Each connection that is made closes the connections' breaker. No other file knows undici's handlers, which
- * versions 7 and 8 call in the same way.
+ * One request to the upstream, in as many tries as are safe. It is sent again only if the upstream cannot have seen it
+ * and the failure showed quickly (`quickFaults`), or if it is a GET or HEAD whose connection died before any byte of an
+ * answer.
+ *
+ * All tries end as one. If the connection could not be made, the connections' breaker counts the call; if it failed after
+ * it was sent, the breaker of its traffic does (a quote's is that of its pair), by the faults in `countedFaults`. A call
+ * that got no free connection in time counts nowhere. Each connection that is made closes the connections' breaker.
+ *
+ * No other file knows undici's handlers, which versions 7 and 8 call in the same way.
  */
 export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
@@ -354,7 +358,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     if (breakers.states.connections.state !== 'closed') return false
     // A trial is not sent again: a recovering upstream gets one request.
     if (this.#permit?.isTrial || progress.permit?.isTrial) return false
-    if (progress.step !== 'sent') return retryableFaults.has(fault)
+    if (progress.step !== 'sent') return quickFaults.has(fault)
     const { method, body } = this.request
     return (
       (method === 'GET' || method === 'HEAD') &&

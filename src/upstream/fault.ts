@@ -46,7 +46,7 @@ const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
 ])
 
 /** Faults of connecting that show quickly and may soon be gone. */
-export const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
+export const quickFaults: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
   'connection_terminated',
   'destination_unavailable',
@@ -55,7 +55,7 @@ export const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
 ])
 /** Faults that count against the upstream. With `http_protocol_error` it did answer. */
 export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
-  ...retryableFaults,
+  ...quickFaults,
   'connection_timeout',
   'tls_certificate_error',
   'http_response_timeout',
