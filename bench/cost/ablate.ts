@@ -84,39 +84,35 @@ function tracing(contender: Contender): Contender {
 
 const traceOf = (directory: string) => `${directory}/collections.txt`
 
-interface Collection {
-  readonly atMs: number
-  /** Bytes since the collection before. */
-  readonly allocated: number
-  /** Bytes that it copied, because they were still in use. */
-  readonly survived: number
-}
-
-function collectionsIn(trace: string): Collection[] {
-  const lines = readFileSync(trace, 'latin1').matchAll(/^\[.*?\] +(\d+) ms: (.*)$/gm)
-  return Array.from(lines, ([, atMs, text = '']) => {
-    const figure = (name: string) =>
-      Number(new RegExp(` ${name}=(\\d+)`).exec(text)?.[1] ?? 0)
-    return {
-      atMs: Number(atMs),
-      allocated: figure('allocated'),
-      survived: figure('promoted') + figure('new_space_survived'),
-    }
-  })
+/** The bytes that were allocated until now, and those that collections copied because they were in use. */
+async function bytesUntilNow({ port, operationsPort }: Placed) {
+  const page = await fetch(`http://127.0.0.1:${operationsPort}/metrics`)
+  const used = /^nodejs_heap_size_used_bytes (\d+)/m.exec(await page.text())?.[1]
+  const text = readFileSync(traceOf(join(stage.directory, String(port))), 'latin1')
+  const figures = (name: string) =>
+    Array.from(text.matchAll(new RegExp(` ${name}=(\\d+)`, 'g')), ([, bytes]) =>
+      Number(bytes),
+    )
+  const sum = (name: string) => figures(name).reduce((all, bytes) => all + bytes, 0)
+  // The last collection left so much; what was allocated since is used, too.
+  const left = figures('total_size_after').at(-1) ?? 0
+  return {
+    allocated: sum('allocated') + Number(used) - left,
+    survived: sum('promoted') + sum('new_space_survived'),
+  }
 }
 
 async function loaded(placed: Placed, way: WayName, seconds: number): Promise<Figures> {
-  const trace = traceOf(join(stage.directory, String(placed.port)))
-  const earlier = collectionsIn(trace).length
+  const before = await bytesUntilNow(placed)
   const figures = await placed.load({ ...fromBackend, ...ways[way](), seconds })
-  const [first, ...collections] = collectionsIn(trace).slice(earlier)
+  const after = await bytesUntilNow(placed)
+  const requests = figures.requests ?? Number.NaN
   if (isRealTime) await pause(Number(flags['real-time']) * 1_000)
-  // From one collection to another: 2 s have few of them, so that what is left over at both ends would count.
-  const tookMs = (collections.at(-1)?.atMs ?? Number.NaN) - (first?.atMs ?? Number.NaN)
-  const requests = ((figures.requestsPerSecond ?? Number.NaN) * tookMs) / 1_000
-  const each = (figure: 'allocated' | 'survived') =>
-    collections.reduce((sum, one) => sum + one[figure], 0) / requests
-  return { ...figures, allocated: each('allocated'), survived: each('survived') }
+  return {
+    ...figures,
+    allocated: (after.allocated - before.allocated) / requests,
+    survived: (after.survived - before.survived) / requests,
+  }
 }
 
 async function programsOf(way: WayName): Promise<Contender[]> {

@@ -42,7 +42,7 @@ function doneOrOpen(isDone: boolean): Mark {
 export const beforeProduction: [text: string, markOf: (loaded: LoadedConfig) => Mark][] =
   [
     [
-      '`TRUST_PROXY` lists your proxies and nothing else, and `CLIENT_IP_HEADER` is the header that they write.',
+      'Name in `TRUST_PROXY` only your own backends and proxies, and in `CLIENT_IP_HEADER` the header that they write.',
       ({ sources }) =>
         openOrCheck(
           [sources.TRUST_PROXY, sources.CLIENT_IP_HEADER].every(
@@ -51,30 +51,31 @@ export const beforeProduction: [text: string, markOf: (loaded: LoadedConfig) => 
         ),
     ],
     [
-      '`ADMIN_TOKEN` is set, or the console stays read-only.',
+      'Set `ADMIN_TOKEN`: without it the console is read-only and shows no requests.',
       ({ config }) => doneOrOpen(config.admin.token !== undefined),
     ],
     [
-      '`STATE_DIRECTORY` or `VALKEY_URL` is set, so that a restart forgets no quote.',
+      'Set `VALKEY_URL` for several replicas, or `STATE_DIRECTORY` for one, so that a restart forgets no quote.',
+      // How many replicas there are is shown by no setting.
       ({ config }) =>
-        doneOrOpen(config.state !== undefined || config.store !== undefined),
+        config.store !== undefined ? 'done' : openOrCheck(config.state !== undefined),
     ],
     [
-      'V8 leaves the process a quarter of its memory (`node --max-old-space-size-percentage=50`).',
+      'Leave a quarter of the memory to what V8 does not count, as by `node --max-old-space-size-percentage=50` (Node 24).',
       () => doneOrOpen(leavesRoom(memoryLimits())),
     ],
     [
-      'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than ' +
+      'Let your load balancer ask `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor wait longer than ' +
         'that and `DRAIN_TIMEOUT_MS` together.',
       ({ config }) => openOrCheck(config.drain.delayMs > 0),
     ],
-    ['Prometheus scrapes `/metrics` of the operations listener.', () => 'check'],
+    ['Let Prometheus scrape `/metrics` of the operations port.', () => 'check'],
     [
-      'Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.',
+      'Give Prometheus `grafana/alerts.yml`, and see that its alerts reach the person on call.',
       () => 'check',
     ],
     [
-      '`ORDER_EXPIRED_QUOTE` is `refuse`: late orders are not sent.',
+      'Leave `ORDER_EXPIRED_QUOTE` at `refuse`, so that late orders are not sent.',
       ({ config }) => doneOrOpen(config.orders.expiredQuote === 'refuse'),
     ],
   ]
