@@ -333,8 +333,8 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/upstream/connections.ts',
-        'setImmediate(this.#release, connection, caller)',
-        'this.#release(connection, caller)',
+        'setImmediate(this.#release, connection, holder)',
+        'this.#release(connection, holder)',
       ],
     ],
   },
