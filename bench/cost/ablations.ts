@@ -164,7 +164,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        'const stopHearingHolds = holds.whenHeld(held, (problem) => waiting.leave(problem))',
+        'const stopHearingHolds = holds.whenHeld(holdable, (problem) => waiting.leave(problem))',
         'const stopHearingHolds = () => {}',
       ],
     ],
