@@ -84,7 +84,7 @@ export class Recent implements Listener {
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
     const reason = lateMs === null ? 'unknown' : 'expired'
-    const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
+    const of = { client: maskedAddress(exchange.user?.address), requestId: exchange.id }
     putFirst(
       this.refusals,
       { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) },
@@ -163,7 +163,7 @@ function seenRequest(
   status: number,
   durationMs: number,
 ): RequestDetails {
-  const { area, request, outcome, reading, problem, client } = exchange
+  const { area, request, outcome, reading, problem, user } = exchange
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : undefined
@@ -187,8 +187,8 @@ function seenRequest(
     transferMs: rounded(transferMs),
     ownMs: rounded(ownMs),
     requestId: exchange.id,
-    // The console shows the client only if a route has read it: reading is counted, and may log a warning.
-    client: maskedAddress(client?.address ?? request.socket.remoteAddress),
+    // The console shows the user's address only if a route has read it: reading is counted, and may log a warning.
+    client: maskedAddress(user?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,
   }

@@ -1,4 +1,4 @@
-import type { Clients } from '../client/client-address.ts'
+import type { Users } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
@@ -45,7 +45,7 @@ interface OrderParts {
   }
   clock: Clock
   events: Events
-  clients: Clients
+  users: Users
   applicationOf: ApplicationOf
   partitionOf: Partition
   /** Digests a partition as quotes and orders are matched by it. */
@@ -123,10 +123,10 @@ export class OrderRoutes {
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
-    const { clients, markOf, memory, partitionOf, rateLimit } = this.#parts
+    const { markOf, memory, partitionOf, rateLimit, users } = this.#parts
     const holdable = { pair: terms.surePair, application, what: 'order' } as const
     memory.holds.refuse(holdable)
-    const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
+    const place = partitionOf(exchange.identify(users), exchange.request.rawHeaders)
     const orderer = {
       application: briefText(application),
       isAddress: isAddress(place),

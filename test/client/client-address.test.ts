@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { Clients } from '../../src/client/client-address.ts'
+import { Users } from '../../src/client/client-address.ts'
 import { Events } from '../../src/events.ts'
 import { claimsClientAddress } from '../../src/http/headers.ts'
 
@@ -11,7 +11,7 @@ function reader(
   ipHeader = 'forwarded',
   trustProxy: readonly string[] = ['10.0.0.0/8', '2001:db8:aaaa::/48'],
 ) {
-  return new Clients({ trustProxy, ipHeader }, new Events()).read
+  return new Users({ trustProxy, ipHeader }, new Events()).read
 }
 
 /** What a trusted proxy's Forwarded lines make of it. */
@@ -155,14 +155,14 @@ describe('behind trusted peers', () => {
 
 describe('whether a trusted peer names clients', () => {
   function judging() {
-    const judged: (readonly [peer: string, namesClients: boolean])[] = []
+    const judged: (readonly [peer: string, namesUsers: boolean])[] = []
     const events = new Events([
       { proxyJudged: (...judgement) => void judged.push(judgement) },
     ])
     const options = { trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' }
-    const clients = new Clients(options, events)
+    const users = new Users(options, events)
     const send = (remoteAddress: string, rawHeaders: string[] = []) =>
-      clients.identify({ socket: { remoteAddress }, rawHeaders } as IncomingMessage)
+      users.identify({ socket: { remoteAddress }, rawHeaders } as IncomingMessage)
     return { judged, send }
   }
 

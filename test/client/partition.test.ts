@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import {
   createPartition,
   isAddress,
-  type PartitionClient,
+  type PartitionUser,
 } from '../../src/client/partition.ts'
 
-const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
-const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
+const trusted = (address?: string): PartitionUser => ({ address, peerTrusted: true })
+const untrusted = (address?: string): PartitionUser => ({ address, peerTrusted: false })
 const client = trusted('203.0.113.7')
 const japan = ['x-country', 'JP', 'x-region', '07']
 const byAddress = createPartition({ mode: 'ip', placeHeaders: [] })

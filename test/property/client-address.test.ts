@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
-import { Clients, parseTrustProxy } from '../../src/client/client-address.ts'
+import { parseTrustProxy, Users } from '../../src/client/client-address.ts'
 import {
   isUndisclosedNode,
   nodeAddress,
@@ -12,8 +12,8 @@ import { Events } from '../../src/events.ts'
 import { clientAddressHeaders } from '../../src/http/headers.ts'
 import { formatForwarded, normalizeAddress } from '../../src/http/ip-address.ts'
 
-const readerOf = (options: ConstructorParameters<typeof Clients>[0]) =>
-  new Clients(options, new Events()).read
+const readerOf = (options: ConstructorParameters<typeof Users>[0]) =>
+  new Users(options, new Events()).read
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"

@@ -144,7 +144,7 @@ export class QuoteStage {
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
       ...parts,
-      clients: { identify: () => noClient },
+      users: { identify: () => noClient },
       partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
       supplied: new Map(),
       // Stages that share a store have the same keys.
