@@ -38,8 +38,8 @@ export class Recent implements Listener {
   readonly requests: SeenRequest[] = []
   readonly refusals: SeenRefusal[] = []
   readonly events: SeenEvent[] = []
-  /** Orders that were sent again, and their event. */
-  #repeated: { readonly orders: number; readonly event: number | undefined } = {
+  /** Orders that were sent for a quote that was used already, and their event. */
+  #orderedAgain: { readonly orders: number; readonly event: number | undefined } = {
     orders: 0,
     event: undefined,
   }
@@ -99,11 +99,11 @@ export class Recent implements Listener {
 
   /** One event with the current number: a caller that sends all orders twice pushes no other events out. */
   quoteOrderedAgain(): void {
-    const orders = this.#repeated.orders + 1
+    const orders = this.#orderedAgain.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
     const text = `${subject} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
-    const event = this.addEvent('warn', text, this.#repeated.event)
-    this.#repeated = { orders, event }
+    const event = this.addEvent('warn', text, this.#orderedAgain.event)
+    this.#orderedAgain = { orders, event }
   }
 
   holdBegan(hold: ShownHold): void {

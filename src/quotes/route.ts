@@ -268,7 +268,7 @@ export class QuoteRoute {
       return await this.#taken(whole, cause, look)
     } finally {
       if (look?.kind === 'turn') look.release()
-      // Lands before the requests go on: one that repeats must not find a call that is over.
+      // Lands before the requests go on: one that needs a further call must not find a call that is over.
       flight.land()
     }
   }
