@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ClientAddress } from './client/client-address.ts'
+import type { UserAddress } from './client/client-address.ts'
 import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
@@ -83,7 +83,7 @@ type Hear = (...happened: unknown[]) => void
  * listener decides anything.
  */
 export class Events {
-  /** A request was answered, or will not be. `status` 0: the client left, or the answer broke off. */
+  /** A request was answered, or will not be. `status` 0: the caller left, or the answer broke off. */
   requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = ignored
   /** The gateway answers with a problem. `exchange` undefined: the request had not reached a route. */
   problemAnswered: (
@@ -101,10 +101,10 @@ export class Events {
     from: IncomingMessage | Duplex,
   ) => void = ignored
   /** No client-address header could be used, or a trusted proxy sent none. */
-  addressNoted: (client: ClientAddress) => void = ignored
-  /** A trusted proxy named a client for the first time, or its first 20 requests named none. */
-  proxyJudged: (peer: string, namesClients: boolean) => void = ignored
-  /** A client has used its RATE_LIMIT_PER_MINUTE. */
+  addressNoted: (user: UserAddress) => void = ignored
+  /** A trusted proxy named a user for the first time, or its first 20 requests named none. */
+  proxyJudged: (peer: string, namesUsers: boolean) => void = ignored
+  /** An application or an address has used up its RATE_LIMIT_PER_MINUTE. */
   rateLimited: (area: Area) => void = ignored
   /** A quote request found no quote in memory with enough time left. */
   quoteLookedUp: (result: Exclude<Lookup, 'hit'>) => void = ignored

@@ -79,14 +79,14 @@ export const ablations: readonly Ablation[] = [
     ],
   },
   {
-    name: "the client's address",
+    name: "the user's address",
     ways: ['hit', 'miss', 'order'],
     edits: [
       [
         'src/client/client-address.ts',
-        '    const peer = this.#peerOf(socket.remoteAddress)\n    const client = this.#clientOf(peer, rawHeaders)\n    if (client.note',
-        "    const client: ClientAddress = { address: '198.51.100.1', peer: '127.0.0.1', peerTrusted: true }\n" +
-          '    const peer = unknownPeer\n    if (client.note',
+        '    const peer = this.#peerOf(socket.remoteAddress)\n    const user = this.#userOf(peer, rawHeaders)\n    if (user.note',
+        "    const user: UserAddress = { address: '198.51.100.1', peer: '127.0.0.1', peerTrusted: true }\n" +
+          '    const peer = unknownPeer\n    if (user.note',
       ],
     ],
   },
@@ -164,7 +164,7 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/quotes/route.ts',
-        'const stopHearingHolds = holds.whenHeld(held, (problem) => waiting.leave(problem))',
+        'const stopHearingHolds = holds.whenHeld(holdable, (problem) => waiting.leave(problem))',
         'const stopHearingHolds = () => {}',
       ],
     ],
@@ -230,8 +230,8 @@ export const ablations: readonly Ablation[] = [
       ],
       [
         'src/server/swap-headers.ts',
-        '    const { address } = exchange.identify(this.#clients)\n    const [appName, via]',
-        '    exchange.identify(this.#clients)\n    if (isOrder) return rawHeaders.slice(2)\n' +
+        '    const { address } = exchange.identify(this.#users)\n    const [appName, via]',
+        '    exchange.identify(this.#users)\n    if (isOrder) return rawHeaders.slice(2)\n' +
           '    const address = undefined\n    const [appName, via]',
       ],
     ],
@@ -333,8 +333,8 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/upstream/connections.ts',
-        'setImmediate(this.#release, connection, caller)',
-        'this.#release(connection, caller)',
+        'setImmediate(this.#release, connection, holder)',
+        'this.#release(connection, holder)',
       ],
     ],
   },

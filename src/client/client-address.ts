@@ -11,25 +11,21 @@ import { memoize } from '../http/memoize.ts'
 import { flatText } from '../process/text.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
-interface ClientAddressOptions {
+interface UserAddressOptions {
   trustProxy: readonly string[]
   /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */
   ipHeader: string
 }
 
 /**
- * Why no client-address header is used: it names no client, its peer is not a trusted proxy, or a trusted proxy sent
+ * Why no client-address header is used: it names no user, its peer is not a trusted proxy, or a trusted proxy sent
  * another one than CLIENT_IP_HEADER, or none.
  */
-export type AddressNote =
-  | NoClientReason
-  | 'untrusted-header'
-  | 'other-header'
-  | 'no-header'
+export type AddressNote = NoUserReason | 'untrusted-header' | 'other-header' | 'no-header'
 
-/** Where a request comes from. Addresses are canonical. */
-export interface ClientAddress {
-  /** Undefined: a trusted proxy names no client, or the peer has no address (a Unix socket, a closed socket). */
+/** The address of the user behind a request, and how it is known. Addresses are canonical. */
+export interface UserAddress {
+  /** Undefined: a trusted proxy names no user, or the peer has no address (a Unix socket, a closed socket). */
   readonly address: string | undefined
   readonly peer: string | undefined
   readonly peerTrusted: boolean
@@ -39,91 +35,89 @@ export interface ClientAddress {
 }
 
 /** `rawHeaders` as Node has them: name, value, name, value. */
-type ReadClientAddress = (
+type ReadUserAddress = (
   peerAddress: string | undefined,
   rawHeaders: readonly string[],
-) => ClientAddress
+) => UserAddress
 
-/** Whether a trusted proxy names clients. */
-interface Naming {
-  hasNamed: boolean
-  /** Requests without a client-address header. The count stops once the proxy has named a client. */
+/** Whether a trusted proxy names its users. */
+interface ProxyRecord {
+  hasNamedUser: boolean
+  /** Requests without a client-address header. The count stops once the proxy has named a user. */
   silentRequests: number
 }
 
 interface Peer {
   /** The answer for a request whose headers change nothing. */
-  readonly plain: ClientAddress
+  readonly plain: UserAddress
   readonly inOwnNetwork: boolean
-  readonly naming: Naming
+  /** What is known of this peer as a proxy. */
+  readonly record: ProxyRecord
 }
 
 /** A proxy may send requests of its own, such as health checks, before it passes on the first one. */
 const silentRequestsBeforeNotice = 20
 /** With TRUST_PROXY=0.0.0.0/0 every peer is a trusted proxy. */
-const maxNamings = 10_000
+const maxProxyRecords = 10_000
 
-interface ClientsEvents {
-  addressNoted(client: ClientAddress): void
-  /** A trusted proxy has named a client, or has sent 20 requests that name none. */
-  proxyJudged(peer: string, namesClients: boolean): void
+interface UsersEvents {
+  addressNoted(user: UserAddress): void
+  /** A trusted proxy has named a user, or has sent 20 requests that name none. */
+  proxyJudged(peer: string, namesUsers: boolean): void
 }
 
-export class Clients {
+export class Users {
   readonly #peerOf: (peerAddress: string | undefined) => Peer
-  readonly #clientOf: (peer: Peer, rawHeaders: readonly string[]) => ClientAddress
-  readonly #events: ClientsEvents
+  readonly #userOf: (peer: Peer, rawHeaders: readonly string[]) => UserAddress
+  readonly #events: UsersEvents
 
-  constructor(options: ClientAddressOptions, events: ClientsEvents) {
+  constructor(options: UserAddressOptions, events: UsersEvents) {
     const trusts = parseTrustProxy(options.trustProxy)
     this.#peerOf = createPeers(trusts)
-    this.#clientOf = createReader(options, trusts)
+    this.#userOf = createReader(options, trusts)
     this.#events = events
   }
 
   /** For logs and traces: nothing is counted. */
-  readonly read: ReadClientAddress = (peerAddress, rawHeaders) =>
-    this.#clientOf(this.#peerOf(peerAddress), rawHeaders)
+  readonly read: ReadUserAddress = (peerAddress, rawHeaders) =>
+    this.#userOf(this.#peerOf(peerAddress), rawHeaders)
 
-  /** For requests of the swap API. Also counts whether the proxy names its clients. */
+  /** For requests of the swap API. Also counts whether the proxy names its users. */
   identify({
     socket,
     rawHeaders,
-  }: Pick<IncomingMessage, 'socket' | 'rawHeaders'>): ClientAddress {
+  }: Pick<IncomingMessage, 'socket' | 'rawHeaders'>): UserAddress {
     const peer = this.#peerOf(socket.remoteAddress)
-    const client = this.#clientOf(peer, rawHeaders)
-    if (client.note !== undefined) {
-      this.#events.addressNoted(client)
-      if (client.note === 'no-header') this.#countSilent(peer)
-    } else if (!peer.naming.hasNamed) {
-      peer.naming.hasNamed = true
+    const user = this.#userOf(peer, rawHeaders)
+    if (user.note !== undefined) {
+      this.#events.addressNoted(user)
+      if (user.note === 'no-header') this.#countSilent(peer)
+    } else if (!peer.record.hasNamedUser) {
+      peer.record.hasNamedUser = true
       this.#judged(peer, true)
     }
-    return client
+    return user
   }
 
   #countSilent(peer: Peer): void {
-    const { naming } = peer
-    if (naming.hasNamed) return
-    naming.silentRequests += 1
-    if (naming.silentRequests === silentRequestsBeforeNotice) this.#judged(peer, false)
+    const { record } = peer
+    if (record.hasNamedUser) return
+    record.silentRequests += 1
+    if (record.silentRequests === silentRequestsBeforeNotice) this.#judged(peer, false)
   }
 
-  #judged({ plain }: Peer, namesClients: boolean): void {
-    if (plain.peer !== undefined) this.#events.proxyJudged(plain.peer, namesClients)
+  #judged({ plain }: Peer, namesUsers: boolean): void {
+    if (plain.peer !== undefined) this.#events.proxyJudged(plain.peer, namesUsers)
   }
 }
 
-function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
+function createReader({ ipHeader }: UserAddressOptions, trusts: Trusts) {
   const nodesOf = nodesByHeader.get(ipHeader) ?? oneNode
   const readLines = (lines: readonly string[]) => walk(nodesOf(lines), trusts)
-  // Successive requests of a client mostly have the same header line.
+  // Successive requests for a user mostly have the same header line.
   const readLine = memoize((line) => readLines([line]))
 
-  return (
-    { plain, inOwnNetwork }: Peer,
-    rawHeaders: readonly string[],
-  ): ClientAddress => {
+  return ({ plain, inOwnNetwork }: Peer, rawHeaders: readonly string[]): UserAddress => {
     if (plain.peerTrusted) {
       const lines = headerValues(rawHeaders, ipHeader)
       if (lines.length === 0) {
@@ -154,27 +148,30 @@ function createReader({ ipHeader }: ClientAddressOptions, trusts: Trusts) {
   }
 }
 
-/** A peer that is not trusted need not name clients. */
-const namingOfNoProxy: Naming = Object.freeze({ hasNamed: true, silentRequests: 0 })
+/** A peer that is not trusted need not name users. */
+const recordOfNoProxy: ProxyRecord = Object.freeze({
+  hasNamedUser: true,
+  silentRequests: 0,
+})
 
 const unknownPeer: Peer = {
   plain: Object.freeze({ address: undefined, peer: undefined, peerTrusted: false }),
   inOwnNetwork: false,
-  naming: namingOfNoProxy,
+  record: recordOfNoProxy,
 }
 
-/** Each memoized peer holds its `Naming`, so that nothing is looked up for a proxy that names clients. */
+/** Each memoized peer holds its `ProxyRecord`, so that nothing is looked up for a proxy that names its users. */
 function createPeers(trusts: Trusts) {
-  const namings = new Map<string, Naming>()
+  const records = new Map<string, ProxyRecord>()
 
-  function namingOf(address: string): Naming {
-    const known = namings.get(address)
+  function recordOf(address: string): ProxyRecord {
+    const known = records.get(address)
     if (known !== undefined) return known
-    const [first] = namings.size < maxNamings ? [] : namings.keys()
-    if (first !== undefined) namings.delete(first)
-    const naming = { hasNamed: false, silentRequests: 0 }
-    namings.set(address, naming)
-    return naming
+    const [first] = records.size < maxProxyRecords ? [] : records.keys()
+    if (first !== undefined) records.delete(first)
+    const record = { hasNamedUser: false, silentRequests: 0 }
+    records.set(address, record)
+    return record
   }
 
   const knownPeer = memoize((peerAddress): Peer => {
@@ -184,7 +181,7 @@ function createPeers(trusts: Trusts) {
     return {
       plain: Object.freeze({ address, peer: address, peerTrusted }),
       inOwnNetwork: isOfOwnNetwork(address),
-      naming: peerTrusted ? namingOf(address) : namingOfNoProxy,
+      record: peerTrusted ? recordOf(address) : recordOfNoProxy,
     }
   })
   return (peerAddress: string | undefined) =>
@@ -193,7 +190,7 @@ function createPeers(trusts: Trusts) {
 
 /**
  * The client-address header that a trusted proxy sent, as spelled, for the warning. X-Forwarded-For comes first,
- * because most proxies write it. Other `x-forwarded-` headers say how the client asked, not from where.
+ * because most proxies write it. Other `x-forwarded-` headers say how the user asked, not from where.
  */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
   const claiming = claimingHeaders(rawHeaders)
@@ -205,12 +202,12 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
   )
 }
 
-type NoClientReason = 'malformed-header' | 'no-client-named'
+type NoUserReason = 'malformed-header' | 'no-client-named'
 
-/** `reason`: why the header names no client. */
-interface NamedClient {
+/** What a client-address header says. `reason`: why it names no user. */
+interface HeaderReading {
   readonly address: string | undefined
-  readonly reason?: NoClientReason
+  readonly reason?: NoUserReason
 }
 
 /** For each hop, the peer that connected to it; undefined if the hop does not say. */
@@ -221,11 +218,11 @@ const malformedNode = '"'
 
 /**
  * Reads from the right: the entry of a trusted hop says who connected to it, and nothing about entries further left.
- * Without an address the client is unknown: the proxy's own address would stand for all its clients.
+ * Without an address the user is unknown: the proxy's own address would stand for all its users.
  */
-function walk(nodesFromRight: Nodes, trusts: Trusts): NamedClient {
+function walk(nodesFromRight: Nodes, trusts: Trusts): HeaderReading {
   let believed: string | undefined
-  let reason: NoClientReason = 'no-client-named'
+  let reason: NoUserReason = 'no-client-named'
   for (const node of nodesFromRight) {
     const named = node === undefined ? undefined : nodeAddress(node)
     const address = named === undefined ? undefined : normalizeAddress(named)
@@ -249,7 +246,7 @@ function* forwardedNodes(lines: readonly string[]): Nodes {
 }
 
 /**
- * Cuts a malformed line at its commas. So a client that opens a quote cannot hide the element of a proxy behind it. A
+ * Cuts a malformed line at its commas. So a user who opens a quote cannot hide the element of a proxy behind it. A
  * comma inside a quoted string cuts too, and leaves two malformed pieces.
  */
 function* piecewise(line: string): Nodes {
@@ -263,7 +260,7 @@ function* listedNodes(lines: readonly string[]): Nodes {
       if (part.trim() !== '') yield part.trim()
 }
 
-/** With two lines, one is the edge's and one the client's, and we cannot tell which. */
+/** With two lines, one is the edge's and one the user's, and we cannot tell which. */
 function* oneNode([line = '', ...more]: readonly string[]): Nodes {
   yield more.length > 0 ? malformedNode : line.trim() || undefined
 }

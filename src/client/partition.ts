@@ -2,9 +2,9 @@ import { hash, randomBytes } from 'node:crypto'
 import { lineBreak, linesOf } from '../http/headers.ts'
 import { memoize } from '../http/memoize.ts'
 import { flatText } from '../process/text.ts'
-import type { ClientAddress } from './client-address.ts'
+import type { UserAddress } from './client-address.ts'
 
-export type PartitionClient = Pick<ClientAddress, 'address' | 'peerTrusted'>
+export type PartitionUser = Pick<UserAddress, 'address' | 'peerTrusted'>
 
 interface PartitionOptions {
   mode: 'ip' | 'header' | 'none'
@@ -12,9 +12,9 @@ interface PartitionOptions {
   placeHeaders: readonly string[]
 }
 
-/** Clients of one partition share quotes, and an order may mean any of them. Undefined: this client shares none. */
+/** Users of one partition share quotes, and an order may mean any of them. Undefined: this user shares none. */
 export type Partition = (
-  client: PartitionClient,
+  user: PartitionUser,
   rawHeaders: readonly string[],
 ) => string | undefined
 
@@ -32,22 +32,22 @@ export function createPartitionMark(
 export function createPartition({ mode, placeHeaders }: PartitionOptions): Partition {
   if (mode === 'none') return () => ''
   if (mode === 'ip') return byAddress
-  return (client, rawHeaders) => {
-    // Only a trusted proxy may name the place: another client could choose one. For a client without an address the
+  return (user, rawHeaders) => {
+    // Only a trusted proxy may name the place: another peer could choose one. For a user without an address the
     // provider gets for=unknown, so its answer may differ from the place's.
-    if (!client.peerTrusted || client.address === undefined) return byAddress(client)
+    if (!user.peerTrusted || user.address === undefined) return byAddress(user)
     const values = linesOf(rawHeaders, placeHeaders)
     // No value has a comma, so one value cannot imitate two.
-    return values.every(saysPlace) ? `place:${values.join(',')}` : byAddress(client)
+    return values.every(saysPlace) ? `place:${values.join(',')}` : byAddress(user)
   }
 }
 
-/** Whether the partition is a single address, not a place or all clients. */
+/** Whether the partition is a single address, not a place or all users. */
 export function isAddress(partition: string | undefined): boolean {
   return partition?.startsWith('ip:') ?? false
 }
 
-function byAddress({ address }: PartitionClient): string | undefined {
+function byAddress({ address }: PartitionUser): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }
 
@@ -73,7 +73,7 @@ const placeholders: ReadonlySet<string> = new Set([
 
 function saysPlace(value: string | undefined): boolean {
   if (value === undefined || placeholders.has(value.toUpperCase())) return false
-  // Two lines, as they came or joined by a proxy (RFC 9110 section 5.2): the client may have smuggled one in.
+  // Two lines, as they came or joined by a proxy (RFC 9110 section 5.2): the user may have smuggled one in.
   return !value.includes(',') && !value.includes(lineBreak)
 }
 

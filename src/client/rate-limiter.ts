@@ -18,7 +18,7 @@ export const windowSeconds = 60
 
 /**
  * A fixed window in this process's memory. The number of buckets is bounded, because made-up App-Names could fill the
- * memory. The least recently used one is dropped: a client at its limit keeps asking, so its bucket stays.
+ * memory. The least recently used one is dropped: a caller at its limit keeps asking, so its bucket stays.
  */
 export function createMemoryRateLimiter(
   perMinute: number,

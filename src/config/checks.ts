@@ -244,7 +244,7 @@ function quotes(values: CompleteValues): Check[] {
   const region = places.find((name) => endsInRegion.test(name))
   const isWithoutCountry =
     region !== undefined && !places.some((name) => endsInCountry.test(name))
-  // A keyed header is sent to the provider, also if an untrusted client wrote it.
+  // A keyed header is sent to the provider, also if an untrusted peer wrote it.
   const unkeyed =
     'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
   const isKeyed = (name: string) => keyed.includes(name)

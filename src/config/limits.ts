@@ -6,7 +6,7 @@ const count = z.int().min(0)
 export const limits = z.strictObject({
   /** Max time to connect to an upstream, TLS included. */
   connectTimeoutMs: count.default(3_000),
-  /** Max pause in an upstream's answer, and of a client that should read it. */
+  /** Max pause in an upstream's answer, and of a caller that should read it. */
   bodyTimeoutMs: count.default(30_000),
   /**
    * Requests that wait for a connection of one upstream; float orders have as many places of their own. Default: eight
@@ -24,9 +24,9 @@ export const limits = z.strictObject({
   /** Failures in a row that open a breaker. */
   breakerFailures: count.default(5),
   breakerOpenMs: count.default(5_000),
-  /** Max time for a client's request head. */
+  /** Max time for a caller's request head. */
   headTimeoutMs: count.default(10_000),
-  /** Max pause in a client's request body. */
+  /** Max pause in a caller's request body. */
   bodyIdleTimeoutMs: count.default(30_000),
   /** Max bytes of all quotes in memory. */
   cacheBytes: count.default(64 * 2 ** 20),

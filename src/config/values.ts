@@ -149,7 +149,7 @@ export const trustedProxies = lowerCaseList(
   },
 )
 
-// Headers that the gateway sets on a quote call, headers of one connection, and cookies, which no two clients share.
+// Headers that the gateway sets on a quote call, headers of one connection, and cookies, which no two users share.
 const neverKeyed =
   wordsOf(`accept accept-encoding connection content-length content-type cookie expect host
   http2-settings keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer

@@ -16,7 +16,7 @@ interface Served {
   readonly operations: OperationsApp
   /** Requests without a complete answer, also those through a mounted app. */
   readonly exchanges: { readonly inFlight: number }
-  /** Orders that were sent and have no whole answer yet. Their clients may have left. */
+  /** Orders that were sent and have no whole answer yet. Their callers may have left. */
   readonly orders: { readonly underWay: number }
 }
 
@@ -28,7 +28,7 @@ const lookEveryMs = 20
 const noticeCutMs = 200
 /** Enough for a scrape that is being answered. */
 const closeOperationsWithinMs = 2_000
-/** Node's default. With a shorter backlog the kernel would drop clients that we want to answer with 503. */
+/** Node's default. With a shorter backlog the kernel would drop connections that we want to answer with 503. */
 const minBacklog = 511
 
 /** Opens both listeners, and closes them and what is behind them in order. */
@@ -94,7 +94,7 @@ export class Lifecycle {
     await operations.filesRead
     const operationsUrl = await this.listenForOperations()
     const { connections } = this.#config.requests
-    // Room for all connections, so that clients that come at once are answered. The kernel drops further ones, which
+    // Room for all connections, so that callers that connect at once are answered. The kernel drops further ones, which
     // try again after a second.
     const at = { ...this.#config.traffic, backlog: Math.max(minBacklog, connections) }
     const trafficUrl = await listen(traffic, at, {
@@ -151,7 +151,7 @@ export class Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut,
     })
-    // The listener's own requests have ended by now. Requests of a mounted app, and orders whose clients have left, get
+    // The listener's own requests have ended by now. Requests of a mounted app, and orders whose callers have left, get
     // the rest of the time.
     const endsAtMs = Math.max(performance.now(), startedAtMs + timeoutMs) + noticeCutMs
     const isBusy = () => exchanges.inFlight > 0 || orders.underWay > 0

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { Clients, loggedAddresses } from '../client/client-address.ts'
+import { loggedAddresses, Users } from '../client/client-address.ts'
 import {
   type ApplicationOf,
   createPartition,
@@ -64,7 +64,7 @@ export async function makeParts(
   { log, overrides, opened }: MakingParts,
 ) {
   const basics = makeBasics(loaded, { log, overrides })
-  const { applicationOf, clients, clock, config, events, readTarget, summedLog } = basics
+  const { applicationOf, clock, config, events, readTarget, summedLog, users } = basics
   opened(() => summedLog.flush())
 
   // The parts from here on are closed in reverse order.
@@ -119,7 +119,7 @@ export async function makeParts(
   const limiter =
     perMinute > 0 && (overrides.rateLimiter ?? (await ownLimiter(perMinute, sharedStore)))
   const rateLimit = limiter
-    ? new RateLimit({ limiter, by, applicationOf, clients, events })
+    ? new RateLimit({ limiter, by, applicationOf, users, events })
     : undefined
   const supplied = suppliedHeaders(config.swap)
   // Trusted proxies send CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER to us alone: they do not go on.
@@ -127,7 +127,7 @@ export async function makeParts(
     config.client.ipHeader,
     ...config.quotes.partition.placeHeaders,
   ])
-  const swapHeaders = new SwapHeaders(supplied, forUsAlone, clients)
+  const swapHeaders = new SwapHeaders(supplied, forUsAlone, users)
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
@@ -229,9 +229,9 @@ function makeBasics(
   const applicationOf: ApplicationOf = (rawHeaders) =>
     headerLines(rawHeaders, 'app-name') ?? config.swap.appName
   const loggedAddress = loggedAddresses[config.log.clientAddress]
-  const clients = new Clients(config.client, {
-    addressNoted: (client) => events.addressNoted(client),
-    proxyJudged: (peer, namesClients) => events.proxyJudged(peer, namesClients),
+  const users = new Users(config.client, {
+    addressNoted: (user) => events.addressNoted(user),
+    proxyJudged: (peer, namesUsers) => events.proxyJudged(peer, namesUsers),
   })
   const metrics = createMetrics({ version, pairs: config.metrics.pairs })
   const history = new History(clock)
@@ -249,7 +249,7 @@ function makeBasics(
     log,
     summedLog,
     applicationOf,
-    readClient: clients.read,
+    readUser: users.read,
     loggedAddress,
     readTarget,
   }
@@ -277,7 +277,7 @@ function makeBasics(
     log,
     summedLog,
     events,
-    clients,
+    users,
     applicationOf,
     readTarget,
     metrics,
@@ -294,7 +294,7 @@ const idleRateLimiter =
 
 // Only some settings need these modules. Startup is a fifth faster without them.
 
-async function tracingIfSet({ config: { traces }, events, clients, summedLog }: Basics) {
+async function tracingIfSet({ config: { traces }, events, summedLog, users }: Basics) {
   if (traces === undefined) return undefined
   const { OtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
     const packages =
@@ -305,7 +305,7 @@ async function tracingIfSet({ config: { traces }, events, clients, summedLog }: 
   return new OtlpTracing({
     ...traces,
     // Without headers, only `peerTrusted` is of use.
-    isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
+    isTrustedPeer: (address) => users.read(address, []).peerTrusted,
     dropped(spans, reason) {
       events.spansDropped(spans)
       summedLog.say({

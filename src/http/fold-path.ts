@@ -6,7 +6,7 @@ const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7
 const mayFold = /[%;]|\/\//
 
 /**
- * Every path that a router might read this path as, the least changed first. Case is left to the caller: a router that
+ * Every path that a router might read this path as, the least changed first. Case is kept: a router that
  * ignores it in its own segments keeps it in a value such as a pair.
  */
 export function foldPath(path: string): readonly string[] {

@@ -19,7 +19,7 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 
-// Connection must not remove these: a client could choose the host, the framing or the address that the upstream
+// Connection must not remove these: a caller could choose the host, the framing or the address that the upstream
 // believes (CVE-2021-33197 of the Go reverse proxy), or send an order again without its key.
 const neverNominated = new Set([
   'host',
@@ -200,21 +200,21 @@ export function isCaching(lowerCaseName: string): boolean {
   return cachingHeaders.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
 }
 
-const ofOneClient = new Set(
+const ofOneCaller = new Set(
   `b3 baggage cf-ray cf-request-id fly-request-id request-id sentry-trace set-cookie set-cookie2 traceparent
   traceresponse tracestate uber-trace-id x-amz-id-2 x-amz-request-id x-azure-ref x-cloud-trace-context
   x-correlation-id x-fastly-request-id x-ms-request-id x-request-id x-vercel-id`.split(
     /\s+/,
   ),
 )
-const ofOneClientPrefixes = ['x-amz-cf-', 'x-amzn-', 'x-b3-', 'x-trace', 'x-datadog-']
+const ofOneCallerPrefixes = ['x-amz-cf-', 'x-amzn-', 'x-b3-', 'x-trace', 'x-datadog-']
 
-/** Whether a header is about one request or its client: its id, its trace, its address. */
-const isOfOneClient = memoize(
+/** Whether a header is about one request or its caller: the request's id, its trace, the address of its user. */
+const isOfOneCaller = memoize(
   (lowerCaseName) =>
-    ofOneClient.has(lowerCaseName) ||
+    ofOneCaller.has(lowerCaseName) ||
     claimsClientAddress(lowerCaseName) ||
-    ofOneClientPrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
+    ofOneCallerPrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
 )
 
 const ofOneExchange = new Set(
@@ -227,23 +227,23 @@ const ofOneExchangePrefixes = ['ratelimit', 'x-ratelimit-', 'x-rate-limit-']
 /** Whether a header would be false in a later answer. */
 const isOfOneExchange = memoize(
   (lowerCaseName) =>
-    isOfOneClient(lowerCaseName) ||
+    isOfOneCaller(lowerCaseName) ||
     isCaching(lowerCaseName) ||
     ofOneExchange.has(lowerCaseName) ||
     ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
 )
 
-/** Headers that remain true in a later answer with the same body, to any client. */
+/** Headers that remain true in a later answer with the same body, to any caller. */
 export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
 }
 
-/** Headers of a shared answer, for a client that did not make the call. */
+/** Headers of a shared answer, for a caller whose request did not make the call. */
 export function othersHeaders(rawHeaders: readonly string[]): string[] {
-  return endToEndHeaders(rawHeaders, isOfOneClient)
+  return endToEndHeaders(rawHeaders, isOfOneCaller)
 }
 
-/** Every header that claims a client's address, in lower case; `x-forwarded-…` is matched by its prefix. */
+/** Every header that claims a user's address, in lower case; `x-forwarded-…` is matched by its prefix. */
 export const clientAddressHeaders: ReadonlySet<string> = new Set(
   `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
   x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
@@ -265,7 +265,7 @@ const shortestClientAddressHeader = Math.min(
   ...[...clientAddressHeaders].map((name) => name.length),
 )
 
-/** The names of headers that claim a client's address, as spelled. */
+/** The names of headers that claim a user's address, as spelled. */
 export function claimingHeaders(rawHeaders: readonly string[]): string[] {
   const claiming: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -40,7 +40,7 @@ export type TargetReading =
       quote: (QuotePath & AmountReading) | undefined
       /** What a plain path of rates asks for. Rates are for any amount, so `canonical` is empty. */
       rates: (QuotePath & AmountReading) | undefined
-      /** The kind of path, without what a client chooses; undefined: no upstream has such paths. */
+      /** The kind of path, without what a caller chooses; undefined: no upstream has such paths. */
       route: string | undefined
     }
   /** For OPTIONS only (RFC 9112 3.2.4). */

@@ -9,7 +9,7 @@ export interface UpstreamFacts {
   readonly paths: readonly string[] | { readonly setting: string }
   /**
    * by-kind: orders have their own connections, and each kind of request its breaker; Forwarded, Via and what SWAP_…
-   * supplies are added. alike: the one breaker counts failures to connect; nothing is added, since clients sign their
+   * supplies are added. alike: the one breaker counts failures to connect; nothing is added, since callers sign their
    * bytes.
    */
   readonly requests: 'by-kind' | 'alike'

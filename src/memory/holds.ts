@@ -44,8 +44,8 @@ export interface ShownHold {
   readonly until: number
 }
 
-/** Pair undefined: it cannot be read, so a hold of any pair counts. */
-export interface HeldRequest {
+/** A request that a hold may cover. Pair undefined: it cannot be read, so a hold of any pair counts. */
+export interface HoldableRequest {
   readonly pair: string | undefined
   readonly application: string
   readonly what: 'order' | 'quote'
@@ -91,13 +91,13 @@ export class Holds {
 
   // Requests
 
-  refuse(request: HeldRequest): void {
+  refuse(request: HoldableRequest): void {
     const hold = this.covering(request)
     if (hold !== undefined) throw this.#problem(hold, request)
   }
 
   /** The hold on the request that ends last. */
-  covering(request: HeldRequest): Hold | undefined {
+  covering(request: HoldableRequest): Hold | undefined {
     // Most gateways hold nothing.
     if (this.#said.size === 0) return undefined
     const pair = request.pair === undefined ? undefined : foldedPair(request.pair)
@@ -116,7 +116,7 @@ export class Holds {
   }
 
   /** Calls `refuse` as soon as a hold on the request begins. Returns a function that stops this. */
-  whenHeld(request: HeldRequest, refuse: (problem: Problem) => void): () => void {
+  whenHeld(request: HoldableRequest, refuse: (problem: Problem) => void): () => void {
     const look = () => {
       const hold = this.covering(request)
       if (hold !== undefined) refuse(this.#problem(hold, request))
@@ -136,7 +136,7 @@ export class Holds {
     }
   }
 
-  #problem(hold: Hold, { what }: HeldRequest): Problem {
+  #problem(hold: Hold, { what }: HoldableRequest): Problem {
     const { reason, untilMs: until } = hold
     const leftMs = hold.endsSteadyMs - this.#parts.clock.steadyMs()
     const held = what === 'order' ? 'This order is' : 'Quotes of this kind are'

@@ -11,7 +11,7 @@ const maxUnmapped = 64
 const maxPrices = 1_000
 /** One quote of each application, and more if a later quote ends before an older one. */
 const maxOfOnePrice = 8
-const maxOfOneClient = 200
+const maxOfOnePartition = 200
 
 /**
  * The quotes of one pair and fromAmount. A new quote replaces older ones of its price and application that end before
@@ -24,7 +24,7 @@ export class Offers implements OffersOfSwap {
   #unlisted: Entry | undefined
   /** The maps. Without them, the list has all quotes. */
   #byPrice: EntriesByKey | undefined
-  #byClient: EntriesByKey | undefined
+  #byPartition: EntriesByKey | undefined
   #count = 0
 
   get isEmpty(): boolean {
@@ -41,7 +41,7 @@ export class Offers implements OffersOfSwap {
   }
 
   meantBy(orderer: Whose, stated: StatedAmount | undefined): Entry[] {
-    const own = clientKeys(orderer).flatMap((key) => this.#byClient?.of(key) ?? [])
+    const own = partitionKeys(orderer).flatMap((key) => this.#byPartition?.of(key) ?? [])
     const priced = stated === undefined ? [] : (this.#byPrice?.of(stated.key) ?? [])
     return [...own, ...priced, ...this.#prices]
   }
@@ -56,7 +56,7 @@ export class Offers implements OffersOfSwap {
 
   #map(now: Now): void {
     this.#byPrice = new EntriesByKey()
-    this.#byClient = new EntriesByKey()
+    this.#byPartition = new EntriesByKey()
     for (const entry of this.#prices.splice(0)) this.#list(entry, now)
   }
 
@@ -76,13 +76,13 @@ export class Offers implements OffersOfSwap {
     this.#prices.push(entry)
     this.#shorten(now)
 
-    for (const key of clientKeys(entry)) {
-      const ofClient = this.#byClient?.of(key) ?? []
+    for (const key of partitionKeys(entry)) {
+      const ofPartition = this.#byPartition?.of(key) ?? []
       const isWanted = (other: Entry) =>
         !isReplaced(other) && orderLeftMs(other, now) > -recentMs
-      this.#byClient?.set(
+      this.#byPartition?.set(
         key,
-        [...ofClient.filter(isWanted), entry].slice(-maxOfOneClient),
+        [...ofPartition.filter(isWanted), entry].slice(-maxOfOnePartition),
       )
     }
   }
@@ -99,7 +99,7 @@ export class Offers implements OffersOfSwap {
     this.#count -= 1
     this.#unlist(entry)
     this.#byPrice?.remove(shortestDecimal(entry.toValue), entry)
-    for (const key of clientKeys(entry)) this.#byClient?.remove(key, entry)
+    for (const key of partitionKeys(entry)) this.#byPartition?.remove(key, entry)
   }
 
   #unlist(entry: Entry): void {
@@ -112,6 +112,6 @@ export class Offers implements OffersOfSwap {
  * Two keys for a partition's own quotes: with the application, so that other applications do not displace them, and
  * without. A digest has no blank.
  */
-function clientKeys({ partition, application }: Whose): string[] {
+function partitionKeys({ partition, application }: Whose): string[] {
   return partition === undefined ? [] : [partition, `${partition} ${application}`]
 }

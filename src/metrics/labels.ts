@@ -16,7 +16,7 @@ export const methods = [
   'OPTIONS',
   'other',
 ] as const
-/** The class of a status, by its first digit. 0: the client left, or the answer broke off. */
+/** The class of a status, by its first digit. 0: the caller left, or the answer broke off. */
 export const statusClasses = {
   0: 'aborted',
   2: '2xx',

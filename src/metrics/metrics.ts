@@ -6,7 +6,7 @@ import { type GaugedParts, watch } from './gauges.ts'
 import { otherPair } from './labels.ts'
 import { MetricSet } from './series.ts'
 
-// Each of these has a series for every kind of open handle, which clients decide, and walks all handles at every
+// Each of these has a series for every kind of open handle, which callers decide, and walks all handles at every
 // scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in _total.
 // process_open_fds says as much.
 const leftOut = ['handles', 'requests', 'resources'].flatMap((what) => [

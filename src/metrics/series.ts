@@ -70,7 +70,7 @@ export function cross<First extends string, Second extends string>(
 
 type ReadSeries = readonly (readonly [labels: Labels, read: () => number])[]
 
-/** The metrics of one gateway. Each has all its series from the start, so no client can add one. */
+/** The metrics of one gateway. Each has all its series from the start, so no caller can add one. */
 export class MetricSet {
   readonly registry = new Registry()
 

@@ -14,7 +14,7 @@ export interface LogOptions {
   summedLog: SummedLog
   /** The App-Name that the swap API gets. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
-  readClient(
+  readUser(
     peer: string | undefined,
     rawHeaders: readonly string[],
   ): { address: string | undefined }
@@ -26,7 +26,7 @@ const maxTextLength = 512
 
 /** ACCESS_LOG: one line for each request at its end. */
 export function createAccessLog(options: LogOptions): Listener {
-  const { log, loggedAddress, readClient, readTarget } = options
+  const { log, loggedAddress, readUser, readTarget } = options
   const swapApplicationOf = (reading: TargetReading, rawHeaders: readonly string[]) => {
     const isSwap = 'upstream' in reading && reading.upstream === 'swap'
     return isSwap ? loggedText(options.applicationOf(rawHeaders)) : undefined
@@ -36,8 +36,8 @@ export function createAccessLog(options: LogOptions): Listener {
       const { request, reading, cache, problem } = exchange
       const { rawHeaders, socket } = request
       const { upstreamMs } = exchange.timeSpent(durationMs)
-      // Reading the client here is not counted.
-      const client = exchange.client ?? readClient(socket.remoteAddress, rawHeaders)
+      // Reading the address here is not counted.
+      const user = exchange.user ?? readUser(socket.remoteAddress, rawHeaders)
       log.info(
         {
           log: 'access',
@@ -53,7 +53,7 @@ export function createAccessLog(options: LogOptions): Listener {
           durationMs: roundedMs(durationMs),
           upstreamMs: upstreamMs === null ? undefined : roundedMs(upstreamMs),
           application: swapApplicationOf(reading, rawHeaders),
-          client: loggedAddress(client.address),
+          client: loggedAddress(user.address),
         },
         'request',
       )
@@ -73,7 +73,7 @@ export function createAccessLog(options: LogOptions): Listener {
           status: problem.status,
           problem: problem.slug,
           application: swapApplicationOf(reading, rawHeaders),
-          client: loggedAddress(readClient(remoteAddress, rawHeaders).address),
+          client: loggedAddress(readUser(remoteAddress, rawHeaders).address),
         },
         'request refused',
       )
@@ -81,7 +81,7 @@ export function createAccessLog(options: LogOptions): Listener {
   }
 }
 
-/** ACCESS_LOG=orders, and on: one line for each float order that is decided or held, without the client's address. */
+/** ACCESS_LOG=orders, and on: one line for each float order that is decided or held, without the user's address. */
 export function createOrderLog({
   log,
   applicationOf,

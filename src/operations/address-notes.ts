@@ -11,7 +11,7 @@ const maxHeaders = 5
 
 interface AddressNotesOptions {
   log: Logger
-  /** QUOTE_PARTITION=none: a client without an address shares, too. */
+  /** QUOTE_PARTITION=none: a user without an address shares, too. */
   allShareQuotes: boolean
   /** CLIENT_IP_HEADER. */
   clientIpHeader: string
@@ -26,7 +26,7 @@ export class AddressNotes implements Listener {
     'other-header': new Map(),
     'malformed-header': new Map(),
     'no-client-named': new Map(),
-    /** Trusted proxies that have named no client at all; single requests do not count. */
+    /** Trusted proxies that have named no user at all; single requests do not count. */
     'no-header': new Map(),
   }
 
@@ -47,8 +47,8 @@ export class AddressNotes implements Listener {
     if (note !== undefined && note !== 'no-header') this.#keep(note, peer, noteHeader)
   }
 
-  proxyJudged(peer: string, namesClients: boolean): void {
-    if (namesClients) this.peers['no-header'].delete(peer)
+  proxyJudged(peer: string, namesUsers: boolean): void {
+    if (namesUsers) this.peers['no-header'].delete(peer)
     else this.#keep('no-header', peer, '')
   }
 

@@ -122,7 +122,7 @@ function outageOf({ breakers, lastFailures }: Upstream, traffic: Traffic) {
 }
 
 /**
- * Red above a half, like the alerts. Amber above a tenth, without answers that refuse single clients: at night a few
+ * Red above a half, like the alerts. Amber above a tenth, without answers that refuse single users: at night a few
  * users in a restricted place are a tenth of all calls.
  */
 function judge(

@@ -125,7 +125,7 @@ export class History implements Listener {
     // `quoteNotKept` judges quotes.
     if (hasAnswer && traffic !== 'quotes' && status >= 400 && !isRefusal(status))
       this.#countFailure(now, String(status))
-    // The upstream did not fail, or the client left.
+    // The upstream did not fail, or the caller left.
     if (outcome === 'answered' || outcome === 'given-up') return
     if (outcome !== 'connection_limit_reached') now.failed += 1
     if (!hasAnswer) this.#countFailure(now, failureText(outcome))
@@ -321,7 +321,7 @@ function pushLast<One>(list: One[], one: One): void {
 
 const refusesAll: ReadonlySet<number> = new Set([401, 408, 429])
 
-/** Whether an answer refuses one client, for its place or amount. Others may get another answer. */
+/** Whether an answer refuses one request, for its user's place or its amount. Others may get another answer. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !refusesAll.has(status)
 }

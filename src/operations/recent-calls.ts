@@ -5,7 +5,7 @@ export const slicesOfTenMinutes = 60
 /** Longer durations, such as of a streamed body, count as this: a histogram ignores higher values. */
 const longestUs = 200_000_000
 
-/** Failures for one reason. `refusal`: to one client, such as that its place is restricted. */
+/** Failures for one reason. `refusal`: of one request, for example because its user's place is restricted. */
 export interface Failures {
   count: number
   /** For example `503` or `its expiry is in seconds`. */

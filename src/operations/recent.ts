@@ -38,8 +38,8 @@ export class Recent implements Listener {
   readonly requests: SeenRequest[] = []
   readonly refusals: SeenRefusal[] = []
   readonly events: SeenEvent[] = []
-  /** Orders that were sent again, and their event. */
-  #repeated: { readonly orders: number; readonly event: number | undefined } = {
+  /** Orders that were sent for a quote that was used already, and their event. */
+  #orderedAgain: { readonly orders: number; readonly event: number | undefined } = {
     orders: 0,
     event: undefined,
   }
@@ -84,7 +84,7 @@ export class Recent implements Listener {
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
     const reason = lateMs === null ? 'unknown' : 'expired'
-    const of = { client: maskedAddress(exchange.client?.address), requestId: exchange.id }
+    const of = { client: maskedAddress(exchange.user?.address), requestId: exchange.id }
     putFirst(
       this.refusals,
       { ...this.#numbered(), sent, reason, ...of, ...shownOrder(order) },
@@ -99,11 +99,11 @@ export class Recent implements Listener {
 
   /** One event with the current number: a caller that sends all orders twice pushes no other events out. */
   quoteOrderedAgain(): void {
-    const orders = this.#repeated.orders + 1
+    const orders = this.#orderedAgain.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
     const text = `${subject} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
-    const event = this.addEvent('warn', text, this.#repeated.event)
-    this.#repeated = { orders, event }
+    const event = this.addEvent('warn', text, this.#orderedAgain.event)
+    this.#orderedAgain = { orders, event }
   }
 
   holdBegan(hold: ShownHold): void {
@@ -163,7 +163,7 @@ function seenRequest(
   status: number,
   durationMs: number,
 ): RequestDetails {
-  const { area, request, outcome, reading, problem, client } = exchange
+  const { area, request, outcome, reading, problem, user } = exchange
   const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : undefined
@@ -187,8 +187,8 @@ function seenRequest(
     transferMs: rounded(transferMs),
     ownMs: rounded(ownMs),
     requestId: exchange.id,
-    // The console shows the client only if a route has read it: reading is counted, and may log a warning.
-    client: maskedAddress(client?.address ?? request.socket.remoteAddress),
+    // The console shows the user's address only if a route has read it: reading is counted, and may log a warning.
+    client: maskedAddress(user?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,
   }

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Makes a page once for all that wait, and then rests for `restMs`. No client gets a page begun before its request. */
+/** Makes a page once for all that wait, and then rests for `restMs`. No request gets a page that was begun before it. */
 export function createSharedPage<Page>(
   make: () => Promise<Page>,
   restMs: (page: Page) => number,

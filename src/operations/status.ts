@@ -61,7 +61,7 @@ export function statusOf(parts: OperationsParts, level: Level): Status {
   }
 }
 
-/** The part without details of a request or client. */
+/** The part without details of a request, its caller or its user. */
 function healthOf(parts: OperationsParts) {
   const { version, config, clock, history, clockDifference, sharedStore } = parts
   const { cache, ledger, journals, exchanges } = parts
@@ -159,7 +159,8 @@ function ordersOf({ recent }: OperationsParts, level: Level) {
   return {
     ordersRefused: recent.refusedTotal,
     ordersReported: recent.reportedTotal,
-    lastRefusals: level === 'full' ? recent.refusals : recent.refusals.map(withoutClient),
+    lastRefusals:
+      level === 'full' ? recent.refusals : recent.refusals.map(withoutDetails),
     refusedByApplication: ofRequests(level, recent.refusedByApplication),
   }
 }
@@ -218,7 +219,7 @@ function ofRequests<One>(level: Level, list: One[]): One[] {
 }
 
 /** A refusal without anything that a caller sent or got. */
-function withoutClient(refusal: SeenRefusal): SeenRefusal {
+function withoutDetails(refusal: SeenRefusal): SeenRefusal {
   return {
     ...refusal,
     pair: '',

@@ -208,7 +208,7 @@ function clockTrouble({ clockDifference }: OperationsParts): Subject {
   }
 }
 
-/** Troubles in finding the client of a request. */
+/** Troubles in finding the user behind a request. */
 function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Subject[] {
   const {
     'untrusted-header': untrusted,
@@ -272,7 +272,7 @@ function lastFailureOf({ lastFailures }: Upstream, what: 'quotes'): string | und
 }
 
 /**
- * Undefined: the breaker is closed, or a request tries. If it is half-open without a trial, the last trial's client
+ * Undefined: the breaker is closed, or a request tries. If it is half-open without a trial, the last trial's caller
  * left.
  */
 function retryInMsOf(breaker: Breaker): number | undefined {

@@ -32,7 +32,7 @@ const timeoutMs = 40_000
 
 const badTrial = (message: string) => new Refused(400, message)
 
-/** Where trials go, and whether their client address is trusted there: they come from that same address. */
+/** Where trials go, and whether a user's address in them is trusted there: trials come from that same address. */
 export function trafficOf({
   config,
   trafficUrl,
@@ -47,7 +47,7 @@ export function trafficOf({
   return { url, clientIpHeader, loopbackTrusted: blocksHold(blocks, ownAddress) }
 }
 
-/** Sends a trial to our own traffic listener, like any client. */
+/** Sends a trial to our own traffic listener, like any caller. */
 export async function tryIt(trial: Trial, { url, ...traffic }: TrafficAddress) {
   if (url === null) throw badTrial('The traffic listener is not open.')
   const request = readTrial(trial, traffic)

@@ -92,12 +92,12 @@ export interface UsedKeys {
 
 export interface OrderHolds {
   /** Throws if the order is held. */
-  refuse(order: HeldOrder): void
+  refuse(order: HoldableOrder): void
   /** The hold that ends last among those on the order. */
-  covering(order: HeldOrder): HoldOfOrder | undefined
+  covering(order: HoldableOrder): HoldOfOrder | undefined
 }
 
-export interface HeldOrder {
+export interface HoldableOrder {
   readonly what: 'order'
   /** Undefined: the pair cannot be read, so a hold on any pair counts. */
   readonly pair: string | undefined

@@ -1,4 +1,4 @@
-import type { Clients } from '../client/client-address.ts'
+import type { Users } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
@@ -16,7 +16,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './guard.ts'
 import type { KeyedOrders } from './keyed-orders.ts'
 import { namedByHeader, type Orderer, type OrderTerms, readOrder } from './order-terms.ts'
-import type { HeldOrder, OrderMemory } from './ports.ts'
+import type { HoldableOrder, OrderMemory } from './ports.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -45,7 +45,7 @@ interface OrderParts {
   }
   clock: Clock
   events: Events
-  clients: Clients
+  users: Users
   applicationOf: ApplicationOf
   partitionOf: Partition
   /** Digests a partition as quotes and orders are matched by it. */
@@ -123,10 +123,10 @@ export class OrderRoutes {
     exchange: Exchange,
     toSend: OrderToSend,
   ): Promise<WholeAnswer> {
-    const { clients, markOf, memory, partitionOf, rateLimit } = this.#parts
-    const held = { pair: terms.surePair, application, what: 'order' } as const
-    memory.holds.refuse(held)
-    const place = partitionOf(exchange.identify(clients), exchange.request.rawHeaders)
+    const { markOf, memory, partitionOf, rateLimit, users } = this.#parts
+    const holdable = { pair: terms.surePair, application, what: 'order' } as const
+    memory.holds.refuse(holdable)
+    const place = partitionOf(exchange.identify(users), exchange.request.rawHeaders)
     const orderer = {
       application: briefText(application),
       isAddress: isAddress(place),
@@ -136,7 +136,7 @@ export class OrderRoutes {
     // A late order is refused without a connection, even if the upstream is down.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
-    return this.#counted(() => this.#sendFloat(order, exchange, toSend, held))
+    return this.#counted(() => this.#sendFloat(order, exchange, toSend, holdable))
   }
 
   /** Judges a float order as of now, without counting, sending or remembering anything. */
@@ -213,12 +213,12 @@ export class OrderRoutes {
     order: FloatOrder,
     exchange: Exchange,
     toSend: OrderToSend,
-    held: HeldOrder,
+    holdable: HoldableOrder,
   ): Promise<WholeAnswer> {
     const { events, memory } = this.#parts
     const { partition } = order.judging
     const sending = this.#send(exchange, toSend, 'float-order', () => {
-      memory.holds.refuse(held)
+      memory.holds.refuse(holdable)
       const recheckMs = order.judgeAgain()
       this.#refuseByVerdict(order, exchange)
       return recheckMs
@@ -323,9 +323,9 @@ export class OrderRoutes {
       if (bytes !== undefined && !hasCoding(coding))
         terms = readOrder(bytes, { ...config.orders, header }).order
       const quoteIds = terms?.quoteIds ?? namedByHeader(header)
-      const held = { pair: terms?.surePair, application, what: 'order' } as const
+      const holdable = { pair: terms?.surePair, application, what: 'order' } as const
       const neverIfHeld = () => {
-        memory.holds.refuse(held)
+        memory.holds.refuse(holdable)
         return Number.POSITIVE_INFINITY
       }
       if (key === undefined || bytes === undefined) {

@@ -6,13 +6,13 @@ import sonic from 'sonic-boom'
 type Write = (members: object, message: string) => void
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** A logger that a caller passes to a gateway. Every pino logger is one, and so is `console`. */
+/** A logger that the program around a gateway passes to it. Every pino logger is one, and so is `console`. */
 export interface GatewayLogger {
   debug: Write
   info: Write
   warn: Write
   error: Write
-  /** Lets callers skip the work for lines that would not be logged. Default: all lines are logged. */
+  /** Lets the gateway skip the work for lines that would not be logged. Default: all lines are logged. */
   isLevelEnabled?: (level: LogLevel) => boolean
 }
 
@@ -47,7 +47,7 @@ const maxDepth = 6
 const maxWaitingBytes = 1_048_576
 const retryAfterMs = 250
 /**
- * JSON does not escape these, with which a client's text could change how a terminal shows the line: further control
+ * JSON does not escape these, with which a caller's text could change how a terminal shows the line: further control
  * characters, line separators, and characters that reverse text.
  */
 const deceptive = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g

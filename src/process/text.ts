@@ -24,7 +24,7 @@ export function prose({ raw }: TemplateStringsArray, ...values: unknown[]): stri
   ).trim()
 }
 
-/** Cuts a client's text, which must not make a long line or row. */
+/** Cuts a caller's text, which must not make a long line or row. */
 export function cutText(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
 }

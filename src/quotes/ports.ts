@@ -20,12 +20,12 @@ export interface QuoteNotes {
 
 export interface QuoteHolds {
   /** Throws if the request is held. */
-  refuse(request: HeldQuote): void
+  refuse(request: HoldableQuote): void
   /** Calls `refuse` as soon as a hold on the request begins. Returns a function that stops this. */
-  whenHeld(request: HeldQuote, refuse: (problem: Problem) => void): () => void
+  whenHeld(request: HoldableQuote, refuse: (problem: Problem) => void): () => void
 }
 
-interface HeldQuote extends Pick<QuoteRequest, 'pair' | 'application'> {
+interface HoldableQuote extends Pick<QuoteRequest, 'pair' | 'application'> {
   readonly what: 'quote'
 }
 

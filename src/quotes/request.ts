@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Clients } from '../client/client-address.ts'
+import type { Users } from '../client/client-address.ts'
 import type { Partition } from '../client/partition.ts'
 import { lineBreak, linesOf, nominatedIn, wireName } from '../http/headers.ts'
 import { formatForwarded } from '../http/ip-address.ts'
@@ -43,7 +43,7 @@ export type KeyedRequest = Omit<
 
 export interface RequestReaderParts {
   config: { quotes: { keyHeaders: readonly string[] } }
-  clients: Pick<Clients, 'identify'>
+  users: Pick<Users, 'identify'>
   partitionOf: Partition
   /** Headers that SWAP_… supplies if the caller sends none, by name in lower case. */
   supplied: ReadonlyMap<string, string>
@@ -72,7 +72,7 @@ export class QuoteRequestReader {
   }
 
   read(exchange: Exchange): QuoteRequest {
-    const { clients, partitionOf, supplied } = this.#parts
+    const { partitionOf, supplied, users } = this.#parts
     const { rawHeaders } = exchange.request
     const [via, connection, ...keyed] = linesOf(rawHeaders, this.#read)
     const nominated = nominatedIn(connection)
@@ -101,18 +101,18 @@ export class QuoteRequestReader {
         members: { parameter: 'amount' },
       })
     }
-    const client = exchange.identify(clients)
+    const user = exchange.identify(users)
     const request: QuoteRequest = {
       pair: wanted.pair,
       spelledPath: wanted.spelledPath,
       canonicalAmount: wanted.canonical,
       keyedHeaders,
-      partition: partitionOf(client, rawHeaders),
+      partition: partitionOf(user, rawHeaders),
       application,
       authorization,
       query: wanted.otherParameters,
       target,
-      address: client.address,
+      address: user.address,
       key: undefined,
     }
     if (request.partition !== undefined) request.key = keyOf(request, this.#salt)

@@ -97,7 +97,7 @@ export class QuoteRoute {
   answer(exchange: Exchange): void | Promise<void> {
     const { cache, clock } = this.#parts
     const request = this.#requestReader.read(exchange)
-    this.#parts.holds.refuse(heldQuote(request))
+    this.#parts.holds.refuse(holdableOf(request))
     // One look decides whether the quote is live and how much time it has left.
     const at = lookAt(clock)
     const quote = cache.hit(request.key, at)
@@ -127,8 +127,8 @@ export class QuoteRoute {
     const leftMs =
       config.upstream.totalTimeoutMs - (performance.now() - exchange.startedAtMs)
     const waiting = new WaitingRequest(exchange.response, leftMs, clock.timers)
-    const held = heldQuote(request)
-    const stopHearingHolds = holds.whenHeld(held, (problem) => waiting.leave(problem))
+    const holdable = holdableOf(request)
+    const stopHearingHolds = holds.whenHeld(holdable, (problem) => waiting.leave(problem))
     /** A request is counted once, by its first look at the cache. */
     let countAs: Missed | undefined = cache.missOf(request.key)
     /** The key of its call in `cache.flights`. Undefined: no other request joins it. */
@@ -145,11 +145,11 @@ export class QuoteRoute {
           underWay ?? this.#startFlight(entry, { exchange, request, countAs })
         countAs = undefined
         const answer = await waiting.waitFor(flight).catch((failure: Error) => failure)
-        holds.refuse(held)
+        holds.refuse(holdable)
         const at = lookAt(clock)
         const hasJoined = underWay !== undefined
         const old = cache.live(request.key, at)
-        if (old !== undefined && isInVain(answer, { flight, request, at }))
+        if (old !== undefined && broughtNothingBetter(answer, { flight, request, at }))
           return this.#writer.old(exchange, old, request, at, { answer, hasJoined })
         const notFor =
           answer instanceof Error ? undefined : flight.whyNotFor(request, answer)
@@ -273,7 +273,7 @@ export class QuoteRoute {
       return await this.#taken(whole, cause, look)
     } finally {
       if (look?.kind === 'turn') look.release()
-      // Lands before the requests go on: one that repeats must not find a call that is over.
+      // Lands before the requests go on: one that needs a further call must not find a call that is over.
       flight.land()
     }
   }
@@ -378,12 +378,13 @@ export class QuoteRoute {
   }
 }
 
-function heldQuote({ pair, application }: QuoteRequest) {
+/** The part of a quote request that a hold is compared with. */
+function holdableOf({ pair, application }: QuoteRequest) {
   return { pair, application, what: 'quote' } as const
 }
 
 function neverIfHeld(holds: QuoteHolds, request: QuoteRequest): number {
-  holds.refuse(heldQuote(request))
+  holds.refuse(holdableOf(request))
   return Number.POSITIVE_INFINITY
 }
 
@@ -400,8 +401,8 @@ function isOver(answer: QuoteAnswer, at: Now): boolean {
   return end !== undefined && serveLeftMs(end, at) <= 0
 }
 
-/** Whether a live cached quote is better than what the call brought. */
-function isInVain(
+/** Whether the call brought nothing better than a live cached quote. */
+function broughtNothingBetter(
   answer: QuoteAnswer | Error,
   { flight, request, at }: { flight: Flight; request: QuoteRequest; at: Now },
 ): boolean {

@@ -99,7 +99,7 @@ function areaOf(path: string): 'swap' | 'payments' {
   return /^\/v3(\/|$)/i.test(path) ? 'swap' : 'payments'
 }
 
-/** False if the client left. The timer is then cleared, so that it delays no shutdown. */
+/** False if the caller left. The timer is then cleared, so that it delays no shutdown. */
 function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
   const leaving = new AbortController()
   response.once('close', () => leaving.abort())

@@ -182,7 +182,7 @@ export class Orders {
 
 type OrderStatus = 'awaiting' | 'inProgress' | OrderOutcome
 
-/** Clients were seen to poll an order every five seconds, so they see each state. */
+/** Callers were seen to poll an order every five seconds, so they see each state. */
 const stepMs = 5000
 
 const statusMessages: Record<OrderStatus, string> = {

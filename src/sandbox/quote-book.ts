@@ -80,7 +80,7 @@ export function convert(pair: Pair, amount: string, price: string): Amount {
   return { assetId: pair.to.id, value }
 }
 
-/** Amounts are compared as doubles, because real clients send JSON numbers. */
+/** Amounts are compared as doubles, because real callers send JSON numbers. */
 function termsKey({ pairId, fromAmount, toAmount }: Terms): string {
   return [pairId, Number(fromAmount), toAmount == null ? 'any' : Number(toAmount)].join(
     ' ',

@@ -37,19 +37,19 @@ export function recordRequests(
   }
 }
 
-/** Reads the whole body and keeps the first MiB. False: the client left before the end. */
+/** Reads the whole body and keeps the first MiB. False: the caller left before the end. */
 export async function readBody(request: Request): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      // The rest is read, too: a client that is still writing would miss the 413.
+      // The rest is read, too: a caller that is still writing would miss the 413.
       if (receivedBytes < maxKeptBytes)
         chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
       receivedBytes += chunk.length
     }
   } catch {
-    // The client left: the request is not complete.
+    // The caller left: the request is not complete.
   }
   request.body = { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes }
   return request.complete

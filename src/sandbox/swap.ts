@@ -32,7 +32,7 @@ export function createSwapRouter(
       return asset
     },
     'get /geolocation': (_id, request) => locate(request, faults.current.restrictedPlace),
-    // GET /pairs refuses no place: a restricted client gets an empty list.
+    // GET /pairs refuses no place: a user in a restricted place gets an empty list.
     'get /pairs': (_id, request) => {
       const pairs = isAllowed(request) ? [...prices.pairs.values()] : []
       return listed(request, choosePairs(pairs, queryOf(request)))
@@ -113,7 +113,7 @@ function readAmountParameter(request: Request): string {
   return amount
 }
 
-/** Amounts as numbers, as one published client of the provider has them. */
+/** Amounts as numbers, as one published program that calls the provider has them. */
 function withNumbers(quote: Quote) {
   const numbered = ({ assetId, value }: Amount) => ({ assetId, value: Number(value) })
   return {

@@ -29,7 +29,7 @@ export interface SandboxFaults {
   quoteAmounts: 'strings' | 'numbers'
   /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
   clockOffsetMs: number
-  /** A CIDR or an address whose clients are refused; empty for none. */
+  /** A CIDR or an address whose users are refused; empty for none. */
   restrictedPlace: string
   /** How new orders end. `expired`: unless a transaction is noted within ten seconds. */
   orderOutcome: OrderOutcome
@@ -67,7 +67,7 @@ export interface RecordedRequest {
   headers: IncomingHttpHeaders
   /** As received: name, value, name, value. */
   rawHeaders: string[]
-  /** At most the first MiB. Empty while the body is being read; if the client left, the part that had come. */
+  /** At most the first MiB. Empty while the body is being read; if the caller left, the part that had come. */
   body: Buffer
   /** The time by the clock in the options, without `clockOffsetMs`. */
   receivedAtMs: number

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientAddress, Clients } from '../client/client-address.ts'
+import type { UserAddress, Users } from '../client/client-address.ts'
 import { headerLines, readTraceparent } from '../http/headers.ts'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area, TargetReading } from '../http/target.ts'
@@ -44,16 +44,16 @@ export class Exchange {
   /** In origin form, as received; empty if it cannot be used. */
   readonly target: string
   readonly startedAtMs = performance.now()
-  /** The client's request id if it may be shown and logged, else our own. */
+  /** The caller's request id if it may be shown and logged, else our own. */
   readonly id: string
-  readonly hasClientsId: boolean
+  readonly hasCallersId: boolean
   /** Whether OTEL_EXPORTER_OTLP_ENDPOINT is set. */
   readonly isTracing: boolean
   /** Undefined: the request is not sampled, or nothing is traced. */
   readonly span: Span | undefined
   /** The trace of a request that is not sampled. */
   readonly #unsampledTraceId: string | undefined
-  #client: ClientAddress | undefined = undefined
+  #user: UserAddress | undefined = undefined
   #outcome: RequestEnd | undefined = undefined
   #missed = false
   #times: UpstreamTimes | undefined = undefined
@@ -75,23 +75,23 @@ export class Exchange {
     this.area = 'area' in reading ? reading.area : 'none'
     this.target = 'target' in reading ? reading.target : ''
     const sentId = headerLines(rawHeaders, 'x-request-id')
-    this.hasClientsId = sentId !== undefined && fitId.test(sentId)
-    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextRequestId()
+    this.hasCallersId = sentId !== undefined && fitId.test(sentId)
+    this.id = sentId !== undefined && this.hasCallersId ? sentId : nextRequestId()
     this.isTracing = tracing !== undefined
     const begun = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
     this.span = typeof begun === 'string' ? undefined : begun
     this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
   }
 
-  /** Undefined until a route needs to know whose request it is. */
-  get client(): ClientAddress | undefined {
-    return this.#client
+  /** Undefined until a route needs to know for which user the request is. */
+  get user(): UserAddress | undefined {
+    return this.#user
   }
 
-  /** Identifies the client once, because its proxy headers are counted and may be logged. */
-  identify(clients: Pick<Clients, 'identify'>): ClientAddress {
-    this.#client ??= clients.identify(this.request)
-    return this.#client
+  /** Identifies the user once, because the proxy headers are counted and may be logged. */
+  identify(users: Pick<Users, 'identify'>): UserAddress {
+    this.#user ??= users.identify(this.request)
+    return this.#user
   }
 
   /** How the request ended, or would end by what is known so far. */
@@ -154,7 +154,7 @@ export class Exchange {
     }
     const endedAtMs = startedAtMs + durationMs
     const { askedAtMs, sentAtMs, beganAtMs } = times
-    // A call may go on though its client has left.
+    // A call may go on though its caller has left.
     const settledAtMs = Math.min(times.settledAtMs ?? endedAtMs, endedAtMs)
     const queueMs = (sentAtMs ?? settledAtMs) - askedAtMs
     const upstreamMs =

@@ -1,4 +1,4 @@
-import type { Clients } from '../client/client-address.ts'
+import type { Users } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import type { Events } from '../events.ts'
@@ -9,7 +9,7 @@ import type { Exchange } from './exchange.ts'
 
 interface RateLimitOptions {
   limiter: RateLimiter
-  clients: Clients
+  users: Users
   by: 'app-name' | 'client-ip' | 'both'
   applicationOf: ApplicationOf
   events: Events
@@ -75,20 +75,20 @@ export class RateLimit {
     }
   }
 
-  /** True if another client's limit kept back a shared call: this request may still be sent. */
+  /** True if the limit of another application or address kept back a shared call: this request may still be sent. */
   isOthers(exchange: Exchange, error: unknown): boolean {
     return error instanceof LimitReached && error.bucket !== this.#bucketOf(exchange)
   }
 
   /** Orders have their own bucket, which quotes cannot use up. No header has a NUL. */
   #bucketOf(exchange: Exchange): string {
-    const client = this.#clientOf(exchange)
-    return isOrder(exchange) ? `${client}\0orders` : client
+    const bucket = this.#generalBucketOf(exchange)
+    return isOrder(exchange) ? `${bucket}\0orders` : bucket
   }
 
-  #clientOf(exchange: Exchange): string {
-    const { applicationOf, by, clients } = this.#options
-    const address = exchange.identify(clients).address ?? 'unknown'
+  #generalBucketOf(exchange: Exchange): string {
+    const { applicationOf, by, users } = this.#options
+    const address = exchange.identify(users).address ?? 'unknown'
     if (by === 'client-ip') return address
     const name = briefText(applicationOf(exchange.request.rawHeaders) ?? '')
     // No address has a space.

@@ -1,4 +1,4 @@
-import type { Clients } from '../client/client-address.ts'
+import type { Users } from '../client/client-address.ts'
 import {
   claimsClientAddress,
   droppingNames,
@@ -21,7 +21,7 @@ import type { Exchange } from './exchange.ts'
 export const quoteHeader = 'quotegate-quote'
 
 /**
- * Headers that the swap API gets if the client sends none, by lower-case name. A map, because a header may be called
+ * Headers that the swap API gets if the caller sends none, by lower-case name. A map, because a header may be called
  * `constructor`.
  */
 export function suppliedHeaders(
@@ -57,15 +57,15 @@ const neverForwarded = ['host', 'expect']
 const dropsNeverForwarded = droppingNames(neverForwarded)
 const dropsTrace = droppingNames(['traceparent', 'tracestate'])
 
-/** Payments and webhooks: clients sign their exact bytes, so nothing is added or left out. */
+/** Payments and webhooks: callers sign their exact bytes, so nothing is added or left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
   const headers = endToEndHeaders(request.rawHeaders, dropsNeverForwarded)
   return request.method === 'OPTIONS' ? withFewerForwards(headers) : headers
 }
 
-/** Headers for the swap API: our Forwarded replaces the client's, and what SWAP_… sets is supplied. */
+/** Headers for the swap API: our Forwarded replaces the caller's, and what SWAP_… sets is supplied. */
 export class SwapHeaders {
-  readonly #clients: Clients
+  readonly #users: Users
   readonly #supplied: ReadonlyMap<string, string>
   readonly #drops: (lowerCaseName: string) => boolean
 
@@ -73,9 +73,9 @@ export class SwapHeaders {
   constructor(
     supplied: ReadonlyMap<string, string>,
     forUsAlone: ReadonlySet<string>,
-    clients: Clients,
+    users: Users,
   ) {
-    this.#clients = clients
+    this.#users = users
     this.#supplied = supplied
     this.#drops = droppingNames(
       [...neverForwarded, quoteHeader, ...forUsAlone],
@@ -86,20 +86,20 @@ export class SwapHeaders {
   readonly #dropsRequestIdToo = (name: string) =>
     name === 'x-request-id' || this.#drops(name)
 
-  /** `isOrder`: with tracing, the trace context of `traceHeaders` replaces the client's. */
+  /** `isOrder`: with tracing, the trace context of `traceHeaders` replaces the caller's. */
   of(exchange: Exchange, { isOrder }: { isOrder: boolean }): string[] {
     const { rawHeaders, method } = exchange.request
-    const { address } = exchange.identify(this.#clients)
+    const { address } = exchange.identify(this.#users)
     const [appName, via] = linesOf(rawHeaders, ['app-name', 'via'])
     if (appName?.includes(lineBreak)) throw secondAppName()
     if (via !== undefined) refuseLoop(via)
     const headers = endToEndHeaders(
       rawHeaders,
-      exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo,
+      exchange.hasCallersId ? this.#drops : this.#dropsRequestIdToo,
     )
     for (const [name, value] of this.#supplied)
       if (headerLines(headers, name) === undefined) headers.push(wireName(name), value)
-    // `Connection` may have removed the client's request id.
+    // `Connection` may have removed the caller's request id.
     headers.push(...ownRequestId(headers, exchange.id))
     headers.push('Forwarded', formatForwarded(address))
     headers.push('Via', '1.1 quotegate')
@@ -122,7 +122,7 @@ function withFewerForwards(headers: string[]): string[] {
 
 /**
  * The trace context of a call for a quote or an order. With tracing it names our span, which each try of a sampled call
- * adds for itself. Without tracing it is the client's, as received.
+ * adds for itself. Without tracing it is the caller's, as received.
  */
 export function traceHeaders(exchange: Exchange): string[] {
   const { rawHeaders } = exchange.request

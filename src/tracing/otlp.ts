@@ -109,7 +109,7 @@ export class OtlpTracing implements Tracing {
 const flagIsIgnored = otel.createContextKey('the flag of the caller is ignored')
 
 /**
- * OpenTelemetry's samplers follow every caller's flag: any client could have everything recorded. This sampler follows
+ * OpenTelemetry's samplers follow every caller's flag: any caller could have everything recorded. This sampler follows
  * only trusted peers.
  */
 export class PeerSampler implements sdk.Sampler {

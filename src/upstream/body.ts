@@ -113,7 +113,7 @@ export class RequestBodies {
     else this.#otherBytes += bytes
   }
 
-  /** Refuses the oldest orders: a client that sends a byte now and then must not keep others out. */
+  /** Refuses the oldest orders: a caller that sends a byte now and then must not keep others out. */
   makeRoom(): void {
     for (const order of this.judged) {
       if (!this.isFull(true)) return

@@ -84,7 +84,7 @@ export class Permit {
       this.#breaker.countFailure(this)
   }
 
-  /** The client left, or nothing was sent: that says nothing about the upstream. */
+  /** The caller left, or nothing was sent: that says nothing about the upstream. */
   abandoned(): void {
     this.#unanswered.delete(this)
     this.#breaker.trialAbandoned(this)

@@ -12,8 +12,8 @@ import {
   type CountedFailure,
   countedFaults,
   faultOf,
-  isCausedByClient,
-  isForClient,
+  isCausedByCaller,
+  isForCaller,
   isLocalError,
   quickFaults,
 } from './fault.ts'
@@ -43,7 +43,7 @@ export interface CalledUpstream {
 
 type Controller = Dispatcher.DispatchController
 
-/** If its client pauses for longer, the upstream may break the answer off for that. */
+/** If its caller pauses for longer, the upstream may break the answer off for that. */
 const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
@@ -102,7 +102,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   #timer: PatientTimer | undefined
   /** Why the receiver's wait ended before the call did. */
   #givenUp: Error | undefined
-  /** How long the client has paused its reading. Undefined: never. */
+  /** How long the caller has paused its reading. Undefined: never. */
   #heldUp: Stopwatch | undefined
 
   constructor(
@@ -140,7 +140,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     this.recheck()
   }
 
-  /** Gives the request up once it may no longer be sent, so that its client does not wait for a useless connection. */
+  /** Gives the request up once it may no longer be sent, so that its caller does not wait for a useless connection. */
   recheck(): void {
     const { timers } = this.#upstream
     this.#timer?.clear()
@@ -205,7 +205,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
     else if (this.#upstream.connections.lanes.leave(this)) this.failed(reason)
   }
 
-  /** No client waits for the answer any more. */
+  /** No caller waits for the answer any more. */
   leave(message: string): void {
     this.giveUp(new ClientGone(message, { maybeSeen: this.maybeSeen }))
   }
@@ -316,7 +316,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
       return
     }
     const isGivenUp =
-      isCausedByClient(error) ||
+      isCausedByCaller(error) ||
       (error === this.#givenUp && !(error instanceof UpstreamFailure))
     const outcome = isGivenUp ? 'given-up' : fault
     this.#trace?.ends(this.status, outcome.replace('-', '_'))
@@ -370,7 +370,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
 
   /**
    * A failure within an upload says nothing about the upstream, which may have cut a long upload short. Nor does a
-   * failure while the client did not read. Counted, these would let one client stop the requests of others.
+   * failure while the caller did not read. Counted, these would let one caller stop the requests of others.
    */
   #verdict(): 'failed' | 'abandoned' {
     const { body } = this.request
@@ -407,7 +407,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   }
 
   #received(error: Error, fault: UpstreamFault): Error {
-    return isForClient(error) ? error : this.failure(fault, error)
+    return isForCaller(error) ? error : this.failure(fault, error)
   }
 }
 
@@ -436,7 +436,7 @@ class Stopwatch {
 }
 
 /**
- * Only chunked was offered: no client would know of another coding, or could decode it (RFC 9112 6.1). undici leaves
+ * Only chunked was offered: no caller would know of another coding, or could decode it (RFC 9112 6.1). undici leaves
  * blanks behind a value; with a tab its parser does not know the coding.
  */
 function hasForeignCoding(headers: IncomingHttpHeaders): boolean {

@@ -22,7 +22,7 @@ export interface ConnectionOptions {
   client: Client.Options
 }
 
-interface ConnectionCaller {
+interface CallOnConnection {
   /** Called if a connection has to be made: undici (7.30.2) may find an open one closed. */
   connects(): void
   /** Reads on, if the answer is paused. */
@@ -42,8 +42,8 @@ export class Connection {
   answersInHttp10 = false
   /** A reset ended the connection, so its last answer is incomplete. */
   wasReset = false
-  /** The caller whose request was sent, or is to be. */
-  #caller: ConnectionCaller | undefined
+  /** The call whose request was sent, or is to be. */
+  #call: CallOnConnection | undefined
 
   constructor(options: ConnectionOptions, connectorNow: () => buildConnector.connector) {
     this.#options = options
@@ -57,10 +57,10 @@ export class Connection {
 
   dispatch(
     request: Dispatcher.DispatchOptions,
-    caller: Dispatcher.DispatchHandler & ConnectionCaller,
+    call: Dispatcher.DispatchHandler & CallOnConnection,
   ): void {
-    this.#caller = caller
-    this.#client.dispatch(request, caller)
+    this.#call = call
+    this.#client.dispatch(request, call)
   }
 
   /** The next request gets a new connection. */
@@ -83,7 +83,7 @@ export class Connection {
 
   /** A free connection would keep the last request and its body in memory. */
   answerEnded(): void {
-    this.#caller = undefined
+    this.#call = undefined
   }
 
   close(error: Error): Promise<void> {
@@ -95,7 +95,7 @@ export class Connection {
       ...this.#options.client,
       pipelining: 1,
       connect: (target, callback) => {
-        this.#caller?.connects()
+        this.#call?.connects()
         const connector = this.#connectorNow()
         connector(target, (...[error, socket]) => {
           if (error) return callback(withoutAltNameCode(error), null)
@@ -126,7 +126,7 @@ export class Connection {
     socket.on('end', () => {
       // When a connection ends, undici ends its `Connection: close` answer and asserts that it is not paused. Nothing
       // would catch the assertion (7.30.2), so it is resumed first.
-      this.#caller?.resume()
+      this.#call?.resume()
       // A reset right after the last bytes is reported as an end, but fails the next write.
       socket.write('')
       this.wasReset = socket.errored !== null
@@ -201,7 +201,7 @@ function tlsServerName(origin: string): { servername?: string } {
 }
 
 /**
- * Shares a running lookup among all callers. A lookup occupies one of the process's few threads, for seconds if the
+ * Shares a running lookup among all that ask for it. A lookup occupies one of the process's few threads, for seconds if the
  * name server does not answer: requests to one dead name would leave no thread for other upstreams.
  */
 function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {

@@ -55,14 +55,14 @@ export class Connections {
     return this.#free.filter((connection) => connection.isOpen).length
   }
 
-  /** Starts the caller once there is a connection, perhaps at once. */
-  take(caller: ConnectionHolder): void {
+  /** Starts the request once there is a connection, perhaps at once. */
+  take(holder: ConnectionHolder): void {
     const closed = this.#closed
     if (closed) {
-      process.nextTick(() => caller.failed(closed))
+      process.nextTick(() => holder.failed(closed))
       return
     }
-    this.lanes.wait(caller)
+    this.lanes.wait(holder)
     this.serve()
   }
 
@@ -99,18 +99,18 @@ export class Connections {
 
   /** Called when what requests depend on has changed. */
   lookAgain(): void {
-    for (const caller of this.lanes.queue) caller.recheck()
+    for (const holder of this.lanes.queue) holder.recheck()
   }
 
   refuseWaiting(error: Error): void {
-    for (const caller of this.lanes.leaveAll()) caller.failed(error)
+    for (const holder of this.lanes.leaveAll()) holder.failed(error)
   }
 
-  giveBack(connection: Connection, caller: ConnectionHolder): void {
+  giveBack(connection: Connection, holder: ConnectionHolder): void {
     connection.answerEnded()
     // Not at once: an upstream may close after its answer, and until that end is read, the next POST would be lost.
     // Each connection has its own immediate, so that it is read before it is free.
-    setImmediate(this.#release, connection, caller)
+    setImmediate(this.#release, connection, holder)
   }
 
   async close(): Promise<void> {
@@ -121,8 +121,8 @@ export class Connections {
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
 
-  readonly #release = (connection: Connection, caller: ConnectionHolder): void => {
-    this.lanes.release(caller)
+  readonly #release = (connection: Connection, holder: ConnectionHolder): void => {
+    this.lanes.release(holder)
     connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)

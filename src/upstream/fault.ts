@@ -129,7 +129,7 @@ export type CallOutcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFa
 
 export type CountedFailure = UpstreamFault | number
 
-export function isForClient(error: Error): boolean {
+export function isForCaller(error: Error): boolean {
   return (
     error instanceof UpstreamFailure ||
     error instanceof Problem ||
@@ -137,7 +137,7 @@ export function isForClient(error: Error): boolean {
   )
 }
 
-export function isCausedByClient(error: Error): boolean {
+export function isCausedByCaller(error: Error): boolean {
   if (error instanceof ClientGone || error instanceof Problem) return true
   return (error as { code?: unknown }).code === 'UND_ERR_ABORTED'
 }

@@ -42,7 +42,7 @@ export function fetchWhole(options: FetchOptions): Fetch {
 }
 
 /**
- * One request on its way. Its caller awaits `written`, `head` and `whole` in this order, one at a time; the first two
+ * One request on its way. The route awaits `written`, `head` and `whole` in this order, one at a time; the first two
  * are optional. Each throws why it will never come.
  */
 export class Fetch implements Receiver {
@@ -107,7 +107,7 @@ export class Fetch implements Receiver {
     })
   }
 
-  /** No client waits for the answer any more. */
+  /** No caller waits for the answer any more. */
   leave(message: string): void {
     this.#call?.leave(message)
   }

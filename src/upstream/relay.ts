@@ -27,7 +27,7 @@ interface RelayOptions extends UpstreamRequest {
 
 /**
  * Streams one request to one upstream, and the answer back, with back-pressure in both directions. Rejects if the
- * client gets none: with a ClientGone if it left.
+ * caller gets none: with a ClientGone if it left.
  */
 export function relay(options: RelayOptions): Promise<void> {
   return new Promise((resolve, reject) => new Relay(options, resolve, reject).start())
@@ -44,7 +44,7 @@ class Relay implements Receiver {
   readonly #reject: (error: Error) => void
   /** Undefined: the call is not made yet, or was kept back. */
   #call: Call | undefined
-  /** The client's answer is complete, or it will get none. The call may still go on. */
+  /** The caller's answer is complete, or it will get none. The call may still go on. */
   #isAnswered = false
   /** The head is written once it is known whether the body comes with it. */
   #head: { status: number; reason: string; headers: string[] } | undefined
@@ -85,7 +85,7 @@ class Relay implements Receiver {
   onHead(status: number, rawHeaders: string[], reason: string): void {
     const { kind, ownHeaders } = this.#options
     if (status < 200) {
-      // The client of an order waits for one answer.
+      // The caller of an order waits for one answer.
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
@@ -104,8 +104,8 @@ class Relay implements Receiver {
   }
 
   /**
-   * Relays interim answers such as 103 Early Hints (RFC 9110 15.2). An HTTP/1.0 client cannot read them, and for a
-   * client that reads nothing they would pile up.
+   * Relays interim answers such as 103 Early Hints (RFC 9110 15.2). A caller that speaks HTTP/1.0 cannot read them, and
+   * for a caller that reads nothing they would pile up.
    */
   #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
     const { request, response } = this.#options

@@ -22,8 +22,8 @@ interface Begun {
 }
 
 /**
- * A client's request body on its way. undici destroys its body stream when an upstream answers early: if that were the
- * request itself, the client's connection would close together with its answer.
+ * A caller's request body on its way. undici destroys its body stream when an upstream answers early: if that were the
+ * request itself, the caller's connection would close together with its answer.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -81,7 +81,7 @@ export class RequestBody extends Readable {
   }
 
   #onIdle(): void {
-    // A paused request is waiting for the upstream, not for the client.
+    // A paused request is waiting for the upstream, not for the caller.
     if (this.#request.isPaused()) {
       this.#idleTimer.refresh()
       return

@@ -4,19 +4,19 @@ import { cutOff } from '../http/answer.ts'
 
 /** Most requests wait a second for a connection: several looks fall into it. */
 const lookEveryMs = 250
-/** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a client may pause after each. */
+/** Less than 64 KiB a second is slow. Answers come in pieces of up to 64 KiB, so a caller may pause after each. */
 const slowBytesALook = 16_384
 const pieceBytes = 65_536
 
 interface Reader {
-  /** How far the client is ahead of a slow one, at most a piece. Below zero: it is slow. */
+  /** How far the caller is ahead of a slow one, at most a piece. Below zero: it is slow. */
   aheadBytes: number
-  /** How long the client has taken nothing: a pause of this process is one look. */
+  /** How long the caller has taken nothing: a pause of this process is one look. */
   idleMs: number
 }
 
 /**
- * Clients that take their answers more slowly than they come, each on a connection to the upstream. A client that stops
+ * Callers that take their answers more slowly than they come, each on a connection to the upstream. A caller that stops
  * reading is cut after `stallMs`: undici's body timeout stops while an answer is paused. A slow reader of a large GET
  * could hold its connection without end: while other requests wait, at most `max` stay, and the ones slow for longest
  * are cut.
@@ -42,7 +42,7 @@ export class SlowReaders {
     this.#timers = timers
   }
 
-  /** Calls `goOn` once the client has taken these bytes. */
+  /** Calls `goOn` once the caller has taken these bytes. */
   heldUp(response: ServerResponse, bytes: number, goOn: () => void): void {
     // A destroyed response emits no event.
     if (response.destroyed) return

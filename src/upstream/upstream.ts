@@ -79,7 +79,7 @@ export class Upstream implements CalledUpstream {
     >
   > = {}
   inFlight = 0
-  /** Failed requests so far. A request whose client left has not failed. */
+  /** Failed requests so far. A request whose caller left has not failed. */
   failures = 0
   readonly #events: Events
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { Clients } from '../../src/client/client-address.ts'
+import { Users } from '../../src/client/client-address.ts'
 import { Events } from '../../src/events.ts'
 import { claimsClientAddress } from '../../src/http/headers.ts'
 
@@ -11,7 +11,7 @@ function reader(
   ipHeader = 'forwarded',
   trustProxy: readonly string[] = ['10.0.0.0/8', '2001:db8:aaaa::/48'],
 ) {
-  return new Clients({ trustProxy, ipHeader }, new Events()).read
+  return new Users({ trustProxy, ipHeader }, new Events()).read
 }
 
 /** What a trusted proxy's Forwarded lines make of it. */
@@ -23,7 +23,7 @@ function behindProxy(...lines: string[]) {
 }
 
 describe('without a trusted peer', () => {
-  test('the client is the peer', () => {
+  test('the user is the peer', () => {
     expect(reader()(client, ['Host', 'x'])).toEqual({
       address: client,
       peer: client,
@@ -65,7 +65,7 @@ describe('without a trusted peer', () => {
   )
 })
 
-/** What the reader makes of a header that names this client, or no client. */
+/** What the reader makes of a header that names this user, or no user. */
 const named = (address: string) => ({ address, peer: proxy, peerTrusted: true })
 const noClient = {
   address: undefined,
@@ -93,7 +93,7 @@ describe('behind trusted peers', () => {
     },
   )
 
-  test('without the header, also with what says how a client asked and not from where, the client is the peer', () => {
+  test('without the header, also with what says how a user asked and not from where, the user is the peer', () => {
     const headers = [
       'X-Forwarded-Proto',
       'https',
@@ -105,7 +105,7 @@ describe('behind trusted peers', () => {
     expect(reader()(proxy, headers)).toEqual({ ...named(proxy), note: 'no-header' })
   })
 
-  test('names no client, not the proxy, if no element does', () => {
+  test('names no user, not the proxy, if no element does', () => {
     for (const lines of [['for=unknown'], [''], [' , ', ''], ['proto=https'], [';']])
       expect(behindProxy(...lines), lines.join()).toMatchObject({
         ...noClient,
@@ -130,7 +130,7 @@ describe('behind trusted peers', () => {
     ['a last line that is broken', [`for=${client}`, 'for']],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
   ])(
-    'a header whose right end is malformed names no client, never the proxy: %s',
+    'a header whose right end is malformed names no user, never the proxy: %s',
     (_, lines) => {
       expect(behindProxy(...lines)).toEqual({
         address: undefined,
@@ -153,20 +153,20 @@ describe('behind trusted peers', () => {
   })
 })
 
-describe('whether a trusted peer names clients', () => {
+describe('whether a trusted peer names users', () => {
   function judging() {
-    const judged: (readonly [peer: string, namesClients: boolean])[] = []
+    const judged: (readonly [peer: string, namesUsers: boolean])[] = []
     const events = new Events([
       { proxyJudged: (...judgement) => void judged.push(judgement) },
     ])
     const options = { trustProxy: ['0.0.0.0/0', '::/0'], ipHeader: 'forwarded' }
-    const clients = new Clients(options, events)
+    const users = new Users(options, events)
     const send = (remoteAddress: string, rawHeaders: string[] = []) =>
-      clients.identify({ socket: { remoteAddress }, rawHeaders } as IncomingMessage)
+      users.identify({ socket: { remoteAddress }, rawHeaders } as IncomingMessage)
     return { judged, send }
   }
 
-  test('is said once, by the first client that it names or by its first twenty requests without a header', () => {
+  test('is said once, by the first user that it names or by its first twenty requests without a header', () => {
     const { judged, send } = judging()
     for (let times = 0; times < 60; times += 1) {
       send('10.0.0.1', ['Forwarded', `for=${client}`])

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest'
 import {
   createPartition,
   isAddress,
-  type PartitionClient,
+  type PartitionUser,
 } from '../../src/client/partition.ts'
 
-const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
-const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
+const trusted = (address?: string): PartitionUser => ({ address, peerTrusted: true })
+const untrusted = (address?: string): PartitionUser => ({ address, peerTrusted: false })
 const client = trusted('203.0.113.7')
 const japan = ['x-country', 'JP', 'x-region', '07']
 const byAddress = createPartition({ mode: 'ip', placeHeaders: [] })
 
 // Places and addresses are never confused, nor two places: test/property/partition.test.ts.
 
-it('a partition by ip is one address, and does not exist for a client with an unknown one', () => {
+it('a partition by ip is one address, and does not exist for a user with an unknown one', () => {
   expect(byAddress(client, [])).toBe(byAddress(untrusted('203.0.113.7'), japan))
   expect(byAddress(client, [])).not.toBe(byAddress(trusted('203.0.113.8'), []))
   expect(byAddress(trusted(), [])).toBeUndefined()
@@ -63,7 +63,7 @@ describe('a partition by headers', () => {
   })
 })
 
-it('no partition is the same for all clients', () => {
+it('no partition is the same for all users', () => {
   const partition = createPartition({ mode: 'none', placeHeaders: [] })
   expect(partition(client, japan)).toBe('')
   expect(partition(untrusted(), [])).toBe('')

@@ -56,7 +56,7 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(true)
   })
 
-  // A client that makes up a new name for each request would fill the memory otherwise.
+  // A caller that makes up a new name for each request would fill the memory otherwise.
   it('keeps a bounded number of buckets, and drops the one used longest ago', async () => {
     const limiter = createMemoryRateLimiter(1, 3)
     for (const bucket of ['busy', 'idle', 'c']) await limiter.take(bucket)

@@ -40,7 +40,7 @@ describe('settings that are refused together', () => {
     [{ ADMIN_PORT: '8080', ADMIN_HOST: 'localhost' }, 'ADMIN_PORT'],
     [{ ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' }],
     [{ PORT: '0', ADMIN_PORT: '0' }],
-    // A header in which a trusted proxy describes the client cannot be sent to the provider with a quote.
+    // A header in which a trusted proxy describes the user cannot be sent to the provider with a quote.
     [alsoKeyed('x-edge-client'), 'CLIENT_IP_HEADER'],
     [alsoKeyed('x-edge-place'), 'QUOTE_PARTITION_HEADER'],
     [alsoKeyed('x-edge-area'), 'QUOTE_PARTITION_HEADER'],

@@ -124,7 +124,7 @@ describeInBrowser('the console', () => {
     }
   })
 
-  test('shows the App-Name of a client as text, not as HTML', async () => {
+  test('shows the App-Name of a caller as text, not as HTML', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     await quote(gateway, { application: hostileName })
     await floatOrder(gateway, { application: hostileName })

@@ -16,7 +16,7 @@ useBrowser()
 const rowsOf = (page: Page, panel: string) =>
   page.locator(`${panel} tbody tr.opens:not([hidden])`)
 
-/** With an id of the client's own. */
+/** With an id of the caller's own. */
 async function askAs(
   gateway: RunningGateway,
   requestId: string,

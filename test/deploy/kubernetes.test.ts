@@ -185,7 +185,7 @@ describe('what selects the pods', () => {
     for (const selector of selectors) expect(selector).toEqual(labels)
   })
 
-  it('each Service leads to one port of the container, and clients do not reach the operations port', () => {
+  it('each Service leads to one port of the container, and callers do not reach the operations port', () => {
     const ports = services.map(({ spec }) =>
       spec?.ports?.map(({ targetPort }) => targetPort),
     )

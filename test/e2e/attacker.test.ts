@@ -27,7 +27,7 @@ describe('the attacker', () => {
 describe.each(everyWay)(
   'the attacker from a restricted place, through %s,',
   (_way, open) => {
-    // Every client on loopback is in the restricted place, the attacker too: its headers are not trusted.
+    // Every peer on loopback is in the restricted place, the attacker too: its headers are not trusted.
     const restricted = { sandbox: { faults: { restrictedPlace: '127.0.0.0/8' } } }
 
     test.each([

@@ -35,7 +35,7 @@ describe.each(everyWay)('the wallet backend, through %s,', (_way, open) => {
       'for=203.0.113.7',
     ])
 
-    // Numbers, and no quote id: this is what a public client was seen to send.
+    // Numbers, and no quote id: this is what a published program was seen to send.
     const { id, toAmount } = quoted.body
     const order = `{"pairId":"ETH_USDC","fromAmount":0.1, "fromAddress":"0xf","toAddress":"0xt","toAmount":${toAmount.value}}`
     const headers = {

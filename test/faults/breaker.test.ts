@@ -163,7 +163,7 @@ describe('failures to connect', () => {
   })
 })
 
-// What one client does must not close the door for others while the provider is well.
+// What one caller does must not close the door for others while the provider is well.
 describe('an upload that the provider cuts opens no breaker', () => {
   function sendUpload(
     url: string,
@@ -233,7 +233,7 @@ describe('an upload that the provider cuts opens no breaker', () => {
   )
 })
 
-test('an answer that the provider breaks off because its client does not read opens no breaker', async () => {
+test('an answer that the provider breaks off because its caller does not read opens no breaker', async () => {
   const sockets: Socket[] = []
   const upstream = await rawUpstream((socket) => {
     sockets.push(socket)

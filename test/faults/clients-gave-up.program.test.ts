@@ -43,8 +43,8 @@ async function sendAndReset(url: string, bytes: string | Buffer): Promise<void> 
   socket.resetAndDestroy()
 }
 
-// A connection that was reset before it is accepted has no address. It was served as that of an unknown client, which
-// shares no quote with other clients, and whose place the provider cannot know.
+// A connection that was reset before it is accepted has no address. It was served as that of an unknown user, who
+// shares no quote with other users, and whose place the provider cannot know.
 test('500 clients that reset their connections while the process stood still cost at most three calls', async () => {
   const { gateway, asked } = await stage()
   await whileStopped(gateway, () =>
@@ -57,7 +57,7 @@ test('500 clients that reset their connections while the process stood still cos
   expect((await rawExchange(gateway.url, quote)).status).toBe(200)
 })
 
-test('the order of a client that is gone and whose place is unknown is not sent', async () => {
+test('the order of a caller that is gone, for a user whose place is unknown, is not sent', async () => {
   const { gateway, asked } = await stage()
   const order = post('{"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"}')
   // With a connection to the provider that is open already, an order goes out as soon as it is read.

@@ -88,7 +88,7 @@ test('connections are used again, and never more than UPSTREAM_CONNECTIONS, afte
   expect(seen.size).toBeLessThan(20)
 })
 
-// It was counted as one whose client had left, while the log and the client got a connection_timeout.
+// It was counted as one whose caller had left, while the log and the caller got a connection_timeout.
 test('a request whose own time is up before it has a connection is counted as a connection timeout', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(upstream.url, { breakerFailures: 1 })

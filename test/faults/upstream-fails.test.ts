@@ -37,7 +37,7 @@ interface Failure {
   retryable: boolean
 }
 
-// On call, one follows a fault from the dashboard to the log and to what a client got: all have to call it the same.
+// On call, one follows a fault from the dashboard to the log and to what a caller got: all have to call it the same.
 async function expectFailure(
   {
     url,

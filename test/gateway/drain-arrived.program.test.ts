@@ -71,7 +71,7 @@ test('connections that keep coming do not keep the listener open', async () => {
 }, 60_000)
 
 // Its quote is used, which its replica, and the next process, have to know (docs/orders.md).
-test('an order whose client has left is waited for, and its quote is used', async () => {
+test('an order whose caller has left is waited for, and its quote is used', async () => {
   let answerOrder = () => {}
   const { upstream, gateway } = await recordedGateway({}, ({ method }, response) => {
     if (method === 'GET') giveQuote(response)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { type GivenQuote, termsOf } from '../support/clients/orders.ts'
 import { restartStage, type StartedGateway } from '../support/gateways/restarts.ts'
 
-/** A later order of the same client, which does not say what it expects to get. */
+/** A later order of the same user, which does not say what it expects to get. */
 const openTermsOf = (quote: GivenQuote) => ({ ...termsOf(quote), toAmount: undefined })
 
 describe.each(['a clean end', 'kill -9'])('after %s', (how) => {
@@ -74,7 +74,7 @@ describe.each(['a clean end', 'kill -9'])('after %s', (how) => {
     expect(asked()).toHaveLength(3)
   })
 
-  test('a client that received an unreadable answer is not refused for its older quote', async () => {
+  test('a user who received an unreadable answer is not refused for an older quote', async () => {
     const stage = await restartStage()
     const first = await stage.start()
     const older = await first.quote()
@@ -163,7 +163,7 @@ describe('the time after a restart', () => {
   })
 })
 
-test('cache keys, which identify clients, are not in the folder', async () => {
+test('cache keys, which identify users, are not in the folder', async () => {
   const stage = await restartStage()
   const first = await stage.start()
   await first.quote()

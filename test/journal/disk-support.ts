@@ -159,7 +159,7 @@ export async function opened(
   return { journal, memory, keys, lines }
 }
 
-/** As a client is given a quote: it is in memory before it is written. */
+/** As a caller is given a quote: it is in memory before it is written. */
 export function append(
   { journal, memory }: Pick<Opened, 'journal' | 'memory'>,
   records: readonly JournalRecord[],

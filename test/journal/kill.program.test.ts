@@ -181,7 +181,7 @@ test(
         quotes.map(({ amount }) => amount)
       const second = startOn(folder, settings)
       const later = await second.ready()
-      // Clients hold live quotes that were answered a moment before the kill, and that no process knows any more.
+      // Callers hold live quotes that were answered a moment before the kill, and that no process knows any more.
       expect(await statusesOf(later, stableAmounts, stablePair)).toEqual(
         all(stableAmounts, 201),
       )

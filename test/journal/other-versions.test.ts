@@ -37,7 +37,7 @@ test.each([
     '[1648943413,"n",1763640000000,29250,29750,"bb206d2a","ETH_USDC","wallet","0.1 289.645",0,"b0Zr-FhzXc6BX7hFgzgBTg","key",1763640030000]',
   ],
   [
-    'a quote that is over, of a client without an address',
+    'a quote that is over, of a user without an address',
     {
       kind: 'noted',
       quote: {

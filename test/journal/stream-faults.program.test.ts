@@ -83,7 +83,7 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     await server.kill()
     await until(() => !a.store.up, 'the fault to be seen')
     expect(await a.journal.caughtUp()).toBe(false)
-    // No client waits for it.
+    // No caller waits for it.
     expect(a.journal.append({ kind: 'used', quote: { id: 'u', expiresAtMs: 1 } })).toBe(
       undefined,
     )
@@ -120,7 +120,7 @@ describe('where the store', { tags: ['redis-server'] }, () => {
     await until(() => !a.store.up, 'the fault to be seen')
     expect(await a.journal.caughtUp()).toBe(false)
     await late
-    // Its client has waited for VALKEY_TIMEOUT_MS.
+    // Its caller has waited for VALKEY_TIMEOUT_MS.
     expect(performance.now() - beganMs).toBeGreaterThan(1_900)
     await a.use('used-3')
     server.thaw()

@@ -145,7 +145,7 @@ class Stage {
     }
   }
 
-  /** An order: what clients have by now and is not over has to be here when all is said to be here. */
+  /** An order: what callers have by now and is not over has to be here when all is said to be here. */
   async order(index: number): Promise<void> {
     const replica = this.at(index)
     const beganAtMs = performance.now()
@@ -325,7 +325,7 @@ async function play(
   stage.close()
 }
 
-it('loses nothing, judges no order without what its client has, and comes to rest, whatever happens to the store', async () => {
+it('loses nothing, judges no order without what its caller has, and comes to rest, whatever happens to the store', async () => {
   await fc.assert(
     fc.asyncProperty(schedule, fc.nat(), async (steps, random) => play(steps, random)),
     { seed, numRuns: schedules, endOnFailure: false },
@@ -334,7 +334,7 @@ it('loses nothing, judges no order without what its client has, and comes to res
 
 /**
  * Orders at one replica until it is said to have everything, as soon as every replica can have found the store again, and
- * what it lacks then of what clients were given before.
+ * what it lacks then of what callers were given before.
  */
 async function lackingAt(
   stage: Stage,

@@ -10,7 +10,7 @@ import {
 import { valkey } from '../support/stores/valkey.ts'
 
 describe('the journal among replicas', { tags: ['redis-server'] }, () => {
-  test('has a record at every replica from the moment its client has the quote, and soon where no order asks', async () => {
+  test('has a record at every replica from the moment its caller has the quote, and soon where no order asks', async () => {
     const { url } = await valkey()
     const [here, there] = [await streamReplica(url), await streamReplica(url)]
     await untilCaughtUp(here, there)

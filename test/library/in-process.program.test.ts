@@ -28,7 +28,7 @@ test('without listening a gateway answers quotes, orders, payments and what oper
   expect(await metrics()).toContain(miss)
   expect((await request(operations).get('/metrics').expect(200)).text).toContain(miss)
   await request(operations).get('/healthz').expect(200)
-  // No client could be sent to its ports.
+  // No caller could be sent to its ports.
   await request(operations).get('/readyz').expect(503)
 })
 

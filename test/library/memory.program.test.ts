@@ -75,7 +75,7 @@ const givesQuotes = (
 const byAddress = `TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for', RATE_LIMIT_PER_MINUTE: 10,
   RATE_LIMIT_BY: 'both'`
 const longTarget = `'/v3/pairs/SHIB_OF_LONG_NAME/quotes?amount=' + n + '&more=' + 'm'.repeat(7_000)`
-// The client writes what stands to the left of the address that the proxy added.
+// The user writes what stands to the left of the address that the proxy added.
 const longHeader = `'X-Forwarded-For': 'x'.repeat(10_000) + ', 203.0.113.111'`
 
 test.each([

@@ -177,7 +177,7 @@ test.each([
   ['full', '198.51.100.7'],
   ['none', undefined],
 ])(
-  'with LOG_CLIENT_ADDRESS=%s the client is logged as %s',
+  'with LOG_CLIENT_ADDRESS=%s the user is logged as %s',
   async (LOG_CLIENT_ADDRESS, client) => {
     const { gateway } = await started({ LOG_CLIENT_ADDRESS, TRUST_PROXY: '127.0.0.1' })
     const headers = ['App-Name', 'wallet', 'Forwarded', 'for=198.51.100.7']
@@ -189,7 +189,7 @@ test.each([
   },
 )
 
-test('a hostile client cannot forge or lengthen a line, move the cursor or get a secret logged', async () => {
+test('a hostile caller cannot forge or lengthen a line, move the cursor or get a secret logged', async () => {
   const { gateway } = await started()
   const forged = '{"level":"fatal","msg":"forged"}'
   const heads = [

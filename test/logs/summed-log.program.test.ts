@@ -68,7 +68,7 @@ describe('lines of one cause', () => {
   })
 })
 
-test('a client that provokes errors without end does not fill the log, and every error is counted', async () => {
+test('a caller that provokes errors without end does not fill the log, and every error is counted', async () => {
   const gateway = await startLogged({ ACCESS_LOG: 'off' })
   const provoke = [
     () => ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=much' }),

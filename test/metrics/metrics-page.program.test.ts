@@ -28,7 +28,7 @@ test('docs/metrics.md names every metric of a running gateway and no other, with
   expect(documented.sort()).toEqual(exposed.sort())
 })
 
-/** Requests of a client that wants to fill the metrics. */
+/** Requests of a caller that wants to fill the metrics. */
 const hostile = Array.from({ length: 40 }, (_, index) => {
   const word = `x${index}"\\}`
   const paths = [
@@ -53,7 +53,7 @@ const unreadable = [
   'CONNECT gate:443 HTTP/1.1\r\nHost: gate:443\r\n\r\n',
 ]
 
-test('a client cannot add a series, whatever it sends', async () => {
+test('a caller cannot add a series, whatever it sends', async () => {
   await asking(gateway.url, '0.1')
   const before = seriesNames(await page())
   for (const request of [...hostile, ...unreadable])

@@ -73,7 +73,7 @@ describe('a request', () => {
   test.each([
     ['with a usual method and status', 'POST', 201, 'method="POST",status_class="2xx"'],
     ['whose method is unknown', 'PROPFIND', 200, 'method="other",status_class="2xx"'],
-    ['whose client left', 'GET', 0, 'method="GET",status_class="aborted"'],
+    ['whose caller left', 'GET', 0, 'method="GET",status_class="aborted"'],
     [
       'with a status that HTTP does not have',
       'GET',

@@ -22,8 +22,8 @@ async function notes() {
       note,
       noteHeader,
     })
-  const judge = (peer: string, namesClients: boolean) =>
-    events.proxyJudged(peer, namesClients)
+  const judge = (peer: string, namesUsers: boolean) =>
+    events.proxyJudged(peer, namesUsers)
   return { kept, take, judge, metrics, warned: () => lines(levels.warn) }
 }
 

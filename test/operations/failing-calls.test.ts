@@ -156,7 +156,7 @@ describe('quotes that cannot be kept', () => {
     expect(logged()).toEqual([])
   })
 
-  test('but used by the client that asked, are not an outage, and the page knows why nothing is cached', async () => {
+  test('but used by the caller that asked, are not an outage, and the page knows why nothing is cached', async () => {
     const { gateway, from, quotes, pass, said } = await stage()
     from((response) => {
       response.setHeader('Vary', '*')

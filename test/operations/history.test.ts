@@ -191,7 +191,7 @@ test('the calls of the last minute are forgotten after it, and the last error is
   expect(quotes()).toMatchObject({
     seconds: 5,
     callsPerSecond: 2,
-    // Four of twelve: those that were not sent failed for their clients too.
+    // Four of twelve: those that were not sent failed for their callers too.
     failedShare: 0.3333,
     notSent: 2,
     lastError: { what: '503', at: 5_001_000 },
@@ -285,7 +285,7 @@ describe('the history of a gateway', () => {
     })
   })
 
-  test("shows the slowest request with its trace, and without the client's own texts", async () => {
+  test("shows the slowest request with its trace, and without the caller's own texts", async () => {
     const { gateway } = await recordedGateway(
       { ADMIN_TOKEN: 'correct-horse-battery' },
       async ({ target }, response) => {
@@ -313,7 +313,7 @@ describe('the history of a gateway', () => {
     }
     const withToken = { Authorization: 'Bearer correct-horse-battery' }
     expect((await statusOf(gateway, withToken)).slowest).toEqual(slowest)
-    // A client may have chosen both ids.
+    // A caller may have chosen both ids.
     expect((await statusOf(gateway)).slowest).toEqual({
       ...slowest,
       traceId: null,

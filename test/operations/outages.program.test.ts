@@ -44,7 +44,7 @@ async function get(gateway: Gateway, target: string): Promise<number> {
   return answer.status
 }
 
-/** The detail of the problem that the client receives. */
+/** The detail of the problem that the caller receives. */
 const detailOf = async (gateway: RunningGateway, target: string) =>
   ((await (await send(gateway, target)).json()) as { detail: string }).detail
 
@@ -192,7 +192,7 @@ describe('an outage of an upstream', () => {
   })
 
   test.each(['/v3/pairs', quoteOf('A_B')])(
-    'says after how long %s timed out, and not that one is trying whose client has left',
+    'says after how long %s timed out, and not that one is trying whose caller has left',
     async (target) => {
       const { gateway, fail } = await failingStage(1, {
         UPSTREAM_HEADERS_TIMEOUT_MS: '1000',

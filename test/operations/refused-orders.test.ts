@@ -77,7 +77,7 @@ test('a refused order names the quotes that it asks for, known or not', async ()
   })
 })
 
-test('a quote that was given to another client is marked as such', async () => {
+test('a quote that was given to another user is marked as such', async () => {
   const gateway = await refusing({ TRUST_PROXY: 'loopback' })
   const from = (address: string) => ({ headers: { Forwarded: `for=${address}` } })
   const { id } = await quote(gateway, from('192.0.2.1'))

@@ -202,7 +202,7 @@ describe('try', () => {
     expect(half.curl).toContain('/v3/pairs/ETH%EF%BF%BD/')
   })
 
-  test('shows a miss, then a hit, by the client address in the header that this gateway trusts', async () => {
+  test("shows a miss, then a hit, by the user's address in the header that this gateway trusts", async () => {
     const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
     for (const how of ['stored', 'hit']) {
       const { headers } = (await acted(gateway, 'try', trial)) as {

@@ -14,7 +14,7 @@ import {
 const token = 'correct-horse-battery'
 const withToken = { Authorization: `Bearer ${token}` }
 
-/** One quote is given, one client is over its limit, and one pair fails. */
+/** One quote is given, one application has reached its limit, and one pair fails. */
 async function gatewayWithSecrets() {
   const upstream = await recordingUpstream(({ target }, response) => {
     if (target.includes('ETH_USDC'))
@@ -42,7 +42,7 @@ async function gatewayWithSecrets() {
   return gateway
 }
 
-test('without the token a viewer sees what is wrong and how much, and nothing of a request or its client', async () => {
+test('without the token a viewer sees what is wrong and how much, and nothing of a request, its caller or its user', async () => {
   const gateway = await gatewayWithSecrets()
   const full = await statusOf(gateway, withToken)
   expect(full).toMatchObject({

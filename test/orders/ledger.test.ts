@@ -163,7 +163,7 @@ it('a quote that a full ledger has dropped does not come back when another one o
   ).toBe('expired by exact: q2')
 })
 
-it('a live quote decides though a full ledger has dropped one of its price and client that ended after it', () => {
+it('a live quote decides though a full ledger has dropped one of its price and user that ended after it', () => {
   const ends = [100_000, 90_000, 10_000].map((ms) => noted + ms)
   const { judge } = ledgerOf(
     ends.map((expiresAtMs, index) => ({
@@ -268,7 +268,7 @@ describe('the bounds', () => {
     expect(judge(named, expiry + 900_000)).toBe('expired by id: q1')
   })
 
-  it('count every cache key of a quote with several clients as an entry of its own', () => {
+  it('count every cache key of a quote with several users as an entry of its own', () => {
     const { ledger, note } = ledgerOf([], 100)
     const give = (id: string, clients: number) => {
       for (let client = 0; client < clients; client += 1)
@@ -376,7 +376,7 @@ describe('a flood of others’ quotes', () => {
   })
 })
 
-it('a client’s own quote of another application is named before another client’s of the same', () => {
+it('a user’s own quote of another application is named before another user’s of the same', () => {
   const { judge } = ledgerOf([
     { id: 'own', application: 'shop' },
     { id: 'other', partition: 'another', expiresAtMs: expiry + 1_000 },

@@ -23,7 +23,7 @@ const nothing = {
 }
 
 describe('the terms of an order', () => {
-  it('are read from the order of a public client, and are all absent in an empty object', () => {
+  it('are read from the order of a published program, and are all absent in an empty object', () => {
     expect(orderOf(seen)).toEqual({
       quoteIds: [],
       pair: 'ETH_USDC',

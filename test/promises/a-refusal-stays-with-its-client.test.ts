@@ -12,7 +12,7 @@ import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusal
 import { held } from '../support/gateways/held.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
-// One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
+// One user who was refused for a place, and asked in a loop, gave the refusal to 296 of 330 requests of its country.
 
 const others = [
   '198.51.100.1',
@@ -24,7 +24,7 @@ const others = [
 const statuses = async (answers: Promise<Answered>[]) =>
   (await Promise.all(answers)).map(({ status }) => status)
 
-/** A refused client has begun a call, and these addresses have joined it. */
+/** A refused user has begun a call, and these addresses have joined it. */
 async function joinedBy(
   addresses: readonly string[],
   settings: Record<string, string> = sharedBy.header,
@@ -45,7 +45,7 @@ async function joinedBy(
   return { ...stage, from, call, beginner, joiners, unhandled }
 }
 
-describe('the refusal of one client', () => {
+describe('the refusal of one user', () => {
   it.each(Object.entries(sharedBy))(
     'goes to no other that waits for its call: the others share one further call (by %s)',
     async (_by, settings) => {
@@ -57,7 +57,7 @@ describe('the refusal of one client', () => {
         joiners.splice(1, 1)[0] as Promise<Answered>,
       ])
       expect([own.status, own.body]).toEqual([403, `refused to for=${refusedAddress}`])
-      // Another request of the same client: it would be asked for in the very same words.
+      // Another request of the same user: it would be asked for in the very same words.
       expect([alike.status, alike.body]).toEqual([403, own.body])
       await called(2)
       const body = quoteBody()
@@ -90,7 +90,7 @@ describe('the refusal of one client', () => {
 })
 
 describe('a further call after a refusal', () => {
-  it('counts for the client that makes it, and not for those that share it', async () => {
+  it('counts for the address that makes it, and not for those that share it', async () => {
     const limits = {
       ...sharedBy.header,
       RATE_LIMIT_PER_MINUTE: '1',
@@ -112,7 +112,7 @@ describe('a further call after a refusal', () => {
     expect((await sharing).status).toBe(200)
   })
 
-  it('that the provider answers with 429 goes to all who wait, and its own client makes no other for a while', async () => {
+  it('that the provider answers with 429 goes to all who wait, and its own user makes no other for a while', async () => {
     const { upstream, call, called, from, beginner, joiners } = await joinedBy(others)
     refuse(call(0))
     await beginner

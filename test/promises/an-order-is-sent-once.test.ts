@@ -105,7 +105,7 @@ describe.each(paths)('an order is sent once to %s', (path) => {
     )
   })
 
-  it('though its client sends it slowly and the provider answers early', async () => {
+  it('though its caller sends it slowly and the provider answers early', async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write('HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n')
     })

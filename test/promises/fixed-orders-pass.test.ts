@@ -116,7 +116,7 @@ describe('POST /v3/orders that is not finished', () => {
     ['after more than is looked at', 'destroy', 70_000],
     ['after more than is looked at', 'resetAndDestroy', 70_000],
   ] as const)(
-    'is never carried out when its client leaves %s (%s)',
+    'is never carried out when its caller leaves %s (%s)',
     async (_when, leave, more) => {
       const escaped = escapedErrors()
       // Longer than any test: a test that waits for it fails.
@@ -127,7 +127,7 @@ describe('POST /v3/orders that is not finished', () => {
         await until(() => upstream.requests.length === 1, 'the request to arrive')
       else await pause(100)
       client.socket[leave]()
-      // Ends with the last connection, and not before the gateway has noticed that its client left.
+      // Ends with the last connection, and not before the gateway has noticed that its caller left.
       await gateway.close()
       expect(upstream.requests.filter(({ complete }) => complete)).toHaveLength(0)
       expect(

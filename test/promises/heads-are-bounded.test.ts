@@ -24,7 +24,7 @@ function expectUnseen(outcome: Outcome, status: number, slug: string): void {
 }
 
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
-// on as another client's, or without an owner.
+// on as another caller's, or without an owner.
 describe('a request head has at most 200 headers', () => {
   it('brings every one of 200 to the upstream, the last Authorization too', async () => {
     // Host, Connection and Authorization are three of them.

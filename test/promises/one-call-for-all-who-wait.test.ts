@@ -113,7 +113,7 @@ function cut(response: ServerResponse, headers: Record<string, string>): void {
 }
 
 describe('a caller who leaves', () => {
-  /** A request whose client leaves when the test says so. */
+  /** A request whose caller leaves when the test says so. */
   const leaver = (url: string) => {
     const leaving = new AbortController()
     return {

@@ -41,7 +41,7 @@ describe('Forwarded to the swap API is exactly one element, whatever an untruste
   >([
     ['the peer, whatever an untrusted peer claims', claims, {}, 'for=127.0.0.1'],
     [
-      'the client that a trusted peer names in Forwarded',
+      'the user whom a trusted peer names in Forwarded',
       [
         'Forwarded: for=198.51.100.9;proto=https, for="[2001:db8::17]:4711";by=_edge',
         'X-Real-IP: 198.51.100.2',
@@ -50,13 +50,13 @@ describe('Forwarded to the swap API is exactly one element, whatever an untruste
       'for="[2001:db8::17]"',
     ],
     [
-      'the client that a trusted peer names in X-Forwarded-For',
+      'the user whom a trusted peer names in X-Forwarded-For',
       ['X-Forwarded-For: 198.51.100.1, 203.0.113.7', 'Forwarded: for=198.51.100.9'],
       { ...trusting, CLIENT_IP_HEADER: 'x-forwarded-for' },
       'for=203.0.113.7',
     ],
     [
-      'the client that a trusted peer names in a header of one address',
+      'the user whom a trusted peer names in a header of one address',
       ['CF-Connecting-IP: ::ffff:203.0.113.8', 'X-Forwarded-For: 198.51.100.1'],
       { ...trusting, CLIENT_IP_HEADER: 'cf-connecting-ip' },
       'for=203.0.113.8',
@@ -68,7 +68,7 @@ describe('Forwarded to the swap API is exactly one element, whatever an untruste
       'for=unknown',
     ],
     [
-      'unknown, where a trusted peer hides its client',
+      'unknown, where a trusted peer hides its user',
       ['Forwarded: for=_hidden'],
       trusting,
       'for=unknown',

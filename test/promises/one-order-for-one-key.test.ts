@@ -208,7 +208,7 @@ describe.each([floatPath, plainPath])(
     })
 
     it.each([
-      ['its client left before it was sent', {}],
+      ['its caller left before it was sent', {}],
       ['the gateway refused the order unsent', { queue: 0 }],
     ])('is free again where %s', async (_why, settings) => {
       const { arrived, atProvider, begin, gateway, held, hold, send } = await keyStage(
@@ -237,7 +237,7 @@ describe.each([floatPath, plainPath])(
       expect(arrived()).toHaveLength(2)
     })
 
-    it('is free at once where its client leaves while the order waits for a connection', async () => {
+    it('is free at once where its caller leaves while the order waits for a connection', async () => {
       const { arrived, atProvider, begin, gateway, held, hold } = await keyStage(path, {
         UPSTREAM_CONNECTIONS: 1,
       })
@@ -250,7 +250,7 @@ describe.each([floatPath, plainPath])(
       await expect
         .poll(() => counted(gateway, 'quotegate_http_requests_in_flight'))
         .toBe(1)
-      // The connection is still held: only the client's end can have freed the key.
+      // The connection is still held: only the caller's end can have freed the key.
       const again = begin()
       await expect.poll(() => counted(gateway, series('claimed'))).toBe(3)
       for (const number of [0, 1]) {
@@ -261,7 +261,7 @@ describe.each([floatPath, plainPath])(
       expect(arrived()).toHaveLength(2)
     })
 
-    it('keeps the answer of an order whose client left meanwhile', async () => {
+    it('keeps the answer of an order whose caller left meanwhile', async () => {
       const { arrived, atProvider, begin, held, hold, send } = await keyStage(path)
       hold()
       const first = begin()

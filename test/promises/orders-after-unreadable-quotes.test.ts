@@ -17,7 +17,7 @@ type Give = (response: ServerResponse, body: string) => void
 type Quote = Record<string, unknown>
 const [own, other] = ['for=192.0.2.1', 'for=192.0.2.2']
 
-/** A client was given a quote that is over, and then an odd answer. The provider dates its answers by the test's clock. */
+/** A user was given a quote that is over, and then an odd answer. The provider dates its answers by the test's clock. */
 async function afterOddAnswer(odd: Give, to = own) {
   const clock = createTestClock()
   let give: Give = (response, body) => giveQuote(response, body)
@@ -149,7 +149,7 @@ describe('no older quote refuses the order of a client that was given what canno
   })
 })
 
-describe('an older quote refuses its client’s order', () => {
+describe('an older quote refuses its user’s order', () => {
   it.each<[string, Give]>([
     ['204', plain(204, '')],
     ['202', plain(202, '{"toAmount":{"value":"1"}}')],
@@ -164,7 +164,7 @@ describe('an older quote refuses its client’s order', () => {
     expectProblem(await (await afterOddAnswer(odd)).order(), 409, 'quote-expired')
   })
 
-  it('if another client had the unreadable answer', async () => {
+  it('if another user had the unreadable answer', async () => {
     expectProblem(
       await (await afterOddAnswer(withoutExpiry, other)).order(),
       409,

@@ -25,7 +25,7 @@ interface Stage extends OrderStage {
   orderOf(members: string, client?: Client): ReturnType<OrderStage['order']>
 }
 
-/** Clients behind a proxy that says who they are. Every quote is a new one. */
+/** Users behind a proxy that says who they are. Every quote is a new one. */
 async function stageOf(settings = {}): Promise<Stage> {
   const all = { TRUST_PROXY: 'loopback', QUOTE_MIN_VALIDITY_MS: 86_400_000, ...settings }
   const stage = await orderStage(all)
@@ -62,7 +62,7 @@ const endedAgoMs: Record<string, number> = {
   'over 24 h': 1_440 * minuteMs,
 }
 
-/** Gives the quotes, each of a client at a price, and then judges an order for each of these amounts. */
+/** Gives the quotes, each of a user at a price, and then judges an order for each of these amounts. */
 async function expectJudged([
   _what,
   given,
@@ -104,7 +104,7 @@ const shown =
 const all = { settings: { QUOTE_PARTITION: 'none' } }
 
 const rules: Record<string, History[]> = {
-  '1, named: an unknown id is of another source, a bare id may be the client’s own number':
+  '1, named: an unknown id is of another source, a bare id may be the caller’s own number':
     [
       [
         'in a field for quotes',
@@ -147,7 +147,7 @@ const rules: Record<string, History[]> = {
     ],
     ['seven', 'other 283.8512 over, own 289.645 live', { 283.8512: 'live by pays' }],
     [
-      'a live one of any client counts, whatever its digits',
+      'a live one of any user counts, whatever its digits',
       'own 283.852 over, other 283.852 live',
       { 283.852: 'live by exact' },
     ],
@@ -328,7 +328,7 @@ describe('a quote whose amounts are JSON numbers', () => {
   })
 })
 
-it('a refusal names its client’s own quote rather than another client’s', async () => {
+it('a refusal names its user’s own quote rather than another user’s', async () => {
   const { clock, orderOf, quoteFor } = await stageOf()
   const own = await quoteFor('own', '289.645', 10_000)
   clock.set((await quoteFor('other', '289.645', 20_000)).expiry)

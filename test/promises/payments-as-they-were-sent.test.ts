@@ -124,7 +124,7 @@ describe('the headers of a payments request', () => {
     ])
   })
 
-  test('are only Host and Connection if the client sent none, and no body', async () => {
+  test('are only Host and Connection if the caller sent none, and no body', async () => {
     const { rawHeaders } = await forwarded(head('DELETE /checkouts/1'))
     expect([withoutHopByHop(rawHeaders), rawHeaders.length]).toEqual([[], 4])
   })
@@ -211,7 +211,7 @@ describe('the body of a payments request', () => {
   })
 })
 
-/** The exact bytes that the upstream received, and those that the client got. */
+/** The exact bytes that the upstream received, and those that the caller got. */
 async function bytesOf(
   request: string,
   answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',

@@ -208,7 +208,7 @@ describe('a quote near its end is served while it lives if the call for a younge
     expect(how(await own())).toBe('hit; ttl=5')
   })
 
-  it('is refused to another client: the client that is refused gets the refusal', async () => {
+  it('is refused to another user: the user who is refused gets the refusal', async () => {
     const { near, gateway, from, first, calls } = await cached(sharedBy.none)
     const waiting: ServerResponse[] = []
     near((response) => waiting.push(response))

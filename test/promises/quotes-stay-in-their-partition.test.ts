@@ -56,7 +56,7 @@ describe('no quote is served to a partition that it was not fetched for: by ip, 
     expect(forwarded).toEqual(own.map((address) => `for=${address}`))
   })
 
-  it('uses the right-most address that is not trusted, not what a client wrote to its left', async () => {
+  it('uses the right-most address that is not trusted, not what a user wrote to its left', async () => {
     const { letters } = await sharing(trusting, [
       ['Forwarded', 'for=198.51.100.1, for=203.0.113.7'],
       ['Forwarded', 'for=198.51.100.2', 'Forwarded', 'for=203.0.113.7, for=127.0.0.5'],
@@ -117,7 +117,7 @@ describe('by header', () => {
 })
 
 it.each([
-  ['none shares a quote between all clients', 'none', 'aaab'],
+  ['none shares a quote between all users', 'none', 'aaab'],
   ['prefix, which earlier versions knew, shares as little as ip does', 'prefix', 'abcd'],
 ])('%s, but not across different keyed headers', async (_what, mode, expected) => {
   const { letters } = await sharing({ ...trusting, QUOTE_PARTITION: mode }, [

@@ -177,7 +177,7 @@ describe('an order at one replica for a quote that another one served', {
     expect(arrived()).toHaveLength(1)
   })
 
-  it('finds that quote at once, because the store has it before its client does', async () => {
+  it('finds that quote at once, because the store has it before its caller does', async () => {
     const settings = { ORDER_UNKNOWN_QUOTE: 'refuse', VALKEY_TIMEOUT_MS: '10000' }
     const { a, b, hold, store, quote, order } = await orderReplicas(settings)
     // As the provider answers, the store takes a break.
@@ -242,7 +242,7 @@ describe('while the store is down', { tags: ['redis-server'] }, () => {
     },
   )
 
-  it('a fixed order whose client leaves while the store is asked is not sent', async () => {
+  it('a fixed order whose caller leaves while the store is asked is not sent', async () => {
     const { a, store, order, arrived } = await orderReplicas({ VALKEY_TIMEOUT_MS: '500' })
     store.freeze()
     const client = new RawConnection(a.url)

@@ -36,7 +36,7 @@ describe('a quote that an accepted order used is served no more: it', () => {
     },
   )
 
-  it('is, of several with equal terms, its client’s own, and else the one that expires last', async () => {
+  it('is, of several with equal terms, its user’s own, and else the one that expires last', async () => {
     const { clock, order, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
     const ids: string[] = []
     const from = (client: string) => [

@@ -141,7 +141,7 @@ describe('what fails at the swap API stops alone', () => {
   })
 })
 
-// One breaker for all of swap refused live orders because quotes, or a client's list of assets, failed. With 50 % of one
+// One breaker for all of swap refused live orders because quotes, or a caller's list of assets, failed. With 50 % of one
 // pair's quotes failing, 2 of 24 live orders were accepted though the order endpoint was well.
 test('while quotes and the rest of /v3 fail, every live order is accepted, until orders fail as well', async () => {
   const { fail, failing, gateway, upstream } = await stage()
@@ -196,7 +196,7 @@ test('a failing pair counts as one in all its spellings, and stops no other pair
   expect(await counted(gateway, openPairs)).toBe(0)
 })
 
-test("clients that leave during their quote's call open no breaker", async () => {
+test("callers that leave during their quote's call open no breaker", async () => {
   const { gateway, timers, upstream } = await stage({ breakerFailures: 1 })
   upstream.answer(() => {})
   for (let count = 1; count <= 4; count += 1) {

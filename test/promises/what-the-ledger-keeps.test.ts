@@ -25,7 +25,7 @@ type Way = [
   give: (stage: OrderStage) => Promise<GivenQuote>,
 ]
 
-describe('an order is judged by every quote that a client was given: one that was', () => {
+describe('an order is judged by every quote that a user was given: one that was', () => {
   it.each<Way>([
     ['fetched', {}, ({ quote }) => quote()],
     [

@@ -6,7 +6,7 @@ import { deferred } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { until } from '../support/gateways/between.ts'
 
-// An order whose answer never came may have been carried out. Its quote was handed out to the next client, and its own
+// An order whose answer never came may have been carried out. Its quote was handed out to the next user, and its own
 // answer said to look up what became of it, but not where.
 
 const plainPath = '/v3/orders'
@@ -107,7 +107,7 @@ describe('an order whose answer', () => {
     expect(await isKept()).toBe(true)
   })
 
-  it('never comes and whose client has left has used its quote', async () => {
+  it('never comes and whose caller has left has used its quote', async () => {
     const taken = deferred<ServerResponse>()
     const { gateway, given, isKept } = await failing(taken.resolve)
     const client = new RawConnection(gateway.url)

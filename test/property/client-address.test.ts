@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
-import { Clients, parseTrustProxy } from '../../src/client/client-address.ts'
+import { parseTrustProxy, Users } from '../../src/client/client-address.ts'
 import {
   isUndisclosedNode,
   nodeAddress,
@@ -12,8 +12,8 @@ import { Events } from '../../src/events.ts'
 import { clientAddressHeaders } from '../../src/http/headers.ts'
 import { formatForwarded, normalizeAddress } from '../../src/http/ip-address.ts'
 
-const readerOf = (options: ConstructorParameters<typeof Clients>[0]) =>
-  new Clients(options, new Events()).read
+const readerOf = (options: ConstructorParameters<typeof Users>[0]) =>
+  new Users(options, new Events()).read
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -62,7 +62,7 @@ function listedHops(lines: readonly string[]): Hop[] {
   return nodes.filter((part) => part !== '').map((part) => ({ node: part }))
 }
 
-/** Undefined: no client is named. */
+/** Undefined: no user is named. */
 function clientOf(hops: Hop[]): string | undefined {
   let client: string | undefined
   for (const hop of hops.reverse()) {
@@ -154,7 +154,7 @@ test.each([
   // With a comma between any two nodes.
   ['X-Forwarded-For', listed, listedHops],
 ] as const)(
-  'the client is the one that a naive reading of the same lines of %s names, or unknown',
+  'the user is the one that a naive reading of the same lines of %s names, or unknown',
   (name, one, hopsOf) => {
     const read = readerOf({ trustProxy, ipHeader: name.toLowerCase() })
     const seen = { none: 0, hop: 0, client: 0 }
@@ -175,7 +175,7 @@ test.each([
   },
 )
 
-test('text that a client sends never hides the element that the proxy adds after it', () => {
+test('text that a user sends never hides the element that the proxy adds after it', () => {
   const read = readerOf({ trustProxy, ipHeader: 'forwarded' })
   const added = fc.constantFrom(
     'for=203.0.113.7',
@@ -197,7 +197,7 @@ test('text that a client sends never hides the element that the proxy adds after
 
 const ipAddress = fc.oneof(fc.ipV4(), fc.ipV6())
 
-test('an untrusted peer is its own client, whatever it sends', () => {
+test('an untrusted peer is its own user, whatever it sends', () => {
   const untrusted = ipAddress.filter(
     (text) => normalizeAddress(text)?.startsWith('10.') === false,
   )

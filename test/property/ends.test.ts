@@ -143,7 +143,7 @@ function* play(
 
 /**
  * By how much quotes were served past their true end, and orders refused before it; how long orders passed after it. How
- * many quotes that were over when they came a client was given, and how many that lived were asked for again.
+ * many quotes that were over when they came a caller was given, and how many that lived were asked for again.
  */
 function judge(world: World, count: number, seed = 7, steps: readonly Step[] = []) {
   const result = {
@@ -158,7 +158,7 @@ function judge(world: World, count: number, seed = 7, steps: readonly Step[] = [
   }
   for (const answer of play(world, count, seed, steps)) {
     const { trueEndMs, receivedMs, becomes } = answer
-    // No client gets it.
+    // No caller gets it.
     if (becomes === 'ended') {
       if (trueEndMs > receivedMs + fuzzMs) result.again += 1
       continue

@@ -23,7 +23,7 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 type End = Exclude<Step['doing'], 'ask' | 'leave' | 'wait'>
 
-interface Client {
+interface ModelRequest {
   address: string
   target: string
   key: string
@@ -48,8 +48,8 @@ const fresh = {
 
 interface ModelCall {
   number: number
-  beginner: Client
-  waiting: Client[]
+  beginner: ModelRequest
+  waiting: ModelRequest[]
   aborted: boolean
 }
 
@@ -58,72 +58,76 @@ function createModel() {
   const calls: ModelCall[] = []
   const table = new Map<string, ModelCall>()
 
-  function begin(client: Client): ModelCall {
+  function begin(request: ModelRequest): ModelCall {
     const call = {
       number: calls.length,
-      beginner: client,
-      waiting: [client],
+      beginner: request,
+      waiting: [request],
       aborted: false,
     }
     calls.push(call)
     return call
   }
 
-  /** `entry`: which call the client shares. */
-  function ask(client: Client, entry = client.key): void {
+  /** `entry`: which call the request shares. */
+  function ask(request: ModelRequest, entry = request.key): void {
     const underWay = table.get(entry)
-    if (underWay === undefined) table.set(entry, begin(client))
-    else underWay.waiting.push(client)
+    if (underWay === undefined) table.set(entry, begin(request))
+    else underWay.waiting.push(request)
   }
 
-  function land(call: ModelCall): Client[] {
+  function land(call: ModelCall): ModelRequest[] {
     for (const [entry, underWay] of table) if (underWay === call) table.delete(entry)
     return call.waiting.splice(0)
   }
 
-  function leave(client: Client, fate: string): void {
-    const call = calls.find(({ waiting }) => waiting.includes(client))
+  function leave(request: ModelRequest, fate: string): void {
+    const call = calls.find(({ waiting }) => waiting.includes(request))
     if (call === undefined) return
-    client.fate = fate
-    call.waiting = call.waiting.filter((other) => other !== client)
+    request.fate = fate
+    call.waiting = call.waiting.filter((other) => other !== request)
     if (call.waiting.length > 0) return
     call.aborted = true
     land(call)
   }
 
-  /** Neither another client's refusal, nor a quote for the amount as another spelling was read. */
-  function isFor(client: Client, how: End, { target, address }: Client): boolean {
-    if (how === 'refuse') return client.target === target && client.address === address
-    return how !== 'amount' || client.target === target
+  /** Neither another user's refusal, nor a quote for the amount as another spelling was read. */
+  function isFor(
+    request: ModelRequest,
+    how: End,
+    { target, address }: ModelRequest,
+  ): boolean {
+    if (how === 'refuse') return request.target === target && request.address === address
+    return how !== 'amount' || request.target === target
   }
 
   function end(call: ModelCall, how: End, nowMs: number): void {
-    for (const [index, client] of land(call).entries()) {
-      const hasTime = client.endsAtMs - nowMs >= minLeftMs
-      if (!isFor(client, how, call.beginner)) {
-        client.isLimited = true
-        client.failure = 'over'
-        if (!hasTime) client.fate = 'over'
+    for (const [index, request] of land(call).entries()) {
+      const hasTime = request.endsAtMs - nowMs >= minLeftMs
+      if (!isFor(request, how, call.beginner)) {
+        request.isLimited = true
+        request.failure = 'over'
+        if (!hasTime) request.fate = 'over'
         // After two refusals to others, with its like alone.
-        else if (client.joinedAfterRefusal)
-          ask(client, `${client.key} ${client.address} ${client.target}`)
+        else if (request.joinedAfterRefusal)
+          ask(request, `${request.key} ${request.address} ${request.target}`)
         else {
-          client.joinedAfterRefusal = true
-          ask(client)
+          request.joinedAfterRefusal = true
+          ask(request)
         }
       } else if (how === 'mine' && index > 0) {
-        client.isLimited = true
-        client.failure = 'over'
-        if (hasTime) begin(client)
-        else client.fate = 'over'
-      } else if (how !== 'time') client.fate = `${how} ${call.number}`
-      else if (client === call.beginner || client.tookFurther || !hasTime)
-        client.fate = `time ${call.number}`
+        request.isLimited = true
+        request.failure = 'over'
+        if (hasTime) begin(request)
+        else request.fate = 'over'
+      } else if (how !== 'time') request.fate = `${how} ${call.number}`
+      else if (request === call.beginner || request.tookFurther || !hasTime)
+        request.fate = `time ${call.number}`
       else {
-        client.tookFurther = true
-        client.isLimited = true
-        client.failure = `time ${call.number}`
-        ask(client)
+        request.tookFurther = true
+        request.isLimited = true
+        request.failure = `time ${call.number}`
+        ask(request)
       }
     }
   }
@@ -157,7 +161,7 @@ function createStage() {
       call.answer(JSON.stringify({ mark }), {
         status: [400, 403, 404, 451][number % 4] as number,
       })
-    // What is not a quote is not kept, so that every client has to wait.
+    // What is not a quote is not kept, so that every request has to wait.
     else if (how === 'amount') call.answer(JSON.stringify({ mark, ...otherAmount }))
     else
       call.answer(JSON.stringify({ mark }), {
@@ -165,8 +169,8 @@ function createStage() {
       })
   }
 
-  function ask({ key, address, target }: Client): void {
-    const client = fates.length
+  function ask({ key, address, target }: ModelRequest): void {
+    const request = fates.length
     fates.push('')
     const { answer, leave } = stage.ask({
       address,
@@ -174,17 +178,17 @@ function createStage() {
       headers: ['App-Name', key],
     })
     leaves.push(() => {
-      fates[client] ||= 'left'
+      fates[request] ||= 'left'
       leave()
     })
     answer.then(
       ({ body }) => {
-        fates[client] ||= JSON.parse(body).mark
+        fates[request] ||= JSON.parse(body).mark
       },
       (error) => {
-        // A client that waited for a further call keeps the failure of the first one as the cause of its own.
+        // A request that waited for a further call keeps the failure of the first one as the cause of its own.
         const mark = error.cause instanceof Error ? error.cause.cause : error.cause
-        fates[client] ||= typeof mark === 'string' ? mark : 'over'
+        fates[request] ||= typeof mark === 'string' ? mark : 'over'
       },
     )
   }
@@ -199,7 +203,7 @@ const otherAmount = {
   toAmount: { assetId: 'USDC', value: '3' },
 }
 
-/** Four clients that share a call and another's refusal twice: the last two have nothing in common after it. */
+/** Four requests that share a call and another's refusal twice: the last two have nothing in common after it. */
 const plain = { address: 'x', target: '1000', key: 'a', pick: 0, waitMs: 1 } as const
 const refusedTwice: Step[] = [
   { doing: 'ask', ...plain },
@@ -212,31 +216,31 @@ const refusedTwice: Step[] = [
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-it('the clients of each call are those that the promise names, and every client gets the right answer', async () => {
+it('the requests of each call are those that the promise names, and every request gets the right answer', async () => {
   let furtherCalls = 0
   let afterRefusals = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100 }), async (steps) => {
       const model = createModel()
       const real = createStage()
-      const clients: Client[] = []
+      const requests: ModelRequest[] = []
       for (const { doing, key, address, target, pick, waitMs } of steps) {
         const nowMs = performance.now()
         if (doing === 'ask') {
-          const client = { key, address, target, endsAtMs: nowMs + totalMs, ...fresh }
-          clients.push(client)
-          model.ask(client)
-          real.ask(client)
+          const request = { key, address, target, endsAtMs: nowMs + totalMs, ...fresh }
+          requests.push(request)
+          model.ask(request)
+          real.ask(request)
         } else if (doing === 'leave') {
-          const client = clients.at(-1 - pick)
-          if (client !== undefined) {
-            model.leave(client, 'left')
-            real.leaves[clients.indexOf(client)]?.()
+          const request = requests.at(-1 - pick)
+          if (request !== undefined) {
+            model.leave(request, 'left')
+            real.leaves[requests.indexOf(request)]?.()
           }
         } else if (doing === 'wait') {
-          for (const client of clients)
-            if (client.isLimited && client.endsAtMs <= nowMs + waitMs)
-              model.leave(client, client.failure)
+          for (const request of requests)
+            if (request.isLimited && request.endsAtMs <= nowMs + waitMs)
+              model.leave(request, request.failure)
           vi.advanceTimersByTime(waitMs)
         } else {
           const open = model.calls.filter(({ waiting }) => waiting.length > 0)
@@ -249,8 +253,8 @@ it('the clients of each call are those that the promise names, and every client 
         }
         await turn()
         await turn()
-        const begun = model.calls.map(({ beginner }) => clients.indexOf(beginner))
-        const expected = { fates: clients.map(({ fate }) => fate), begun }
+        const begun = model.calls.map(({ beginner }) => requests.indexOf(beginner))
+        const expected = { fates: requests.map(({ fate }) => fate), begun }
         expect({
           fates: real.fates,
           begun: real.calls.map(({ by }) => Number(by)),
@@ -263,7 +267,7 @@ it('the clients of each call are those that the promise names, and every client 
       afterRefusals += model.calls.filter(
         ({ beginner }) => beginner.joinedAfterRefusal,
       ).length
-      // With all clients gone, no call and no timer is left.
+      // With all requests gone, no call and no timer is left.
       for (const leave of real.leaves) leave()
       await turn()
       await turn()

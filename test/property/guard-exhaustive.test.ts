@@ -66,7 +66,7 @@ const alphabet: Record<string, Step> = {
     lifeMs: longMs,
   }),
   'a country is given six digits of it': given({ partition: 'DE', to: '289.645' }),
-  'a client without an address is given the price': given({
+  'a user without an address is given the price': given({
     partition: undefined,
     to: exact,
   }),
@@ -85,7 +85,7 @@ const alphabet: Record<string, Step> = {
   'the last quote is given to b too': again('elsewhere', longMs),
   'the last quote comes again with a sooner end': again('sooner', 10 * seconds),
   'a gets an unreadable answer': unreadable('a', undefined),
-  'a client without an address gets one for another amount': unreadable(undefined, '7'),
+  'a user without an address gets one for another amount': unreadable(undefined, '7'),
   'half a minute passes': wait(31 * seconds),
   'a quarter of an hour passes': wait(15 * minutes),
   'a day passes': wait(24 * 60 * minutes),

@@ -15,7 +15,7 @@ import {
   type Verdict,
 } from './guard-model.ts'
 
-/** An order as its client writes it. */
+/** An order as its caller writes it. */
 function bodyOf({
   quoteId,
   bareId,
@@ -42,7 +42,7 @@ export type Step =
       lifeMs: number
       isAhead: boolean
     } & Untimed<Omit<Given, 'requested'>>)
-  /** One of the last quotes again: with a later expiry, to another client, or with the same expiry and another end. */
+  /** One of the last quotes again: with a later expiry, to another user, or with the same expiry and another end. */
   | {
       doing: 'requote'
       back: number
@@ -50,7 +50,7 @@ export type Step =
       partition?: string
       lifeMs: number
     }
-  /** More than lists of honest clients have room for, alike but for one thing. */
+  /** More than lists of honest users have room for, alike but for one thing. */
   | ({
       doing: 'crowd'
       but: keyof typeof crowds
@@ -87,7 +87,7 @@ const price = fc.constantFrom(
   ...['99999.6', '12345600', '123456789.123456789', '123456789.12345679'],
 )
 const application = fc.constantFrom('wallet', 'wallet', 'shop')
-// Two addresses, a country, and clients without an address.
+// Two addresses, a country, and users without an address.
 const partition = fc.constantFrom('a', 'a', 'b', 'DE', undefined)
 const pair = fc.constantFrom('A_B', 'A_B', 'A_B', 'B_A', 'a_b')
 const id = fc.constantFrom('q0', 'q1', 'q2', 'q3')
@@ -143,7 +143,7 @@ const waited = fc.record({
   ),
 })
 
-/** What clients make of a price that they were given, or of a number of their own. */
+/** What callers make of a price that they were given, or of a number of their own. */
 const amountOf = (
   price: fc.Arbitrary<string>,
   decimals = fc.integer({ min: 0, max: 12 }),
@@ -211,7 +211,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /**
- * What a few clients of two applications are given in one market. The lowest price lives long, so that many orders come when
+ * What a few users of two applications are given in one market. The lowest price lives long, so that many orders come when
  * the price has fallen. The orders are those of one application, and state such prices, or what a page shows of them.
  */
 const lowest = '289.13'

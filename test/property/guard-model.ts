@@ -1,5 +1,5 @@
 /**
- * The guard of float orders for the second time: a list of everything that clients were given, and the five sentences of
+ * The guard of float orders for the second time: a list of everything that users were given, and the five sentences of
  * docs/orders.md read over the whole list. The model shares no code with `src`. It has no bounded structure but the 1,000
  * live prices of sentence 3, which are a rule.
  */
@@ -19,7 +19,7 @@ export interface Given {
   expiresAtMs: number
 }
 
-/** An answer that its client may take for a quote, and that the gateway cannot read. */
+/** An answer that its caller may take for a quote, and that the gateway cannot read. */
 export interface Unreadable {
   pair: string
   requested: string
@@ -47,7 +47,7 @@ export interface Ordered {
   to: Spelled | 'odd' | undefined
   application: string
   partition: string | undefined
-  /** Whether its partition is a client address. A country is not, nor is the one partition of all clients. */
+  /** Whether its partition is a user's address. A country is not, nor is the one partition of all users. */
   isAddress: boolean
 }
 
@@ -64,15 +64,15 @@ const unreadableLifeMs = 5 * 60_000
 /** That many live prices are looked at for one that pays, the newest first. */
 const livePricesSearched = 1_000
 
-/** What all clients were given, in the order in which it was noted. */
+/** What all users were given, in the order in which it was noted. */
 export class Past {
   readonly quotes: Given[] = []
   readonly unreadable: (Unreadable & { untilMs: number })[] = []
   readonly #livesMs: number[] = []
 
   /**
-   * A quote that its client was given before changes nothing but that the earlier of its two ends counts. Given to another
-   * client too, it is that one's own as well.
+   * A quote that its user was given before changes nothing but that the earlier of its two ends counts. Given to another
+   * user too, it is that one's own as well.
    */
   note(quote: Given): void {
     const known = this.quotes.find((other) => isSameQuote(other, quote))

@@ -40,7 +40,7 @@ function causeOf({ said, order, at, past }: Judged): Cause | undefined {
 }
 
 it(
-  'the guard and its model say the same of every order, and while a quote lives an order is refused only by recent prices: its own client’s by six digits, or by five if no live quote pays, or those of its application by eight',
+  'the guard and its model say the same of every order, and while a quote lives an order is refused only by recent prices: its own user’s by six digits, or by five if no live quote pays, or those of its application by eight',
   () => {
     /** How often each state came by each rule. */
     const seen = new Map<string, number>()
@@ -81,7 +81,7 @@ it.each([
   [1_000, 'expired fallen'],
   [1_001, 'live any'],
 ])(
-  'an order that states its client’s past price is judged by %d live prices that do not pay it: %s',
+  'an order that states its user’s past price is judged by %d live prices that do not pay it: %s',
   (count, expected) => {
     const terms = { pair: 'A_B', application: 'wallet', partition: 'a' }
     const history: readonly Step[] = [

@@ -91,7 +91,7 @@ it('contains no secret, also not one that a table has', () => {
   expect(keyOf(secret, 'another')).not.toBe(key)
 })
 
-it('is the same in every replica with the same salt, and contains neither client nor amount then', () => {
+it('is the same in every replica with the same salt, and contains neither user nor amount then', () => {
   const key = keyOf(secret, 'shared')
   expect(keyOf(secret, 'shared')).toBe(key)
   expect(key).toMatch(/^[\w-]{43}$/)

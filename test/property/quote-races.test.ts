@@ -191,7 +191,7 @@ const lost = Symbol('lost')
 class Replica {
   readonly number: number
   readonly stage: QuoteStage
-  /** Amount and partition of each client that asked here. */
+  /** Amount and partition of each user that asked here. */
   readonly askers: string[] = []
   readonly notes: Notes
   readonly ledger: Ledger
@@ -252,7 +252,7 @@ async function play(played: History, scheduler: fc.Scheduler): Promise<Race> {
       race.wrong.push(`replica ${number} holds a call that is over`)
   const leaves = played.clients.some(({ does }) => does === 'leaves')
   if (!leaves && race.calls.some(({ call }) => call.isGivenUp))
-    race.wrong.push('a call was given up that clients wait for')
+    race.wrong.push('a call was given up that requests wait for')
   const isStoreWell = played.commands.every((fate) => fate === 'runs')
   if (isStoreWell && race.store.locks > 0) race.wrong.push('a lock is held at the end')
   const isCalm =

@@ -37,7 +37,7 @@ function setUp(options: Omit<StageOptions, 'clock'> = {}) {
     const { how, body } = await answer
     return [how, JSON.parse(body).id]
   }
-  /** A client asks, and its call is answered. */
+  /** A caller asks, and its call is answered. */
   async function fetched(id: string) {
     const asked = get()
     stage.calls.at(-1)?.answer(quote(id))
@@ -61,7 +61,7 @@ const mine = { headers: ['Vary', '*'] }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a call', () => {
-  it('that a client makes again for itself keeps what may be kept after all', async () => {
+  it('that a request makes again for itself keeps what may be kept after all', async () => {
     const { calls, quote, get, told } = setUp()
     const [first, second] = [get(), get()]
     calls[0]?.answer(quote('mine'), mine)
@@ -71,7 +71,7 @@ describe('a call', () => {
     expect(await told(get())).toEqual(['hit', 'kept'])
   })
 
-  it('for a client that shares with no other joins no call, is joined by no other, and keeps nothing', async () => {
+  it('for a user who shares with no other joins no call, is joined by no other, and keeps nothing', async () => {
     const { stage, calls, quote, looked, told } = setUp({
       partitionOf: ({ address }) => address,
     })
@@ -90,7 +90,7 @@ describe('a call', () => {
     expect(looked).toEqual(['bypass', 'miss', 'hit', 'bypass'])
   })
 
-  it('has its answer noted before any client has it, and keeps no quote that an order used meanwhile', async () => {
+  it('has its answer noted before any caller has it, and keeps no quote that an order used meanwhile', async () => {
     const noted = deferred<void>()
     let isUsed = false
     const { calls, quote, get, told, notKept } = setUp({
@@ -143,7 +143,7 @@ describe('a call', () => {
     expect(calls).toHaveLength(2)
   })
 
-  it('that is given up takes its successor from no client', async () => {
+  it('that is given up takes its successor from no request', async () => {
     const { calls, get } = setUp()
     const first = get()
     first.leave()
@@ -167,7 +167,7 @@ it('an expired quote is not a miss in the counts, and an error is counted by its
 })
 
 describe('a refresh', () => {
-  it('that all clients left continues, and its quote is kept', async () => {
+  it('that all callers left continues, and its quote is kept', async () => {
     const { clock, calls, quote, get, fetched, told, refreshes } = setUp({
       quotes: { refreshAheadMs: 10_000 },
     })
@@ -261,7 +261,7 @@ describe('a quote that another replica has fetched', () => {
     return { did, sharedQuotes: { look, forget: async () => {} } }
   }
 
-  it('is not looked for where a client shares with no other', async () => {
+  it('is not looked for where a user shares with no other', async () => {
     const { did, sharedQuotes } = noted()
     const { stage, calls } = setUp({
       partitionOf: ({ address }) => address,

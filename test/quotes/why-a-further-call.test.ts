@@ -18,7 +18,7 @@ import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.
 import { VirtualTime } from '../support/machine/virtual-time.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 
-// A client whose time ends while it waits for a further call reads why it had to wait for one: in the log, by its problem.
+// A request whose time ends while it waits for a further call reads why it had to wait for one: in the log, by its problem.
 
 const abortedQuotes =
   'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
@@ -26,7 +26,7 @@ const headersTimeoutMs = 3_000
 const totalTimeoutMs = 4_000
 const otherAddress = '203.0.113.7'
 
-/** A client has begun a call, another has joined it, and the second call is never answered. */
+/** A request has begun a call, another has joined it, and the second call is never answered. */
 async function joined(amounts: readonly [string, string] = ['0.1', '0.1']) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))

@@ -26,7 +26,7 @@ test('quotes that were not requested from the provider are not counted as quote 
   expect(await gateway.metrics()).toContain('quotegate_quote_calls_total{pair="other"} 0')
 })
 
-test('the headers in which trusted proxies describe the client are never sent to the provider', async () => {
+test('the headers in which trusted proxies describe the user are never sent to the provider', async () => {
   const { upstream, gateway } = await recordedGateway({
     TRUST_PROXY: '10.0.0.1',
     CLIENT_IP_HEADER: 'x-edge-client',

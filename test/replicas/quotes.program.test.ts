@@ -142,7 +142,7 @@ describe('after a call that failed by time, a replica', {
   })
 })
 
-describe('what the provider says to one client alone', { tags: ['redis-server'] }, () => {
+describe('what the provider says to one user alone', { tags: ['redis-server'] }, () => {
   const [a1, a2, b1, b2] = [
     '198.51.100.1',
     '198.51.100.2',
@@ -150,7 +150,7 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
     '198.51.100.4',
   ] as const
 
-  /** A refused client's call at one replica, with a1 and a2 waiting there, and b1 and b2 at the other replica. */
+  /** A refused user's call at one replica, with a1 and a2 waiting there, and b1 and b2 at the other replica. */
   async function refusedAtOneReplica() {
     const { here, there, waiting } = await replicaStage(2, sharedBy.header)
     const callOf = (address: string) =>
@@ -177,7 +177,7 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
     return { here, waiting, callOf, atHere, atThere }
   }
 
-  it('goes to no client at another replica that waits for the call', async () => {
+  it('goes to no user at another replica who waits for the call', async () => {
     const unhandled = escapedErrors()
     const { waiting, callOf, atHere, atThere } = await refusedAtOneReplica()
     giveQuote(callOf(a1))
@@ -200,7 +200,7 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
     expect(waiting).toHaveLength(3)
   })
 
-  it('is its limit: another client gets its quote, who waited for the same call', async () => {
+  it('is its limit: another user gets a quote, who waited for the same call', async () => {
     const settings = { TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' }
     const { here, store, upstream } = await replicaStage(1, settings)
     upstream.answer((request, response) => {
@@ -225,7 +225,7 @@ describe('what the provider says to one client alone', { tags: ['redis-server'] 
   })
 })
 
-it("a client that leaves while it waits for another replica's call is not counted against its limit", {
+it("a caller that leaves while it waits for another replica's call is not counted against its limit", {
   tags: ['redis-server'],
 }, async () => {
   const { upstream, here, there, waiting } = await replicaStage(2, {

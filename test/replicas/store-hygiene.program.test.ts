@@ -22,7 +22,7 @@ async function contentOf(
   )
 }
 
-it('the store holds no address and no secret of a client, and nothing but the journal without a time to live', {
+it('the store holds no address and no secret of a request, and nothing but the journal without a time to live', {
   tags: ['redis-server'],
 }, async () => {
   const { store, upstream, here, there } = await replicaStage(2, {

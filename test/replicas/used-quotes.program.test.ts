@@ -94,7 +94,7 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
     }
   })
 
-  it("that the provider gave to another replica's client too is served by neither, nor by one that starts later", async () => {
+  it("that the provider gave to another replica's user too is served by neither, nor by one that starts later", async () => {
     const { store, upstream, here, there } = await usedStage(2)
     const askAs = (version: string, url: string) =>
       ask(url, { headers: ['App-Name', 'wallet', 'App-Version', version] })

@@ -33,7 +33,7 @@ function stage({ maxSize = 100, gate }: { maxSize?: number; gate?: () => boolean
   return { queue, sent, stored, refused, played }
 }
 
-test('what is put while the store is away is sent in its order once it is up, and no client waits for it', async () => {
+test('what is put while the store is away is sent in its order once it is up, and no caller waits for it', async () => {
   let isUp = false
   const { queue, sent, stored } = stage({ gate: () => isUp })
   for (const item of ['a', 'b', 'c', 'd', 'e']) await queue.put(item)

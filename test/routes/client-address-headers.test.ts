@@ -128,7 +128,7 @@ describe('a trusted proxy that sends no client-address header', () => {
     expect((await stage.status()).outages).toEqual([])
   })
 
-  it('and has named a client before is not meant, however many requests name none', async () => {
+  it('and has named a user before is not meant, however many requests name none', async () => {
     const stage = await silentProxy()
     await stage.send(1, place, ['Forwarded', 'for=203.0.113.7'])
     await stage.send(50)
@@ -137,11 +137,11 @@ describe('a trusted proxy that sends no client-address header', () => {
     expect(await stage.outages()).toEqual([])
   })
 
-  it('is right again from the first client on that it names, whatever it sends afterwards', async () => {
+  it('is right again from the first user on that it names, whatever it sends afterwards', async () => {
     const stage = await silentProxy()
     await stage.send(30)
     expect(await stage.outages()).toMatchObject([{ what: 'no-client-header' }])
-    // `unknown` names no client.
+    // `unknown` names no user.
     await stage.send(1, place, ['Forwarded', 'for=unknown'])
     expect(await stage.outages()).toMatchObject([{ what: 'no-client-header' }])
     await stage.send(1, place, ['Forwarded', 'for=203.0.113.7'])
@@ -155,7 +155,7 @@ describe('a trusted proxy that sends no client-address header', () => {
   })
 })
 
-describe('a trusted proxy whose header names no client', () => {
+describe('a trusted proxy whose header names no user', () => {
   it.each([
     ['Forwarded', 'for="', 'malformed-header', 'cannot be read'],
     ['X-Forwarded-For', '203.0.113.7, rubbish', 'malformed-header', 'cannot be read'],
@@ -178,7 +178,7 @@ describe('a trusted proxy whose header names no client', () => {
     },
   )
 
-  it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
+  it('shares with all users with QUOTE_PARTITION=none, and the log says so', async () => {
     const stage = await behindProxy({ QUOTE_PARTITION: 'none' })
     const ids = new Set<string>()
     for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])

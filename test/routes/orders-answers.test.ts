@@ -68,7 +68,7 @@ async function relayed(bytes: string) {
 }
 
 describe('an order that is sent', () => {
-  it('carries its own headers, the Forwarded of its client, Via, and the SWAP_ settings', async () => {
+  it('carries its own headers, the Forwarded of its user, Via, and the SWAP_ settings', async () => {
     const { arrived, order } = await orderStage({
       ORDER_UNKNOWN_QUOTE: 'forward',
       SWAP_APP_NAME: 'ours',

@@ -8,7 +8,7 @@ import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 const plainPath = '/v3/orders'
 /** The terms of no quote. */
 const otherTerms = { pairId: 'BTC_USDC', fromAmount: 7, toAddress: '0xt' }
-/** As a client writes it: UTF-8, one character a byte. */
+/** As a caller writes it: UTF-8, one character a byte. */
 const asBytes = (line: string) => Buffer.from(line).toString('latin1')
 const naming = (...ids: string[]) => [
   'App-Name: wallet',

@@ -119,7 +119,7 @@ describe('the headers of a quote', () => {
     expect(withoutOwn(hit.rawHeaders)).toEqual(lasting)
   })
 
-  // A cookie on a shared answer would make one client another.
+  // A cookie on a shared answer would make one user another.
   it('hold no cookie, neither on quotes nor on errors that several share', async () => {
     const { gateway } = await recordedGateway({}, (_request, response) => {
       response.writeHead(503, ['Set-Cookie', 'session=1', 'X-Stays', '1']).end('later')

@@ -44,7 +44,7 @@ describe('a quote call', () => {
     ])
   })
 
-  it('invents nothing for what the client left out, apart from a request id, and says nothing of a body', async () => {
+  it('invents nothing for what the caller left out, apart from a request id, and says nothing of a body', async () => {
     const { upstream, gateway } = await parts()
     await ask(gateway.url, {
       headers: ['App-Name', 'a', 'Content-Length', '0', 'Content-Type', 'text/plain'],

@@ -111,7 +111,7 @@ describe('while a slow store counts', () => {
     expect(countings).toHaveLength(1)
   })
 
-  it('and all clients leave, the upstream is not called', async () => {
+  it('and all callers leave, the upstream is not called', async () => {
     const unhandled = escapedErrors()
     const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const leaving = new AbortController()
@@ -130,7 +130,7 @@ describe('while a slow store counts', () => {
   })
 
   // Of an order the stream of the rest is open while it is counted. Neither is so large that its socket is paused, which
-  // would not tell that the client has left.
+  // would not tell that the caller has left.
   it.each([
     ['/v3/anything', 100, 'swap'],
     ['/v3/orders', 70_000, 'order'],

@@ -46,7 +46,7 @@ async function inTurn(requests: (() => Promise<Answered>)[]): Promise<Answered[]
   return answers
 }
 
-describe('what a client is answered', () => {
+describe('what a caller is answered', () => {
   it('on every counted answer: the policy, and how much is left for how long', async () => {
     const { gateway } = await limited(100)
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
@@ -147,7 +147,7 @@ describe('what a client is answered', () => {
   })
 })
 
-describe('what counts as one client', () => {
+describe('what has a limit of its own', () => {
   const app = (name: string, client = 7) => [
     'App-Name',
     name,
@@ -253,7 +253,7 @@ describe('what is not limited', () => {
   })
 })
 
-it('a request counts, even if its client left before it was sent', async () => {
+it('a request counts, even if its caller left before it was sent', async () => {
   const { gateway, upstream } = await limited(10, { UPSTREAM_CONNECTIONS: 1 })
   let finish = () => {}
   upstream.answer((_request, response) => {
@@ -284,7 +284,7 @@ it('a request counts, even if its client left before it was sent', async () => {
 })
 
 describe('quotes under a rate limit', () => {
-  it('count if the upstream is called, and not if they are cached, even for a client at its limit', async () => {
+  it('count if the upstream is called, and not if they are cached, even for a caller at its limit', async () => {
     const { gateway, upstream } = await limited(2)
     expect(left(await asking(gateway.url, '1'))).toBe('1')
     const hit = await asking(gateway.url, '1.0')
@@ -312,7 +312,7 @@ describe('quotes under a rate limit', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('that are fetched in the background are not charged to any client', async () => {
+  it('that are fetched in the background are not charged to any caller', async () => {
     const { gateway, upstream } = await limited(1, { QUOTE_REFRESH_AHEAD_MS: 60_000 })
     await asking(gateway.url, '1')
     expect((await asking(gateway.url, '1')).status).toBe(200)

@@ -52,7 +52,7 @@ test.each([
   },
 )
 
-test("a hit and a shared quote have each client's own, not that of the exchange that brought the quote", async () => {
+test("a hit and a shared quote have each caller's own, not that of the exchange that brought the quote", async () => {
   const gateway = await stage(['X-Request-Id', 'provider-1'])
   const ids = ['id-1', 'id-2', 'id-3']
   const asked = (id: string) =>

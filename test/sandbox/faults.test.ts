@@ -106,7 +106,7 @@ describe('faults', () => {
     },
   )
 
-  test('hang until the client leaves, and never apply to the control paths', async () => {
+  test('hang until the caller leaves, and never apply to the control paths', async () => {
     const { sandbox, setFaults, quote } = await stage({ faults: { hangRate: 1 } })
     const hanging = fetch(`${sandbox.url}/v3/pairs`, { signal: AbortSignal.timeout(100) })
     await expect(hanging).rejects.toThrow(/timeout/i)

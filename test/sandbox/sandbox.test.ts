@@ -36,7 +36,7 @@ describe('recorded requests', () => {
     expect(sandbox.requests).toHaveLength(64)
   })
 
-  test('hold the request of a client that left before its end', async () => {
+  test('hold the request of a caller that left before its end', async () => {
     const { sandbox } = await stage()
     const half = 'POST /checkouts HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf'
     const { socket } = new RawConnection(sandbox.url, half)

@@ -25,7 +25,7 @@ test('the parts of a request make up all of its time, and none is negative', () 
       const lastMs = beganAtMs ?? sentAtMs ?? askedAtMs
       const settledAtMs = settledMs === undefined ? undefined : lastMs + settledMs
       const times = { askedAtMs, sentAtMs, beganAtMs, settledAtMs } as UpstreamTimes
-      // The call may go on after its client has left.
+      // The call may go on after its caller has left.
       const durationMs = lastMs + restMs - 1_000
       const spent = timeSpent({ startedAtMs: 1_000, times, missed: true }, durationMs)
       const parts = [spent.queueMs, spent.upstreamMs, spent.transferMs, spent.ownMs].map(

@@ -146,7 +146,7 @@ export class Replica {
     for (const line of this.#lines) line.destroy()
   }
 
-  /** What it still holds though no client waits. */
+  /** What it still holds though no caller waits. */
   held(): string[] {
     const { bodies, cache, exchanges, orders, upstream } = this.parts
     const counts = {

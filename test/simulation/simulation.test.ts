@@ -2,14 +2,14 @@ import { expect, test } from 'vitest'
 import { environment } from '../support/machine/environment.ts'
 import { World } from './world.ts'
 
-// Ten minutes of two replicas with clients, faults, restarts and clocks that are set, all of them drawn from a seed. 2,000
+// Ten minutes of two replicas with users, faults, restarts and clocks that are set, all of them drawn from a seed. 2,000
 // seeds in `npm run check:long`. A seed that fails is played again alone: SIMULATION_SEED=17 SIMULATIONS=1.
 
 const histories = Number(environment().SIMULATIONS ?? 5)
 const firstSeed = Number(environment().SIMULATION_SEED ?? 1)
 const minutes = 10
 
-test('in a simulated world no client loses money, and nothing is held at its end', async () => {
+test('in a simulated world no user loses money, and nothing is held at its end', async () => {
   for (let seed = firstSeed; seed < firstSeed + histories; seed += 1) {
     const { facts, wrong } = await World.play(seed, minutes)
     expect(wrong, `SIMULATION_SEED=${seed} SIMULATIONS=1`).toEqual([])

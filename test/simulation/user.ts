@@ -16,7 +16,7 @@ interface Posted {
 /** Who asks has its answer by then: its deadlines, and what a replica that ends takes. */
 const maxWaitMs = 40_000
 
-/** A client that asks for quotes and orders with them, sometimes at the very moment of their end. */
+/** A user who asks for quotes and orders with them, sometimes at the very moment of their end. */
 export class User {
   readonly #world: World
   readonly #address: string

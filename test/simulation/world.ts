@@ -24,11 +24,11 @@ interface History {
   readonly wrong: readonly string[]
   /** What it did, so that one in which nothing happened does not pass for a good one. */
   readonly facts: World['facts']
-  /** Of all that clients and the provider saw, and when. */
+  /** Of all that users and the provider saw, and when. */
   readonly digest: string
 }
 
-/** Two replicas, their clients, the provider and the store, for some minutes of which all is drawn from one seed. */
+/** Two replicas, their users, the provider and the store, for some minutes of which all is drawn from one seed. */
 export class World {
   readonly timers = time
   readonly untilThen: Wait
@@ -144,7 +144,7 @@ export class World {
     }
     void begin().catch((error) => this.wrong(String(error.stack)))
     await pass(this.#endsAtMs - this.nowMs())
-    // Retries, deadlines and what is read to its end for clients that have left.
+    // Retries, deadlines and what is read to its end for callers that have left.
     await pass(90_000)
     for (const replica of this.replicas) {
       for (const what of replica.held())

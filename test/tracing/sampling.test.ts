@@ -12,8 +12,8 @@ const headers = (...more: string[]) => ['App-Name', 'wallet', ...more]
 test.each([
   ['a trusted proxy decides: sampled', 'loopback', '01', 0, true],
   ['a trusted proxy decides: not sampled', 'loopback', '00', 1, false],
-  ['another client is ignored, the ratio decides: 0', '10.9.9.9', '01', 0, false],
-  ['another client is ignored, the ratio decides: 1', '10.9.9.9', '00', 1, true],
+  ['another peer is ignored, the ratio decides: 0', '10.9.9.9', '01', 0, false],
+  ['another peer is ignored, the ratio decides: 1', '10.9.9.9', '00', 1, true],
 ])(
   'the sampled flag of %s',
   async (_what, TRUST_PROXY, flags, OTEL_TRACES_SAMPLER_ARG, isSampled) => {

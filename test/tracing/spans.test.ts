@@ -185,7 +185,7 @@ test.each([
 
 const own = ['traceparent', '00-not-valid', 'tracestate', 'a=1', 'X-Own', 'x']
 
-test('what is neither a quote nor an order goes to the swap API with the trace context of its client', async () => {
+test('what is neither a quote nor an order goes to the swap API with the trace context of its caller', async () => {
   const { gateway, upstream } = await traced()
   await ask(gateway.url, { path: '/v3/rates', headers: own })
   expect(upstream.requests[0]?.rawHeaders).toEqual(expect.arrayContaining(own))

@@ -79,7 +79,7 @@ describe('a closed breaker', () => {
       '+60000 fails +60000 fails closed +60000 fails open',
     ],
     [
-      'takes a client that left for neither',
+      'counts a caller that left as neither',
       'fails leaves +1000 fails leaves closed fails open',
     ],
     [
@@ -103,7 +103,7 @@ describe('an open breaker', () => {
       'opens for the same time again when it fails',
       'fails +5000 T T.fails open +4999 refused +1 T T.succeeds closed',
     ],
-    ['lets another one out at once if its client leaves', 'fails +5000 T T.leaves U'],
+    ['lets another one out at once if its caller leaves', 'fails +5000 T T.leaves U'],
     [
       'is not closed by the late success of an earlier request',
       'A fails A.succeeds open',

@@ -233,7 +233,7 @@ describe('for the breaker of its kind', () => {
   test.each([
     [new ClientGone('left', { maybeSeen: true }), 'abandoned'],
     [new Problem('request-timeout', { detail: 'slow' }), 'abandoned'],
-    [new Error('no client waits any more'), 'abandoned'],
+    [new Error('no request waits any more'), 'abandoned'],
     [failure('http_response_timeout'), 'failed'],
     [failure('http_response_body_size'), 'succeeded'],
   ])('a request that was given up because of %s has %s', (reason, verdict) => {

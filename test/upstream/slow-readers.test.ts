@@ -8,7 +8,7 @@ class HeldUp extends EventEmitter {
   destroyed = false
   writableNeedDrain = true
   readonly headersSent = true
-  /** Of an HTTP/1.0 client, to which the end of the connection is the end of the answer. */
+  /** Of an HTTP/1.0 caller, to which the end of the connection is the end of the answer. */
   wasReset = false
   readonly req
   constructor(method: string) {
@@ -49,8 +49,8 @@ function stage(othersWait: boolean) {
   return { seen, heldUp }
 }
 
-// Such a client held a connection to the upstream for as long as it kept its own open.
-test('a client that takes no byte for stallMs is cut, one that takes some now and then is not', () => {
+// Such a caller held a connection to the upstream for as long as it kept its own open.
+test('a caller that takes no byte for stallMs is cut, one that takes some now and then is not', () => {
   const { seen, heldUp } = stage(false)
   const [stalled, slow] = [new HeldUp('POST'), new HeldUp('POST')]
   heldUp(stalled)

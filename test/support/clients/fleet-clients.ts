@@ -15,7 +15,7 @@ export interface HeldQuote {
   readonly expiresAtMs: number | undefined
   /** From when on an order is late for certain. */
   readonly lateFromMs: number | undefined
-  /** Of the client that has it. */
+  /** The address of the user who has it. */
   readonly address: string
   readonly giver: Replica
   readonly receivedAtMs: number
@@ -62,7 +62,7 @@ const liveBeforeMs = 400
 const againAfterMs = 250
 const maxOrderedLate = 100
 
-/** Simulated clients of a fleet, which write down every answer. They ask one replica, and order at any. */
+/** Simulated users of a fleet, who write down every answer. They ask one replica, and order at any. */
 export class FleetClients {
   readonly asks: AnsweredAsk[] = []
   readonly orders: AnsweredOrder[] = []
@@ -144,7 +144,7 @@ export class FleetClients {
     )
   }
 
-  /** By an id, or as its client would, while the quote lives. */
+  /** By an id, or as its user would, while the quote lives. */
   async #order(quote: HeldQuote): Promise<AnsweredOrder | undefined> {
     if (leftMs(quote) < liveBeforeMs) return undefined
     return this.#send(quote, { style: Math.random() < 0.3 ? 'id' : quote.style })
@@ -159,7 +159,7 @@ export class FleetClients {
     await this.#send(quote, { style: lateStyle(quote) })
   }
 
-  /** An order that states only an amount means any quote for it, also the one that its client asked for after an order. */
+  /** An order that states only an amount means any quote for it, also the one that its user asked for after an order. */
   #isLate(quote: HeldQuote): boolean {
     const { pairId, fromValue, style } = quote
     const meant = this.#held.filter(

@@ -29,7 +29,7 @@ export interface Provider {
   takeOrder(request: Recorded, response: ServerResponse): void
 }
 
-/** What a client does at a gateway. */
+/** What a caller does at a gateway. */
 export interface OrderClient {
   quote(
     amount?: string,
@@ -55,7 +55,7 @@ export interface Post {
   method?: string
 }
 
-/** The bytes of a request with a body, as a client writes them. */
+/** The bytes of a request with a body, as a caller writes them. */
 export function post(body: string | Buffer, options: Post = {}): Buffer {
   const { path = floatPath, headers = ['App-Name: wallet'], method = 'POST' } = options
   const bytes = Buffer.from(body)
@@ -146,7 +146,7 @@ export async function orderStage(
   }
 }
 
-/** What a real client sends: no quote id, amounts as JSON numbers. */
+/** What a real caller sends: no quote id, amounts as JSON numbers. */
 export function termsOf(quote: GivenQuote): Record<string, unknown> {
   return {
     pairId: quote.pairId,

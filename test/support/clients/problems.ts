@@ -14,7 +14,7 @@ export function expectProblem(
   const body = JSON.parse(answer.body.toString()) as Record<string, unknown>
   expect(body).toMatchObject({ type: `urn:quotegate:problem:${slug}`, status })
   expect(body.requestId).toBe(valuesOf(answer.rawHeaders, 'x-request-id')[0])
-  // Neither where the upstream is nor how we noticed is the client's business.
+  // Neither where the upstream is nor how we noticed is the caller's business.
   expect(answer.body.toString()).not.toMatch(
     /127\.0\.0\.1|localhost|ECONN|UND_ERR|\\n\s+at /,
   )

@@ -47,7 +47,7 @@ export class StagedCall {
     this.#receiver.onEnd(error)
   }
 
-  /** Of the route: no client waits any more. */
+  /** Of the route: no request waits any more. */
   leave(): void {
     this.isGivenUp = true
     this.fail(new Error('given up'))
@@ -86,7 +86,7 @@ export interface StagedAsk {
 
 export interface StageOptions {
   clock: Clock
-  /** Default: all clients share. */
+  /** Default: all users share. */
   partitionOf?: Partition
   quotes?: {
     cacheEntries?: number
@@ -105,7 +105,7 @@ export interface StageOptions {
 
 const unheard = new Events()
 
-/** The real quote route, between clients and a provider that the test plays. */
+/** The real quote route, between callers and a provider that the test plays. */
 export class QuoteStage {
   readonly calls: StagedCall[] = []
   readonly cache: QuoteCache
@@ -144,7 +144,7 @@ export class QuoteStage {
     this.cache = new QuoteCache(parts)
     this.#route = new QuoteRoute({
       ...parts,
-      clients: { identify: () => noClient },
+      users: { identify: () => noClient },
       partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
       supplied: new Map(),
       // Stages that share a store have the same keys.

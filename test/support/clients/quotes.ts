@@ -63,7 +63,7 @@ export interface Ask {
   signal?: AbortSignal
 }
 
-/** One request of a client, an `App-Name` in it. */
+/** One request of a caller, an `App-Name` in it. */
 export function ask(url: string, options: Ask = {}): Promise<Answered> {
   const {
     path = `${quotePath}?amount=0.1`,

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** The settings with which clients of several addresses share a quote. */
+/** The settings with which users of several addresses share a quote. */
 export const sharedBy = {
   header: {
     TRUST_PROXY: 'loopback',
@@ -12,7 +12,7 @@ export const sharedBy = {
 
 export const refusedAddress = '203.0.113.66'
 
-/** The headers of a client at this address, in one country. */
+/** The headers of a user at this address, in one country. */
 export const at = (address: string) => [
   'App-Name',
   'wallet',

@@ -27,7 +27,7 @@ const toldWithinMs = 200
 /** It finds its store again within a second. */
 const foundAgainWithinMs = 1_000
 
-/** What was wrong, by what the provider and the clients know. Each list says what happened. */
+/** What was wrong, by what the provider and the users know. Each list says what happened. */
 export function faultsIn({ clients, provider, timeline, alone }: Witnesses) {
   const { calmAtMs, brokenAtMs, mendedAtMs } = timeline
   const { asks, orders } = clients

@@ -32,7 +32,7 @@ export class Fleet {
   async start(name: string, storeUrl: string): Promise<Replica> {
     const program = await startListening({
       VALKEY_URL: storeUrl,
-      // Of each simulated client its own.
+      // Each simulated user has an address.
       TRUST_PROXY: 'loopback',
       CLIENT_IP_HEADER: 'x-forwarded-for',
       ...this.#settings,

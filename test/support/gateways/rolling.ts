@@ -30,7 +30,7 @@ export interface Load {
   end(): Promise<Map<string, number>>
 }
 
-/** Twelve clients at work: half of them ask for quotes, the others pay. */
+/** Twelve callers at work: half of them ask for quotes, the others pay. */
 export function startLoad(url: string): Load {
   const outcomes = new Map<string, number>()
   const posted: string[] = []

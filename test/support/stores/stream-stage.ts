@@ -79,7 +79,7 @@ export interface StreamReplica {
   store: SharedStore
   journal: StreamJournal
   reader: MemoryReader
-  /** Notes quotes and waits as long as their clients would. */
+  /** Notes quotes and waits as long as their callers would. */
   note(ids: readonly string[], lifeMs?: number): Promise<void>
   use(id: string): Promise<void>
   knows(ids: readonly string[]): boolean
