@@ -9,7 +9,10 @@ const connections = 32
 /** What a flag of V8 says of each collection: the bytes that it copied, because they were still in use. */
 function copiedBytes(trace: string): number {
   const sizes = trace.matchAll(/ (?:promoted|new_space_survived)=(\d+)/g)
-  return Array.from(sizes, ([, bytes]) => Number(bytes)).reduce((all, one) => all + one, 0)
+  return Array.from(sizes, ([, bytes]) => Number(bytes)).reduce(
+    (all, one) => all + one,
+    0,
+  )
 }
 
 // A set that never shrank kept whole requests, so that collections copied 16.7 KB for each quote; now they copy 6.5 KB,
