@@ -116,7 +116,7 @@ test('every alert has a row in the table of troubles, and every row a section of
   )
 })
 
-test('quotes that clients can use, though they are not kept, do not count for QuotegateNoQuotes', () => {
+test('quotes that users can use, though they are not kept, do not count for QuotegateNoQuotes', () => {
   const { expr = '' } =
     alertRules.find(({ alert }) => alert === 'QuotegateNoQuotes') ?? {}
   expect(expr.split(`reason!~"${usableReasons.join('|')}"`)).toHaveLength(3)

@@ -66,7 +66,7 @@ test('a provider that is down pages once, and hides no alert of another gateway'
 
 test('an upstream that hangs without opening a breaker pages once', () => {
   const clientsLeave = firingIn(
-    'an upstream hangs, and clients give up before the gateway does',
+    'an upstream hangs, and callers give up before the gateway does',
   )
   const names = (alerts: readonly Labels[]) => alerts.map(({ alertname }) => alertname)
   expect(names(clientsLeave)).toEqual([

@@ -68,7 +68,7 @@ const plain = (
 const coded: Record<string, string> = { 'Content-Encoding': 'gzip' }
 
 // For whom and how long, with every history: test/property/guard.test.ts.
-describe('no older quote refuses the order of a client that was given what cannot be read: an answer', () => {
+describe('no older quote refuses the order of a user who was given what cannot be read: an answer', () => {
   it.each<[string, Give]>([
     ['without an expiry', withoutExpiry],
     [
@@ -149,7 +149,7 @@ describe('no older quote refuses the order of a client that was given what canno
   })
 })
 
-describe('an older quote refuses its client’s order', () => {
+describe('an older quote refuses its user’s order', () => {
   it.each<[string, Give]>([
     ['204', plain(204, '')],
     ['202', plain(202, '{"toAmount":{"value":"1"}}')],
@@ -164,7 +164,7 @@ describe('an older quote refuses its client’s order', () => {
     expectProblem(await (await afterOddAnswer(odd)).order(), 409, 'quote-expired')
   })
 
-  it('if another client had the unreadable answer', async () => {
+  it('if another user had the unreadable answer', async () => {
     expectProblem(
       await (await afterOddAnswer(withoutExpiry, other)).order(),
       409,

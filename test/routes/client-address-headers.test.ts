@@ -29,7 +29,7 @@ async function behindProxy(settings: Record<string, string | undefined> = {}) {
 }
 
 /** Every user looks like the proxy to the provider. That it is named in the log, once: test/e2e/new-team.test.ts. */
-describe('a trusted proxy that sends another client-address header than CLIENT_IP_HEADER', () => {
+describe("a trusted proxy that sends another header with the user's address than CLIENT_IP_HEADER", () => {
   it('is counted with each request, and /status has a sentence of it', async () => {
     const stage = await behindProxy()
     const none = { count: 0, peers: [], headers: [] }
@@ -66,7 +66,7 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
 })
 
 /** So do a backend whose HTTP client sets none, and a CDN in front of the listed proxy. */
-describe('a trusted proxy that sends no client-address header', () => {
+describe("a trusted proxy that sends no header with the user's address", () => {
   const place = '/v3/geolocation'
 
   /** Stages of `behindProxy`, whose proxy sends requests one after the other. */
@@ -128,7 +128,7 @@ describe('a trusted proxy that sends no client-address header', () => {
     expect((await stage.status()).outages).toEqual([])
   })
 
-  it('and has named a client before is not meant, however many requests name none', async () => {
+  it('and has named a user before is not meant, however many requests name none', async () => {
     const stage = await silentProxy()
     await stage.send(1, place, ['Forwarded', 'for=203.0.113.7'])
     await stage.send(50)
@@ -137,7 +137,7 @@ describe('a trusted proxy that sends no client-address header', () => {
     expect(await stage.outages()).toEqual([])
   })
 
-  it('is right again from the first client on that it names, whatever it sends afterwards', async () => {
+  it('is right again from the first user on that it names, whatever it sends afterwards', async () => {
     const stage = await silentProxy()
     await stage.send(30)
     expect(await stage.outages()).toMatchObject([{ what: 'no-client-header' }])
@@ -155,11 +155,11 @@ describe('a trusted proxy that sends no client-address header', () => {
   })
 })
 
-describe('a trusted proxy whose header names no client', () => {
+describe('a trusted proxy whose header names no user', () => {
   it.each([
     ['Forwarded', 'for="', 'malformed-header', 'cannot be read'],
     ['X-Forwarded-For', '203.0.113.7, rubbish', 'malformed-header', 'cannot be read'],
-    ['CF-Connecting-IP', '', 'no-client-named', 'names no client'],
+    ['CF-Connecting-IP', '', 'no-client-named', 'names no user'],
   ])(
     'makes its users unknown, shares none of their quotes, is counted, and named once: %s: %s',
     async (name, value, reason, words) => {
@@ -178,7 +178,7 @@ describe('a trusted proxy whose header names no client', () => {
     },
   )
 
-  it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
+  it('shares with all users with QUOTE_PARTITION=none, and the log says so', async () => {
     const stage = await behindProxy({ QUOTE_PARTITION: 'none' })
     const ids = new Set<string>()
     for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])
