@@ -108,6 +108,21 @@ describe.each(pages)('%s', (page) => {
   })
 })
 
+// docs/architecture.md defines the words, and names the room `client`.
+test.each([
+  'README.md',
+  ...pagesIn('docs/').filter((page) => page !== 'docs/architecture.md'),
+  'docs/openapi.json',
+  'grafana/alerts.yml',
+  'grafana/dashboards/quotegate.json',
+])('%s says caller, user or application, and not client', (page) => {
+  const names = /^```[\s\S]*?^```$|`[^`\n]+`|\]\([^)]+\)|clients\.md|"[\w-]+"/gm
+  /** What has this name elsewhere: a library, a command of the store, the kind of a span. */
+  const ofOthers = /HTTP clients?|generates a client|another client's command|\(client\)/g
+  const prose = read(page).replace(names, '').replace(ofOthers, '')
+  expect(prose.match(/.*\bclients?\b.*/gi) ?? []).toEqual([])
+})
+
 describe('the promises of docs/promises.md', () => {
   const rows = read('docs/promises.md')
     .split('\n')

@@ -1,4 +1,4 @@
-// This client is for one user. A backend names each user too, and sets a timeout: docs/clients.md.
+// This caller is for one user. A backend names each user too, and sets a timeout: docs/clients.md.
 const json = { 'App-Name': 'wallet', 'Content-Type': 'application/json' }
 
 async function ask(url) {

@@ -116,8 +116,8 @@ const traffic: readonly Panel[] = [
   {
     title: 'Requests by route and status',
     description:
-      'What clients ask for, and how it ended. Good: the usual day, 2xx. none is a path that is not served: a typo, a ' +
-      'scanner. aborted are clients that left before their answer was whole, or answers that an upstream broke off.',
+      'What callers ask for, and how it ended. Good: the usual day, 2xx. none is a path that is not served: a typo, a ' +
+      'scanner. aborted are callers that left before their answer was whole, or answers that an upstream broke off.',
     unit: 'reqps',
     queries: ratesBy(requests, 'route', 'status_class'),
     stacked: true,
@@ -217,7 +217,7 @@ const traffic: readonly Panel[] = [
     section: 'it-is-slow',
   },
   {
-    title: 'Clients turned away in five minutes',
+    title: 'Connections turned away in five minutes',
     description:
       'Connections past CLIENT_CONNECTIONS, told 503 before a request is read: they are in no other panel but ' +
       'Problems by type. Good: 0. The line is where the alert begins.',
@@ -243,7 +243,7 @@ const quotes: readonly Panel[] = [
   {
     title: 'Lookups by result',
     description:
-      'Good: mostly hit and collapsed. bypass: a client with whom nothing may be shared.',
+      'Good: mostly hit and collapsed. bypass: a user with whom nothing may be shared.',
     unit: 'reqps',
     queries: ratesBy(lookups, 'result'),
     stacked: true,
@@ -318,7 +318,7 @@ const quotes: readonly Panel[] = [
   {
     title: 'Since the last quote',
     description:
-      'How long ago an instance gave a client a quote, cached or fresh. Good: seconds, wherever quotes are asked for. The ' +
+      'How long ago an instance gave a user a quote, cached or fresh. Good: seconds, wherever quotes are asked for. The ' +
       'alert begins at the line, if no instance has given one since and quotes are asked for.',
     unit: 's',
     queries: [
@@ -333,7 +333,7 @@ const quotes: readonly Panel[] = [
   {
     title: 'Lifetime of quotes',
     description:
-      "How long quotes had to live when they came from the provider, and when clients got them. Good: flat, at the provider's " +
+      "How long quotes had to live when they came from the provider, and when users got them. Good: flat, at the provider's " +
       'usual lifetime, and well above the time in which a user confirms. Shorter means fewer hits and more late orders.',
     unit: 's',
     queries: [
@@ -350,12 +350,12 @@ const quotes: readonly Panel[] = [
         legend: 'served, shortest 5 %',
       },
     ],
-    section: 'clients-get-quotes-that-are-nearly-over',
+    section: 'users-get-quotes-that-are-nearly-over',
   },
   {
     title: 'Calls for a quote served, by pair',
     description:
-      'How many calls to the provider a quote costs that a client is given, for the pairs of METRICS_PAIRS; other: all others. ' +
+      'How many calls to the provider a quote costs that a user is given, for the pairs of METRICS_PAIRS; other: all others. ' +
       'Good: the usual day. Near 1 the cache saves nothing: too many amounts or partitions to share quotes.',
     unit: 'none',
     queries: [
@@ -446,7 +446,7 @@ const upstreams: readonly Panel[] = [
   {
     title: 'Requests by outcome',
     description:
-      'How requests to upstreams ended. Good: answered. given-up: the client left. breaker_open and ' +
+      'How requests to upstreams ended. Good: answered. given-up: the caller left. breaker_open and ' +
       'connection_limit_reached were never sent.',
     unit: 'reqps',
     queries: ratesBy('quotegate_upstream_requests_total', 'upstream', 'outcome'),
@@ -611,7 +611,7 @@ const process: readonly Panel[] = [
     description:
       'Memory, of what the container is given, or else the machine has. Good: flat once cache and ledger are full, and below ' +
       '80 %; a ramp that never ends is a leak. Descriptors, which are connections and files, of what the system allows. ' +
-      'Good: below 70 %; at 75 % clients are turned away. The alerts begin at the lines: descriptors at the yellow one, ' +
+      'Good: below 70 %; at 75 % connections are turned away. The alerts begin at the lines: descriptors at the yellow one, ' +
       'memory at the red one.',
     unit: 'percentunit',
     queries: [

@@ -209,7 +209,7 @@ function clients(values: CompleteValues, { texts, listens }: Given): Check[] {
     ['127.0.0.1', '::1'].some((own) => blocksHold(blocks, own))
   return [
     warn(blocks.some(({ prefix }) => prefix === 0))`
-      TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and with it any place. List only
+      TRUST_PROXY=${trusted} trusts every address: any caller can claim any address, and with it any place. List only
       your own proxies.`,
     warn(isTrusting && !texts.has('CLIENT_IP_HEADER'))`
       TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded of these proxies is read, and most proxies
@@ -260,8 +260,8 @@ function quotes(values: CompleteValues): Check[] {
       QUOTE_PARTITION_HEADER=${places} names a region without its country: IR-07 and JP-07 would share quotes. Add a
       header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
     warn(mode === 'none')`
-      QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not offer in
-      its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.`,
+      QUOTE_PARTITION=none shares quotes among all users: a user may get a quote that the provider does not offer in
+      their place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.`,
     warn(margin > (minValidity ?? maxDefaultValidityMs))`
       ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS
       (${minValidity ?? `at most ${maxDefaultValidityMs} by default`}): quotes are served that orders can no longer use.
@@ -358,7 +358,7 @@ function withoutEffect(values: CompleteValues, { texts }: Given): Check[] {
     idle(values.TRUST_PROXY.length === 0, /^CLIENT_IP_HEADER$/)`
       TRUST_PROXY is not set, so no proxy is trusted and the header is ignored. Set TRUST_PROXY`,
     idle(values.RATE_LIMIT_PER_MINUTE === 0, /^RATE_LIMIT_BY$/)`
-      RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set RATE_LIMIT_PER_MINUTE`,
+      RATE_LIMIT_PER_MINUTE is 0, so no request is limited. Set RATE_LIMIT_PER_MINUTE`,
     idle(values.VALKEY_URL === undefined, /^VALKEY_/)`
       VALKEY_URL is not set. Set VALKEY_URL`,
     idle(endpoint === undefined, /^OTEL_/)`

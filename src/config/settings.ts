@@ -118,30 +118,30 @@ const groups = {
       names. With user and password, percent-encoded: http://user:password@proxy.example.com:3128. An http upstream is
       connected to directly, and so is the store. HTTPS_PROXY and NO_PROXY change nothing.`,
   },
-  'Client address': {
+  "User's address": {
     TRUST_PROXY: row(value.trustedProxies.default([]))`
-      Proxies whose client-IP header is trusted. They are addresses, CIDRs, or the names loopback, linklocal,
-      uniquelocal, separated by commas. Host bits of a CIDR are masked; IPv4-mapped entries count as IPv4.`,
+      Proxies whose header with the user's address is trusted. They are addresses, CIDRs, or the names loopback,
+      linklocal, uniquelocal, separated by commas. Host bits of a CIDR are masked; IPv4-mapped entries count as IPv4.`,
     CLIENT_IP_HEADER: row(value.clientIpHeader.prefault('forwarded'))`
-      The one client-IP header that trusted proxies send. It is forwarded, x-forwarded-for (most proxies), or a
-      one-address header such as cf-connecting-ip. If they send another one in its place, or none, the provider sees the
-      proxy for all its users, and the log says so. If it names no client, the provider gets for=unknown and the quote
-      is not shared, unless QUOTE_PARTITION=none shares all quotes.`,
+      The one header in which trusted proxies send the user's address. It is forwarded, x-forwarded-for (most proxies),
+      or a one-address header such as cf-connecting-ip. If they send another one in its place, or none, the provider
+      sees the proxy for all its users, and the log says so. If it names no user, the provider gets for=unknown and the
+      quote is not shared, unless QUOTE_PARTITION=none shares all quotes.`,
   },
   Quotes: {
     QUOTE_PARTITION: row(
       value.oneOf(['ip', 'header', 'none'], { prefix: 'ip' }).prefault('ip'),
       {},
     )`
-      Which clients may share a cached quote. ip: clients of one address. header: clients of one place, as a trusted
-      proxy names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that place (a state, a
-      sanctioned region). none: all clients; right only where the provider never refuses by place. The more clients
-      share, the fewer calls, and the more often a hit shows a quote to a client that the provider would have refused.
+      Which users may share a cached quote. ip: users of one address. header: users of one place, as a trusted proxy
+      names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that place (a state, a
+      sanctioned region). none: all users; right only where the provider never refuses by place. The more users share,
+      the fewer calls, and the more often a hit shows a quote to a user whom the provider would have refused.
       An order is judged by the quotes of its whole partition (docs/orders.md).`,
     QUOTE_PARTITION_HEADER: row(value.placeHeaders.default([]), {
       defaultText: 'none; required by QUOTE_PARTITION=header',
     })`
-      Headers in which a trusted proxy names the client's place. One is enough, such as cf-ipcountry; several are joined
+      Headers in which a trusted proxy names the user's place. One is enough, such as cf-ipcountry; several are joined
       into one place: cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country beside it, in
       a header whose name ends in country, country-code or country-name. If one of them is absent, repeated, a
       placeholder (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip.
@@ -149,7 +149,7 @@ const groups = {
     QUOTE_KEY_HEADERS: row(
       value.quoteKeyHeaders.prefault('app-name,app-version,user-agent,authorization'),
     )`
-      Request headers that the provider sees on a quote. Each is part of the cache key; no other header of the client is
+      Request headers that the provider sees on a quote. Each is part of the cache key; no other header of the caller is
       forwarded, except the trace context. Must include app-name.`,
     QUOTE_CACHE_ENTRIES: row(value.wholeNumber(1, 10_000_000).prefault('100000'), {
       defaultText: '100000, fewer under a small heap limit',
@@ -163,11 +163,11 @@ const groups = {
       end, without a call. The default costs up to a quarter more calls than 0 (docs/runbook.md).`,
     QUOTE_REFRESH_AHEAD_MS: row(value.milliseconds(0).prefault('0'))`
       How early a cached quote that is requested is fetched again. It is fetched in the background, this long before
-      QUOTE_MIN_VALIDITY_MS has it fetched again, so that clients of a busy pair see no miss. Off at 0.`,
+      QUOTE_MIN_VALIDITY_MS has it fetched again, so that users of a busy pair see no miss. Off at 0.`,
     SHARE_RATES: row(value.oneOf(['off', 'on'], onAndOff).prefault('off'))`
       Whether lists of rates are shared and cached like quotes. on: GET /v3/pairs/:pair/rates is, until the first of its
-      rates expires, with no header of the client but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is
-      relayed. off: rates pass like the rest of /v3.`,
+      rates expires, with no header of the caller but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate
+      is relayed. off: rates pass like the rest of /v3.`,
     METRICS_PAIRS: row(value.metricsPairs.default([]))`
       Pairs with a label of their own in the metrics. There are at most 20, separated by commas; all others count as
       other.`,
@@ -231,19 +231,19 @@ const groups = {
       Eight times as many requests may wait, for a second at most (float orders: two); then, and past them at once, it
       is 503 with Retry-After, unsent.`,
     CLIENT_CONNECTIONS: row(value.wholeNumber(1, 1_000_000).prefault('10000'))`
-      How many connections clients have at most. A further one is answered with 503 and Retry-After and closed. The
+      How many connections callers have at most. A further one is answered with 503 and Retry-After and closed. The
       listen backlog is as long, at least 511; Linux cuts it to net.core.somaxconn.`,
     RATE_LIMIT_PER_MINUTE: row(value.wholeNumber(0, 10_000_000).prefault('0'))`
-      How many requests a minute one client may send to the swap API. Further ones are answered with 429 and
-      Retry-After. Orders, float and plain, are counted apart, up to the same number, so that quotes never take their
-      place. The limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, and
+      Max requests a minute from one application or user to the swap API. RATE_LIMIT_BY says which. Further ones are
+      answered with 429 and Retry-After. Orders, float and plain, are counted apart, up to the same number, so that
+      quotes never take their place. The limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, and
       refused orders. What was to be sent counts, also where it could not be. Payments and webhooks do not count. 0: no
       limit.`,
     RATE_LIMIT_BY: row(
       value.oneOf(['app-name', 'client-ip', 'both']).prefault('app-name'),
     )`
-      What counts as one client of RATE_LIMIT_PER_MINUTE. It is an App-Name (SWAP_APP_NAME for requests without one), a
-      client address (see TRUST_PROXY; requests of unknown address share one limit), or an App-Name at an address.`,
+      By what RATE_LIMIT_PER_MINUTE counts. It is the App-Name (SWAP_APP_NAME for requests without one), the user's
+      address (see TRUST_PROXY; requests of unknown address share one limit), or the App-Name at an address.`,
     DRAIN_DELAY_MS: row(value.milliseconds(0).optional(), {
       defaultText: '5000 in production, else 0',
     })`
@@ -261,7 +261,7 @@ const groups = {
       off, orders (a line a float order) or on (a line a request). They are logged at info. The lines of orders have
       log: "orders" and no address. With on there are both; the lines of requests have log: "access".`,
     LOG_CLIENT_ADDRESS: row(value.oneOf(['masked', 'full', 'none']).prefault('masked'))`
-      How a client's address is logged: masked, full or none. A masked one lacks its last octet, or its last 64 bits.`,
+      How a user's address is logged: masked, full or none. A masked one lacks its last octet, or its last 64 bits.`,
   },
   // OpenTelemetry itself reads its other variables.
   Traces: {
@@ -277,7 +277,7 @@ const groups = {
       How spans are written: http/protobuf or http/json.`,
     OTEL_TRACES_SAMPLER: row(value.oneOf(samplers).prefault('parentbased_traceidratio'))`
       Which requests are traced. The samplers are ${samplers.join(', ')}. With parentbased_ the sampled flag of a
-      trusted proxy (TRUST_PROXY) decides; of any other client only the trace id is taken.`,
+      trusted proxy (TRUST_PROXY) decides; of any other caller only the trace id is taken.`,
     OTEL_TRACES_SAMPLER_ARG: row(value.ratio.prefault('0.01'))`
       The share of traces that the traceidratio samplers record.`,
   },
@@ -292,7 +292,7 @@ export const settings = z.object({
   ...groups.Listeners,
   ...groups.Upstreams,
   ...groups['TLS and the proxy to upstreams'],
-  ...groups['Client address'],
+  ...groups["User's address"],
   ...groups.Quotes,
   ...groups.Orders,
   ...groups['Several replicas'],

@@ -172,7 +172,7 @@ export const placeHeaders = lowerCaseList(
   'header names such as cf-ipcountry, which together name one place',
   (name) => {
     if (!headerName.test(name)) return 'is not a header name'
-    return otherHeaders.has(name) && "holds no client's place"
+    return otherHeaders.has(name) && "holds no user's place"
   },
 )
 
@@ -185,7 +185,7 @@ export const clientIpHeader = z
   )
   .refine(
     (name) => !otherHeaders.has(name),
-    "a header that holds a client's address; this one means something else",
+    "a header that holds a user's address; this one means something else",
   )
 
 export const quoteKeyHeaders = lowerCaseList(
@@ -193,7 +193,7 @@ export const quoteKeyHeaders = lowerCaseList(
   (name) => {
     if (!headerName.test(name)) return 'is not a header name'
     const isOurs = neverKeyed.has(name) || claimsClientAddress(name)
-    return isOurs && 'is never sent on a quote as the client wrote it'
+    return isOurs && 'is never sent on a quote as the caller wrote it'
   },
 ).refine(
   (names) => names.includes('app-name'),

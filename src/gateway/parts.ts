@@ -289,7 +289,7 @@ function makeBasics(
 }
 
 const idleRateLimiter =
-  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
+  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no request is limited. Set ' +
   'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
 // Only some settings need these modules. Startup is a fifth faster without them.

@@ -137,34 +137,34 @@ export type GatewaySettings = {
    */
   readonly UPSTREAM_PROXY?: SettingValue | undefined
   /**
-   * Proxies whose client-IP header is trusted. They are addresses, CIDRs, or the names
-   * loopback, linklocal, uniquelocal, separated by commas. Host bits of a CIDR are
-   * masked; IPv4-mapped entries count as IPv4.
+   * Proxies whose header with the user's address is trusted. They are addresses, CIDRs,
+   * or the names loopback, linklocal, uniquelocal, separated by commas. Host bits of a
+   * CIDR are masked; IPv4-mapped entries count as IPv4.
    * @default none
    */
   readonly TRUST_PROXY?: SettingValue | undefined
   /**
-   * The one client-IP header that trusted proxies send. It is forwarded, x-forwarded-for
-   * (most proxies), or a one-address header such as cf-connecting-ip. If they send
-   * another one in its place, or none, the provider sees the proxy for all its users, and
-   * the log says so. If it names no client, the provider gets for=unknown and the quote
-   * is not shared, unless QUOTE_PARTITION=none shares all quotes.
+   * The one header in which trusted proxies send the user's address. It is forwarded,
+   * x-forwarded-for (most proxies), or a one-address header such as cf-connecting-ip. If
+   * they send another one in its place, or none, the provider sees the proxy for all its
+   * users, and the log says so. If it names no user, the provider gets for=unknown and
+   * the quote is not shared, unless QUOTE_PARTITION=none shares all quotes.
    * @default forwarded
    */
   readonly CLIENT_IP_HEADER?: SettingValue | undefined
   /**
-   * Which clients may share a cached quote. ip: clients of one address. header: clients
-   * of one place, as a trusted proxy names it in QUOTE_PARTITION_HEADER; a hit then
-   * ignores availability rules finer than that place (a state, a sanctioned region).
-   * none: all clients; right only where the provider never refuses by place. The more
-   * clients share, the fewer calls, and the more often a hit shows a quote to a client
-   * that the provider would have refused. An order is judged by the quotes of its whole
-   * partition (docs/orders.md).
+   * Which users may share a cached quote. ip: users of one address. header: users of one
+   * place, as a trusted proxy names it in QUOTE_PARTITION_HEADER; a hit then ignores
+   * availability rules finer than that place (a state, a sanctioned region). none: all
+   * users; right only where the provider never refuses by place. The more users share,
+   * the fewer calls, and the more often a hit shows a quote to a user whom the provider
+   * would have refused. An order is judged by the quotes of its whole partition
+   * (docs/orders.md).
    * @default ip
    */
   readonly QUOTE_PARTITION?: OneOf<'ip' | 'header' | 'none'>
   /**
-   * Headers in which a trusted proxy names the client's place. One is enough, such as
+   * Headers in which a trusted proxy names the user's place. One is enough, such as
    * cf-ipcountry; several are joined into one place:
    * cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country
    * beside it, in a header whose name ends in country, country-code or country-name. If
@@ -176,7 +176,7 @@ export type GatewaySettings = {
   readonly QUOTE_PARTITION_HEADER?: SettingValue | undefined
   /**
    * Request headers that the provider sees on a quote. Each is part of the cache key; no
-   * other header of the client is forwarded, except the trace context. Must include
+   * other header of the caller is forwarded, except the trace context. Must include
    * app-name.
    * @default app-name,app-version,user-agent,authorization
    */
@@ -198,14 +198,14 @@ export type GatewaySettings = {
   /**
    * How early a cached quote that is requested is fetched again. It is fetched in the
    * background, this long before QUOTE_MIN_VALIDITY_MS has it fetched again, so that
-   * clients of a busy pair see no miss. Off at 0.
+   * users of a busy pair see no miss. Off at 0.
    * @default 0
    */
   readonly QUOTE_REFRESH_AHEAD_MS?: SettingValue | undefined
   /**
    * Whether lists of rates are shared and cached like quotes. on: GET
    * /v3/pairs/:pair/rates is, until the first of its rates expires, with no header of the
-   * client but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is
+   * caller but those in QUOTE_KEY_HEADERS. A list without an expiry in each rate is
    * relayed. off: rates pass like the rest of /v3.
    * @default off
    */
@@ -308,26 +308,26 @@ export type GatewaySettings = {
    */
   readonly UPSTREAM_CONNECTIONS?: SettingValue | undefined
   /**
-   * How many connections clients have at most. A further one is answered with 503 and
+   * How many connections callers have at most. A further one is answered with 503 and
    * Retry-After and closed. The listen backlog is as long, at least 511; Linux cuts it to
    * net.core.somaxconn.
    * @default 10000
    */
   readonly CLIENT_CONNECTIONS?: SettingValue | undefined
   /**
-   * How many requests a minute one client may send to the swap API. Further ones are
-   * answered with 429 and Retry-After. Orders, float and plain, are counted apart, up to
-   * the same number, so that quotes never take their place. The limit protects the
-   * upstream, so these do not count: quotes from the cache or from a call in flight, and
-   * refused orders. What was to be sent counts, also where it could not be. Payments and
-   * webhooks do not count. 0: no limit.
+   * Max requests a minute from one application or user to the swap API. RATE_LIMIT_BY
+   * says which. Further ones are answered with 429 and Retry-After. Orders, float and
+   * plain, are counted apart, up to the same number, so that quotes never take their
+   * place. The limit protects the upstream, so these do not count: quotes from the cache
+   * or from a call in flight, and refused orders. What was to be sent counts, also where
+   * it could not be. Payments and webhooks do not count. 0: no limit.
    * @default 0
    */
   readonly RATE_LIMIT_PER_MINUTE?: SettingValue | undefined
   /**
-   * What counts as one client of RATE_LIMIT_PER_MINUTE. It is an App-Name (SWAP_APP_NAME
-   * for requests without one), a client address (see TRUST_PROXY; requests of unknown
-   * address share one limit), or an App-Name at an address.
+   * By what RATE_LIMIT_PER_MINUTE counts. It is the App-Name (SWAP_APP_NAME for requests
+   * without one), the user's address (see TRUST_PROXY; requests of unknown address share
+   * one limit), or the App-Name at an address.
    * @default app-name
    */
   readonly RATE_LIMIT_BY?: OneOf<'app-name' | 'client-ip' | 'both'>
@@ -363,7 +363,7 @@ export type GatewaySettings = {
    */
   readonly ACCESS_LOG?: OneOf<'off' | 'orders' | 'on'>
   /**
-   * How a client's address is logged: masked, full or none. A masked one lacks its last
+   * How a user's address is logged: masked, full or none. A masked one lacks its last
    * octet, or its last 64 bits.
    * @default masked
    */
@@ -385,7 +385,7 @@ export type GatewaySettings = {
    * Which requests are traced. The samplers are always_on, always_off, traceidratio,
    * parentbased_always_on, parentbased_always_off, parentbased_traceidratio. With
    * parentbased_ the sampled flag of a trusted proxy (TRUST_PROXY) decides; of any other
-   * client only the trace id is taken.
+   * caller only the trace id is taken.
    * @default parentbased_traceidratio
    */
   readonly OTEL_TRACES_SAMPLER?: OneOf<

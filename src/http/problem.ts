@@ -71,7 +71,7 @@ export const problemTypes = {
   },
   'rate-limited': {
     status: 429,
-    title: 'Too many requests from this client',
+    title: 'Too many requests from this application or user',
     retryable: true,
   },
   'provider-limit': {
@@ -90,7 +90,7 @@ export const problemTypes = {
   'upstream-invalid': { status: 502, title: 'The upstream sent an invalid answer' },
   'too-many-connections': {
     status: 503,
-    title: 'Too many clients are connected',
+    title: 'Too many connections are open',
     closes: true,
     retryable: true,
   },

@@ -105,7 +105,7 @@ function countRequests(set: MetricSet) {
   )
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
-    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, missing, or of a private peer outside TRUST_PROXY',
+    "Headers for the user's address that gave none: malformed, naming no user, another than CLIENT_IP_HEADER, missing, or of a private peer outside TRUST_PROXY",
     by('reason', noteReasons),
   )
   const countLatency = latencyCounter(set)
@@ -142,7 +142,7 @@ function watchLastQuote(set: MetricSet): { ms: number } {
   const lastQuote = { ms: Date.now() }
   set.gauge(
     'last_quote_timestamp_seconds',
-    'When a client was last given a quote, cached or fresh; before the first, when the gateway started',
+    'When a user was last given a quote, cached or fresh; before the first, when the gateway started',
     () => lastQuote.ms / 1_000,
   )
   return lastQuote
@@ -171,7 +171,7 @@ function countQuotes(set: MetricSet, pairs: readonly string[]) {
   )
   const served = set.counters(
     'quotes_served_total',
-    'Quotes that clients were given, cached or fresh',
+    'Quotes that users were given, cached or fresh',
     by('pair', pairs),
   )
   const calls = set.counters(
@@ -237,7 +237,7 @@ function countOrders(set: MetricSet) {
   )
   const repeated = set.counter(
     'float_orders_repeated_total',
-    'Float orders that were sent for a quote that an order of the same client had used already',
+    'Float orders that were sent for a quote that an order of the same user had used already',
   )
   const keyed = set.counters(
     'order_keys_total',

@@ -66,7 +66,7 @@ export class AddressNotes implements Listener {
     const { clientIpHeader, allShareQuotes } = this.#options
     const { ownHeader } = this
     const shared = allShareQuotes
-      ? 'shared with all clients (QUOTE_PARTITION=none)'
+      ? 'shared with all users (QUOTE_PARTITION=none)'
       : 'not shared'
     const unknown = `the provider gets for=unknown, and the quote is ${shared}`
     switch (note) {
@@ -85,7 +85,7 @@ export class AddressNotes implements Listener {
       case 'malformed-header':
         return `${peer} sent ${header} that cannot be read: ${unknown}`
       case 'no-client-named':
-        return `${peer} sent ${header} that names no client: ${unknown}`
+        return `${peer} sent ${header} that names no user: ${unknown}`
       case 'no-header': {
         const line = `${ownHeader}: ${clientIpHeader === 'forwarded' ? 'for=ADDRESS' : 'ADDRESS'}`
         return (

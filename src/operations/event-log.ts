@@ -22,7 +22,7 @@ export function createEventLog(
 
     coolDownBegan(application, address, forMs) {
       const isWhole = address === undefined
-      const whose = `this application ${isWhole ? 'at any client' : 'and this client'}`
+      const whose = `this application ${isWhole ? 'at any address' : 'at this address'}`
       const message = `the provider answered a quote with 429: quotes of ${whose} are not requested until its wait is over`
       const cause = { coolDown: isWhole ? 'application' : 'address' }
       const client = isWhole ? 'all addresses' : loggedAddress(address)
@@ -57,7 +57,7 @@ function logOrders(summedLog: LogOptions['summedLog']): Listener {
 
     quoteOrderedAgain({ id: requestId }, { quote, verdict }) {
       const message =
-        'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
+        'a second order went out for a quote that an order of the same user had used: an Idempotency-Key prevents that'
       const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
       summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
     },

@@ -101,7 +101,7 @@ export class Recent implements Listener {
   quoteOrderedAgain(): void {
     const orders = this.#orderedAgain.orders + 1
     const subject = orders === 1 ? 'an order was' : `${orders} orders were`
-    const text = `${subject} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
+    const text = `${subject} sent for a quote that an order of the same user had used: an Idempotency-Key prevents that`
     const event = this.addEvent('warn', text, this.#orderedAgain.event)
     this.#orderedAgain = { orders, event }
   }

@@ -24,11 +24,13 @@ const oneOf = <const Value extends string>(meaning: string, values: readonly Val
 const each = <Of extends z.ZodType, Name extends string>(of: Of, ...names: Name[]) =>
   Object.fromEntries(names.map((name) => [name, of])) as Record<Name, Of>
 const at = number('Milliseconds since the epoch.')
-const clientStatus = number('0: the client left, or the answer broke off.')
+const clientStatus = number('0: the caller left, or the answer broke off.')
 const counted = number(
-  'Counted up: a request id may be the client’s own, and come twice.',
+  'Counted up: a request id may be the caller’s own, and come twice.',
 )
-const maskedAddress = string('The client’s address, masked.')
+const maskedAddress = string(
+  'The user’s address, masked; where it was not read, as for payments, the peer’s.',
+)
 
 const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
@@ -100,7 +102,7 @@ export const outage = z.object({
     z.string(),
   ).optional(),
   howMany: number(
-    'Pairs that fail, or peers whose client-address header is not read.',
+    'Pairs that fail, or peers whose header with the user’s address is not read.',
   ).optional(),
   names: list('20 of them at most; none without the ADMIN_TOKEN.', z.string()).optional(),
   askedFor: number(
@@ -141,7 +143,7 @@ export const sparklines = object(
     refused: column.describe('Float orders.'),
     inFlight: column.describe('The most within the slot.'),
     p95Ms: list(
-      'Of answers to clients, over the minute that ends with the slot; null: there were none.',
+      'Of answers to callers, over the minute that ends with the slot; null: there were none.',
       orNull,
     ),
   },
@@ -207,7 +209,7 @@ const coolDown = z.object({
 const coolDowns = object(
   'Whom the provider answered with 429: not asked for quotes until its wait is over.',
   {
-    clients: number('Applications at a client address whose quotes are not asked for.'),
+    clients: number('Applications at a user’s address whose quotes are not asked for.'),
     longestLeftMs: z.number(),
     shown: list('At most 20 of them.', coolDown),
   },
@@ -216,7 +218,7 @@ const coolDowns = object(
 const consideredQuote = z.object({
   ...each(z.string(), 'id', 'amount', 'toAmount'),
   lateMs: number('Since its expiry; negative: it was live for so long still.'),
-  isOwn: boolean('It was given to the client that orders.'),
+  isOwn: boolean('It was given to the user who orders.'),
   decided: boolean('The order was refused or reported because of this quote.'),
 })
 
@@ -371,7 +373,7 @@ export const status = object(
     ordersRefused: count,
     ordersReported: number(reported),
     lastRefusals: list(
-      'The last 50, newest first. Without full rights they have no data of clients.',
+      'The last 50, newest first. Without full rights they have no data of users.',
       refusal,
     ),
     refusedByApplication,

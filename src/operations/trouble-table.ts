@@ -175,7 +175,7 @@ export const troubles = {
   'trust-proxy': {
     ...addresses,
     says: (peers: number) =>
-      `${many(peers, 'peer')} outside it sent a client-address header: the provider sees all users behind each as one`,
+      `${many(peers, 'peer')} outside it sent a user's address: the provider sees all users behind each as one`,
   },
   'client-ip-header': {
     ...addresses,

@@ -237,7 +237,7 @@ function addressTroubles({ addressNotes, config, metrics }: OperationsParts): Su
       },
     },
     {
-      name: 'client addresses',
+      name: "users' addresses",
       count: () => metrics.requestCounts().missingHeaders,
       trouble() {
         const peers = named(silent)

@@ -85,10 +85,10 @@ function readTrial(
     // Otherwise the console would count as a proxy missing in TRUST_PROXY.
     if (!loopbackTrusted)
       throw badTrial(
-        'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',
+        "Without TRUST_PROXY=loopback the gateway ignores a user's address from here.",
       )
     if (isIP(client) === 0 || client.includes('%'))
-      throw badTrial('The client address is not an IP address.')
+      throw badTrial("The user's address is not an IP address.")
     const isForwarded = clientIpHeader === 'forwarded'
     headers.push(
       isForwarded ? ['Forwarded', formatForwarded(client)] : [clientIpHeader, client],

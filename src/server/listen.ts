@@ -145,8 +145,8 @@ export function maxConnections(connections: number, log: Logger): number {
   if (possible < connections) {
     log.warn(
       { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are ` +
-        'accepted. Raise ulimit -n.',
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer ` +
+        'connections are accepted. Raise ulimit -n.',
     )
   }
   return Math.min(connections, possible)
@@ -157,7 +157,7 @@ export function cutBacklog(connections: number): [object, string] | undefined {
   const possible = maxListenBacklog() ?? connections
   if (possible >= connections) return undefined
   const message =
-    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at ` +
+    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of connections that are opened all at ` +
     `once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`
   return [{ backlog: possible }, message]
 }

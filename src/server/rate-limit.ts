@@ -17,8 +17,8 @@ interface RateLimitOptions {
 
 const whose = {
   'app-name': 'This application (App-Name)',
-  'client-ip': 'This client address',
-  both: 'This application (App-Name) at this client address',
+  'client-ip': "This user's address",
+  both: "This application (App-Name) at this user's address",
 } as const
 
 class LimitReached extends Problem {

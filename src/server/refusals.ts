@@ -34,7 +34,7 @@ export class Refusals {
       this.#turnedAway -= 1
     })
     const detail =
-      'This gateway has its maximum of client connections. Nothing was read: try again in 1 s.'
+      'This gateway has its maximum of open connections. Nothing was read: try again in 1 s.'
     this.refuseSocket(
       socket,
       new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }),

@@ -262,7 +262,7 @@ class BodyReader {
   }
 
   readonly #onGone = (): void => {
-    this.#fail(new ClientGone('the client left mid-request', { maybeSeen: false }))
+    this.#fail(new ClientGone('the caller left mid-request', { maybeSeen: false }))
   }
 
   refuse(): void {

@@ -79,7 +79,7 @@ class Relay implements Receiver {
 
   #leave(): void {
     if (!this.#isAnswered)
-      this.#call?.leave('the client left before its answer was whole')
+      this.#call?.leave('the caller left before its answer was whole')
   }
 
   onHead(status: number, rawHeaders: string[], reason: string): void {

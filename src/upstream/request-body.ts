@@ -77,7 +77,7 @@ export class RequestBody extends Readable {
 
   readonly #onGone = () => {
     if (!this.#request.complete)
-      this.destroy(new ClientGone('the client left mid-request', { maybeSeen: true }))
+      this.destroy(new ClientGone('the caller left mid-request', { maybeSeen: true }))
   }
 
   #onIdle(): void {

@@ -137,7 +137,7 @@ const refused: [name: string, expected: string, ...values: SettingValue[]][] = [
   ],
   [
     'QUOTE_PARTITION_HEADER',
-    "holds no client's place",
+    "holds no user's place",
     'content-type',
     'cf-ipcountry,Host',
   ],

@@ -420,7 +420,7 @@ describeInBrowser('what the console says', () => {
         of: 'upstream-swap',
         said: { coolDowns: { clients: 2, longestLeftMs: 30_000 } },
         tone: 'warn',
-        text: '429: quotes of 2 clients not requested for 30 s at most',
+        text: '429: quotes of 2 users not requested for 30 s at most',
       },
       { of: 'upstream-swap', tone: 'good', text: 'breakers closed' },
       {

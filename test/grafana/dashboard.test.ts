@@ -52,7 +52,7 @@ const errorBudget = [
 const shown = {
   'broken-off': 'Share failed or broken off',
   failing: 'Share failed or broken off',
-  'turned-away': 'Clients turned away in five minutes',
+  'turned-away': 'Connections turned away in five minutes',
   'hit-ratio': 'Hit ratio against the last day',
   'no-quotes': 'Calls that brought no valid quote',
   'orders-refused': 'Share of orders refused or unknown',
@@ -145,12 +145,12 @@ test("QuotegateOrdersUnknown fires above its red line whatever the last day's sh
   expect(red?.value).toBe(troubles['unknown-orders'].limits.always)
 })
 
-test('"Memory and descriptors in use" says at which share clients are turned away, well before 100 %', () => {
+test('"Memory and descriptors in use" says at which share connections are turned away, well before 100 %', () => {
   const share = (maxClientConnections('Max open files  1000') ?? 0) / 1000
   const description = panels.find(
     ({ title }) => title === 'Memory and descriptors in use',
   )?.description
-  expect(description).toContain(`at ${share * 100} % clients are turned away`)
+  expect(description).toContain(`at ${share * 100} % connections are turned away`)
 })
 
 // Three replicas together are past a limit that each of them keeps.

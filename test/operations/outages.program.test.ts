@@ -480,7 +480,7 @@ describe('other things that can be wrong', () => {
       names: ['127.0.0.1'],
       howMany: 1,
       requests: 3,
-      says: expect.stringMatching(/^1 peer outside it sent a client-address header: /),
+      says: expect.stringMatching(/^1 peer outside it sent a user's address: /),
     }
     for (let order = 1; order <= 5; order += 1)
       await floatOrder(gateway, { amount: String(order) })

@@ -68,7 +68,7 @@ const plain = (
 const coded: Record<string, string> = { 'Content-Encoding': 'gzip' }
 
 // For whom and how long, with every history: test/property/guard.test.ts.
-describe('no older quote refuses the order of a client that was given what cannot be read: an answer', () => {
+describe('no older quote refuses the order of a user who was given what cannot be read: an answer', () => {
   it.each<[string, Give]>([
     ['without an expiry', withoutExpiry],
     [

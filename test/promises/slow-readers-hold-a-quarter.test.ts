@@ -56,7 +56,7 @@ describe.each([
   ['swap, quotes', '/v3/assets', 7, '/v3/pairs/A_B/quotes?amount=1'],
   ['payments', '/checkouts', 8, '/checkouts'],
 ])('an upstream (%s)', (_name, path, held, other) => {
-  test('clients that read large answers slowly do not keep others waiting', async () => {
+  test('callers that read large answers slowly do not keep others waiting', async () => {
     const upstream = await upstreamWithLarge()
     const gateway = await gatewayTo(upstream.url, limits)
     readSlowly(gateway.url, get(`${path}/large`), 16)
@@ -65,7 +65,7 @@ describe.each([
   })
 })
 
-test('no client is cut while no other request waits', async () => {
+test('no caller is cut while no other request waits', async () => {
   const upstream = await upstreamWithLarge()
   const gateway = await gatewayTo(upstream.url, limits)
   const sockets = readSlowly(gateway.url, get('/checkouts/large'), 7)

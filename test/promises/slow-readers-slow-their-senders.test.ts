@@ -26,7 +26,7 @@ async function standstill(count: () => number): Promise<number> {
   return last
 }
 
-test('a client that stops reading stops the upstream, and gets everything when it reads again', async () => {
+test('a caller that stops reading stops the upstream, and gets everything when it reads again', async () => {
   let sent = 0
   const upstream = await recordingUpstream(async (_request, response) => {
     response.writeHead(200, { 'Content-Length': whole })
@@ -52,7 +52,7 @@ test('a client that stops reading stops the upstream, and gets everything when i
   await until(() => received >= whole, 'the rest of the answer')
 })
 
-test('an upstream that stops reading stops the client, and gets everything when it reads again', async () => {
+test('an upstream that stops reading stops the caller, and gets everything when it reads again', async () => {
   let reader: Socket | undefined
   let read = 0
   const upstream = await rawUpstream((socket) => {

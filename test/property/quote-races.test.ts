@@ -271,7 +271,7 @@ async function act(task: () => Promise<void>): Promise<void> {
   await new Promise<void>((resolve) => process.nextTick(resolve))
 }
 
-it('whatever comes first, no client has a quote that is over, used, of another amount or of another partition, and nothing is held at the end', async () => {
+it('whatever comes first, no user has a quote that is over, used, of another amount or of another partition, and nothing is held at the end', async () => {
   let shared = 0
   await fc.assert(
     fc.asyncProperty(history, fc.scheduler({ act }), async (played, scheduler) => {

@@ -29,7 +29,7 @@ async function behindProxy(settings: Record<string, string | undefined> = {}) {
 }
 
 /** Every user looks like the proxy to the provider. That it is named in the log, once: test/e2e/new-team.test.ts. */
-describe('a trusted proxy that sends another client-address header than CLIENT_IP_HEADER', () => {
+describe("a trusted proxy that sends another header with the user's address than CLIENT_IP_HEADER", () => {
   it('is counted with each request, and /status has a sentence of it', async () => {
     const stage = await behindProxy()
     const none = { count: 0, peers: [], headers: [] }
@@ -66,7 +66,7 @@ describe('a trusted proxy that sends another client-address header than CLIENT_I
 })
 
 /** So do a backend whose HTTP client sets none, and a CDN in front of the listed proxy. */
-describe('a trusted proxy that sends no client-address header', () => {
+describe("a trusted proxy that sends no header with the user's address", () => {
   const place = '/v3/geolocation'
 
   /** Stages of `behindProxy`, whose proxy sends requests one after the other. */
@@ -159,7 +159,7 @@ describe('a trusted proxy whose header names no user', () => {
   it.each([
     ['Forwarded', 'for="', 'malformed-header', 'cannot be read'],
     ['X-Forwarded-For', '203.0.113.7, rubbish', 'malformed-header', 'cannot be read'],
-    ['CF-Connecting-IP', '', 'no-client-named', 'names no client'],
+    ['CF-Connecting-IP', '', 'no-client-named', 'names no user'],
   ])(
     'makes its users unknown, shares none of their quotes, is counted, and named once: %s: %s',
     async (name, value, reason, words) => {
@@ -187,7 +187,7 @@ describe('a trusted proxy whose header names no user', () => {
     expect(stage.forwarded()).toEqual(['for=unknown'])
     expect(stage.warnings().map(({ msg }) => msg)).toEqual([
       expect.stringMatching(
-        /names no client.*is shared with all clients \(QUOTE_PARTITION=none\)/,
+        /names no user.*is shared with all users \(QUOTE_PARTITION=none\)/,
       ),
     ])
   })

@@ -322,7 +322,7 @@ describe('quotes under a rate limit', () => {
 
 describe('orders under a rate limit', () => {
   it.each(['app-name', 'client-ip', 'both'])(
-    'by %s are sent while their client has used up its quotes, and the other way round',
+    'by %s are sent while the quotes have used up their limit, and the other way round',
     async (by) => {
       const { gateway, upstream } = await limited(2, { RATE_LIMIT_BY: by })
       const quotes = await inTurn(

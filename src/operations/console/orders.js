@@ -98,7 +98,7 @@ function details(order) {
     ],
     ['Names', ids.length > 0 ? html`<ul class="stack">${ids}</ul>` : ''],
     ['App-Name', order.application],
-    ['Client', order.client],
+    ["User's address", order.client],
     ['Quote age', order.quoteAgeMs === null ? '' : span(order.quoteAgeMs)],
     ['Late by', lateText(order)],
     ['Sent', order.sent ? 'reported only: ORDER_EXPIRED_QUOTE is report' : ''],
@@ -128,7 +128,7 @@ function quoteList({ quotes, quotesConsidered }) {
 function quoteItem({ id, amount, toAmount, lateMs, isOwn, decided }) {
   const late =
     lateMs > 0 ? `expired ${span(lateMs)} before` : `live for ${span(-lateMs)} more`
-  const given = `given to ${isOwn ? 'this' : 'another'} client${decided ? ', it decided' : ''}`
+  const given = `given to ${isOwn ? 'this' : 'another'} user${decided ? ', it decided' : ''}`
   const shownId = copyableId(id, { what: 'quote id', text: tailOf(id) })
   return html`<li class=${decided && 'decided'}>${shownId} ${amount} for ${toAmount}, ${late}, ${given}</li>`
 }

@@ -89,7 +89,7 @@ function breakerText({ name, state, retryAfterMs }) {
 }
 
 function coolDownText({ clients, longestLeftMs }) {
-  return `429: quotes of ${many(clients, 'client')} not requested for ${span(leftOf(longestLeftMs))} at most`
+  return `429: quotes of ${many(clients, 'user')} not requested for ${span(leftOf(longestLeftMs))} at most`
 }
 
 function diskItem({

@@ -63,7 +63,7 @@ function whyNothing() {
   const { notKept } = swap?.traffic.find(({ traffic }) => traffic === 'quotes') ?? {}
   return notKept
     ? `The provider's last ${many(notKept.answers, 'answer')} could not be kept (${notKept.reason}).`
-    : 'A quote appears here as soon as a client requests one.'
+    : 'A quote appears here as soon as a caller requests one.'
 }
 
 function withKeys(quotes) {

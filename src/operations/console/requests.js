@@ -14,7 +14,7 @@ const heads = [
 const sources = {
   provider: "the provider's",
   gateway: "the gateway's own",
-  client: "the client's",
+  client: "the caller's",
 }
 const notSentWhy = {
   breaker: 'the breaker was open',
@@ -61,7 +61,7 @@ function tools() {
     <select data-role="source" aria-label="Source of the error" onInput=${filter}>
       <option value="">Any outcome</option><option value="any">All errors</option>
       <option value="provider">Provider's errors</option><option value="gateway">Gateway's errors</option>
-      <option value="client">Clients' errors</option>
+      <option value="client">Callers' errors</option>
     </select>
     <select data-role="status" aria-label="Status of the requests" onInput=${filter}>
       <option value="">Any status</option><option value="2">2xx</option><option value="3">3xx</option>
@@ -148,7 +148,7 @@ function details(request) {
       request.ownMs === undefined ? 'waited for the call of another request' : '',
     ],
     ['App-Name', request.application],
-    ['Client', request.client],
+    ['Address', request.client],
     ['Request id', copyableId(request.requestId, { what: 'request id' })],
   ])
   // The list says the same.
@@ -162,7 +162,7 @@ function details(request) {
 }
 
 function whyOf({ status, cacheStatus }) {
-  if (status === 0) return 'The client left, or the answer broke off.'
+  if (status === 0) return 'The caller left, or the answer broke off.'
   const whys = {
     hit: 'Answered from memory; the upstream was not asked.',
     old: 'No younger quote could be fetched: answered from memory.',

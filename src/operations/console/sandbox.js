@@ -60,7 +60,7 @@ export function view() {
   if (faults === null) return undefined
   const reset = html`<button type="button" class="quiet" onClick=${() => set(usual)}>Reset</button>`
   return html`<${Panel} id="sandbox" title="Sandbox" tools=${reset}
-    count="how both upstreams behave from now on, for every client">
+    count="how both upstreams behave from now on, for every caller">
     <form class="sliders" data-role="body" onSubmit=${(event) => event.preventDefault()}>
       ${sliders.map(slider)}
       <label>Restricted place (CIDR)<input spellcheck=${false} autocomplete="off"

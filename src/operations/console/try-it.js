@@ -18,13 +18,13 @@ export function view() {
   const { mode, traffic } = page.shown
   const hint = traffic.loopbackTrusted
     ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
-    : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
+    : "Without TRUST_PROXY=loopback the gateway ignores a user's address from here."
   return html`<${Panel} id="try" title="Try it" count=${traffic.url ?? ''}>
     <form class="stack" data-role="body" onSubmit=${send}>
       <div class="fields stack">
         ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
         ${field('App-Name', 'application', 'demo')}
-        ${field('Client address', 'client', '', 'your own, 127.0.0.1', !traffic.loopbackTrusted)}
+        ${field("User's address", 'client', '', 'your own, 127.0.0.1', !traffic.loopbackTrusted)}
       </div>
       <p class="dim">${hint}</p>
       <div class="flow">
