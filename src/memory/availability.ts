@@ -14,7 +14,8 @@ interface AvailabilityOptions {
 }
 
 export interface Unanswered {
-  readonly sentAtMs: number
+  /** Set again when it is written. */
+  sentAtMs: number
   giveUp(error: Error): void
 }
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { type Clock, lookAt, pause } from '../clock.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { Look, LookOptions, SharedQuotes, Turn } from '../quotes/ports.ts'
@@ -47,7 +47,7 @@ export class QuotesOfAll implements SharedQuotes {
   async look(key: string, { flight, waits, known }: LookOptions): Promise<Look> {
     const { clock, lockWaitMs } = this.#parts
     const timers = clock.timers
-    const token = randomBytes(12).toString('base64url')
+    const token = randomUUID()
     const startedAtMs = timers.steadyMs()
     let spare: Quote | undefined
     /** The token of the call that is waited for. */

@@ -41,7 +41,8 @@ export class Valkey implements SharedStore {
   readonly #client: ValkeyClient
   readonly #availability: Availability
   readonly #runs = new Set<Promise<unknown>>()
-  #isCorked = false
+  /** Commands that are not written yet. */
+  #corked: Unanswered[] = []
   readonly keyPrefix: string
   readonly salt: string
 
@@ -203,9 +204,9 @@ export class Valkey implements SharedStore {
     commands: StoreCommands<Answer>,
     report: (outcome: StoreOutcome) => void,
   ): Promise<Answer> {
-    this.#cork()
     return new Promise((resolve, reject) => {
       const command: Unanswered = { sentAtMs: this.#timers.steadyMs(), giveUp: reject }
+      this.#cork(command)
       this.#availability.sent(command)
       commands(this.#client).then(
         (answer) => {
@@ -222,14 +223,18 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /** Collects all commands of this turn of the event loop. A Cluster has several connections, and is not corked. */
-  #cork(): void {
+  /**
+   * Collects the commands of all requests until the event loop has read from every socket: one write in place of one
+   * for each request. A Cluster has several connections, and is not corked.
+   */
+  #cork(command: Unanswered): void {
     const stream = this.#client instanceof Cluster ? undefined : this.#client.stream
-    if (this.#isCorked || stream === undefined) return
-    this.#isCorked = true
+    if (stream === undefined || this.#corked.push(command) > 1) return
     stream.cork()
-    process.nextTick(() => {
-      this.#isCorked = false
+    setImmediate(() => {
+      const sentAtMs = this.#timers.steadyMs()
+      for (const corked of this.#corked) corked.sentAtMs = sentAtMs
+      this.#corked = []
       stream.uncork()
     })
   }
