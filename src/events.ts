@@ -113,7 +113,10 @@ export class Events {
     ignored
   quoteCalled: (pair: string) => void = ignored
   quoteKept: (leftMs: number) => void = ignored
-  /** The answer to a quote call is not cached. It is relayed, unless its quote is over or the call was a refresh. `code`: what the provider calls its error. */
+  /**
+   * The answer to a quote call is not cached. If it states a live quote, that is served with the time it has left; a quote
+   * that is over is not; any other answer is relayed. `code`: what the provider calls its error.
+   */
   quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */
   quotesDropped: (reason: 'capacity' | 'order' | 'elsewhere', quotes: number) => void =

@@ -110,7 +110,7 @@ export async function makeParts(
   const upstream = upstreams.swap
   if (upstream === undefined) throw new TypeError('SWAP_BASE_URL is required')
 
-  // A new hold refuses at once what waits for a connection.
+  // A new hold refuses at once what is in the queue. What has its connection learns of it as it goes out.
   holds.whenBegun(() => upstream.connections.lookAgain())
 
   // What the routes share.

@@ -48,7 +48,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** What the breaker is for: connections, one kind of requests, or one pair's quotes. */
+/** What the breaker is for: connections, one traffic, or one pair's quotes. */
 export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'pair'
 
 /** The client left before its request or its answer was whole. */

@@ -6,8 +6,9 @@ import { type KnownQuote, type KnownQuotes, recentMs, rememberedMs } from './por
 import { type StatedAmount, statedAmountOf } from './stated-amount.ts'
 
 /**
- * The rules in words: the five of docs/orders.md (`any` is part of the fourth), then three doubts, each a reason not to
- * refuse an order.
+ * The rules in words: the five of docs/orders.md (`any` is part of the fourth), then three doubts. An unreadable quote
+ * decides within rules 1 and 2, before a live quote of another amount may. The other two keep an expired quote from
+ * refusing.
  */
 const how = {
   id: 'The order names a quote.',
@@ -252,8 +253,9 @@ class Judgement {
   }
 
   /**
-   * 2. A live quote has exactly the stated amount. Otherwise a quote that ended within 15 minutes had it: with six
-   * digits a quote of the orderer's own address, with eight any quote.
+   * 2. A live quote has exactly the stated amount. Otherwise nothing is known if the orderer was given an answer that
+   * could not be read. Otherwise a quote that ended within 15 minutes had the amount: with six digits a quote of the
+   * orderer's own address, with eight any quote.
    */
   #exact(): Verdict | undefined {
     const { judging, known, order } = this.#inputs

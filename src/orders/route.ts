@@ -103,7 +103,7 @@ export class OrderRoutes {
     })
     const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
-      // An open body would keep the refusal from reading the rest of the request.
+      // It is longer than an order may be. An open body would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
@@ -133,7 +133,7 @@ export class OrderRoutes {
       partition: markOf(place),
     }
     const order = await this.#judge(terms, orderer)
-    // A late order is refused without a connection, even if the upstream is down.
+    // What is late already is refused uncounted and without a connection, even if the upstream is down.
     this.#refuseByVerdict(order, exchange)
     await rateLimit?.count(exchange)
     return this.#counted(() => this.#sendFloat(order, exchange, toSend, holdable))

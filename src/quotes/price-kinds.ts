@@ -45,9 +45,9 @@ export const unheld: QuoteHolds = {
 }
 
 /** A 429 to rates says nothing of quotes. */
-export const unlimited: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'answered'> = {
+export const unlimited: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'endWhole'> = {
   leftMs: () => 0,
   check() {},
   begin() {},
-  answered() {},
+  endWhole() {},
 }

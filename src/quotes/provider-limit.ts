@@ -91,8 +91,8 @@ export class ProviderLimit {
     this.#byCaller.set(whole, { application, address: undefined, untilMs, inRow })
   }
 
-  /** The provider answered a quote, so the whole application is not limited. */
-  answered(caller: Caller): void {
+  /** The provider answered a quote, so the whole application is not limited. The address's own limit goes on. */
+  endWhole(caller: Caller): void {
     if (this.#byCaller.size > 0) this.#byCaller.delete(this.#keysOf(caller).whole)
   }
 

@@ -50,7 +50,7 @@ interface QuoteRouteParts extends RequestReaderParts, AnswerReaderParts {
   cache: QuoteCache
   notes: QuoteNotes
   holds: QuoteHolds
-  providerLimit: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'answered'>
+  providerLimit: Pick<ProviderLimit, 'leftMs' | 'check' | 'begin' | 'endWhole'>
   rateLimit: RateLimit | undefined
   /** Undefined: this is the only replica. */
   sharedQuotes: SharedQuotes | undefined
@@ -333,7 +333,7 @@ export class QuoteRoute {
       request.canonicalAmount,
       at,
     )
-    if (quote !== undefined) providerLimit.answered(request)
+    if (quote !== undefined) providerLimit.endWhole(request)
     const noted = quote && notes.note(quote, request, at)
     const notedLookalike = lookalike && notes.noteUnreadable(lookalike, request)
     if (request.key !== undefined && quote !== undefined) {

@@ -37,7 +37,7 @@ export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): nu
 
 /** What is known of a body before there is a connection to its upstream. */
 export interface Body {
-  /** Undefined: the body is longer than `maxStartBytes`, or slow. */
+  /** Undefined: the body is longer than `maxStartBytes`, or slow. That of a judged order is never taken for slow. */
   whole: Buffer | undefined
   /** All of the body, framed as received. */
   body: SentBody

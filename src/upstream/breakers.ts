@@ -202,7 +202,7 @@ const maxNameLength = 256
 
 const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']
 
-/** The breakers of one upstream: of its connections, each kind of requests, and each pair's quotes. */
+/** The breakers of one upstream: of its connections, each traffic, and each pair's quotes. */
 export class Breakers {
   readonly #options: BreakerOptions
   /** Quotes have no entry: each pair has its own breaker. */
@@ -210,15 +210,15 @@ export class Breakers {
     readonly connections: Breaker
   }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
-  /** When each kind last succeeded. Only what has succeeded since an outage began is called still served. */
+  /** When each traffic last succeeded. Only what has succeeded since an outage began is called still served. */
   readonly #succeededAtMs: Partial<Record<Traffic, number>> = {}
 
-  /** Without `byKind`, only failures to connect count. */
-  constructor(byKind: boolean, options: BreakerOptions) {
+  /** Without `byTraffic`, only failures to connect count. */
+  constructor(byTraffic: boolean, options: BreakerOptions) {
     this.#options = options
     const create = (name: BreakerName) => new Breaker(name, options)
-    const ofKinds = byKind ? { orders: create('orders'), rest: create('rest') } : {}
-    this.states = { connections: create('connections'), ...ofKinds }
+    const ofTraffic = byTraffic ? { orders: create('orders'), rest: create('rest') } : {}
+    this.states = { connections: create('connections'), ...ofTraffic }
   }
 
   /** The breakers of pairs, by their names in `quoteOf`. */
@@ -226,7 +226,7 @@ export class Breakers {
     return [...this.#pairs]
   }
 
-  /** The breaker of this kind, if there is one: other upstreams have only the breaker of connections. */
+  /** The breaker of its traffic, if there is one: other upstreams have only the breaker of connections. */
   of(kind: RequestKind): Breaker | undefined {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
@@ -243,7 +243,7 @@ export class Breakers {
     this.#succeededAtMs[traffic] = this.#options.nowMs()
   }
 
-  /** The kinds that have succeeded since then and are not stopped. */
+  /** The traffic that has succeeded since then and is not stopped. */
   servedSince(sinceMs: number): readonly Traffic[] {
     const { states } = this
     const isStopped = (breaker: Breaker | undefined) =>

@@ -76,9 +76,10 @@ const endedStep: Progress = { step: 'ended' }
  * and the failure showed quickly (`quickFaults`), or if it is a GET or HEAD whose connection died before any byte of an
  * answer.
  *
- * All tries end as one. If the connection could not be made, the connections' breaker counts the call; if it failed after
- * it was sent, the breaker of its traffic does (a quote's is that of its pair), by the faults in `countedFaults`. A call
- * that got no free connection in time counts nowhere. Each connection that is made closes the connections' breaker.
+ * All tries end as one. If the connection could not be made, the connections' breaker counts the call. Once it was sent,
+ * the breaker of its traffic does (a quote's is that of its pair): a fault of `countedFaults` is a failure there, and any
+ * other a success, because the upstream did answer. A call that got no free connection in time counts nowhere. Each
+ * connection that is made closes the connections' breaker.
  *
  * No other file knows undici's handlers, which versions 7 and 8 call in the same way.
  */
@@ -93,7 +94,7 @@ export class Call implements ConnectionHolder, Dispatcher.DispatchHandler {
   status = 0
   readonly #upstream: CalledUpstream
   readonly #receiver: Receiver
-  /** The permit of this kind's breaker, if there is one. */
+  /** The permit of its traffic's breaker, if there is one. */
   readonly #permit: Permit | undefined
   readonly #trace: CallTrace | undefined
   #resends = 0

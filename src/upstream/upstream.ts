@@ -93,8 +93,8 @@ export class Upstream implements CalledUpstream {
     const { floatOrderWaitMs, waitMs } = limits
     this.waitMs = { 'float-order': floatOrderWaitMs, stream: waitMs, other: waitMs }
     this.#events = options.events
-    const byKind = upstreamTable[name].requests === 'by-kind'
-    this.breakers = new Breakers(byKind, {
+    const byTraffic = upstreamTable[name].requests === 'by-kind'
+    this.breakers = new Breakers(byTraffic, {
       failures: limits.breakerFailures,
       minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
       openMs: limits.breakerOpenMs,
@@ -105,7 +105,7 @@ export class Upstream implements CalledUpstream {
       ...options,
       origin: this.url.origin,
       connections: limits.connections,
-      reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
+      reserved: byTraffic ? reservedForFloatOrders(limits.connections) : 0,
       queue: limits.queue,
       breaker: this.breakers.states.connections,
       maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
@@ -131,7 +131,7 @@ export class Upstream implements CalledUpstream {
     )
   }
 
-  /** Returns this kind's breaker. Throws, and counts, if such a request would not be sent now. */
+  /** Returns the breaker of its traffic. Throws, and counts, if such a request would not be sent now. */
   throwIfKeptBack(
     kind: RequestKind,
     { bodyStreams } = { bodyStreams: false },
