@@ -354,8 +354,8 @@ class Judgement {
   }
 
   /**
-   * Among the quotes that one rule found, a live one decides. Equals come in this order: the orderer's own, then a quote of
-   * the same application, then the last to end.
+   * A live quote decides before a past one. Among equals the orderer's own is first, then a quote of the same
+   * application, then the last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { judging, now } = this.#inputs

@@ -103,7 +103,7 @@ export class OrderRoutes {
     })
     const toSend = { headers, body, readAtMs: clock.timers.steadyMs() }
     if (bytes === undefined) {
-      // It is longer than an order may be. An open body would keep the refusal from reading the rest of the request.
+      // The body is longer than an order may be. An open body would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }

@@ -83,7 +83,7 @@ export class Exchange {
     this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
   }
 
-  /** Undefined until a route needs to know for which user the request is. */
+  /** Undefined until a route asks whose request this is. */
   get user(): UserAddress | undefined {
     return this.#user
   }

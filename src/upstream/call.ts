@@ -72,9 +72,9 @@ const queuedStep: Progress = { step: 'queued' }
 const endedStep: Progress = { step: 'ended' }
 
 /**
- * One request to the upstream, in as many tries as are safe. It is sent again only if the upstream cannot have seen it
- * and the failure showed quickly (`quickFaults`), or if it is a GET or HEAD whose connection died before any byte of an
- * answer.
+ * One request to the upstream, in as many tries as are safe. It is sent again if the upstream cannot have seen it and
+ * the failure showed quickly (`quickFaults`). So is a GET or HEAD whose connection died before any byte of an answer.
+ * Nothing else is.
  *
  * All tries end as one. If the connection could not be made, the connections' breaker counts the call. Once it was sent,
  * the breaker of its traffic does (a quote's is that of its pair): a fault of `countedFaults` is a failure there, and any
