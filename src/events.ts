@@ -85,7 +85,10 @@ type Hear = (...happened: unknown[]) => void
 export class Events {
   /** A request was answered, or will not be. `status` 0: the caller left, or the answer broke off. */
   requestEnded: (exchange: Exchange, status: number, durationMs: number) => void = ignored
-  /** The gateway answers with a problem. `exchange` undefined: the request had not reached a route. */
+  /**
+   * The gateway answers with a problem. `exchange` undefined: the server answers, mostly before a route has the request,
+   * sometimes because a body turns out malformed.
+   */
   problemAnswered: (
     problem: Problem,
     requestId: string,

@@ -197,9 +197,9 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/guard.ts',
-        '    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })\n      .verdict\n',
+        '    const verdict = new Judgement({ ...inputs, judging: this.judging, restoredMayRefuse: true })\n      .verdict\n',
         '    const known = globalThis as { verdict?: Verdict }\n' +
-          '    const verdict = (known.verdict ??= new Judgement({ ...inputs, judging: this.judging, trustsAll: true }).verdict)\n',
+          '    const verdict = (known.verdict ??= new Judgement({ ...inputs, judging: this.judging, restoredMayRefuse: true }).verdict)\n',
       ],
     ],
   },

@@ -26,8 +26,8 @@ const encodedBlanks =
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 
 /**
- * Reads the raw target. What another server could read differently is refused rather than guessed: encoded dot segments
- * bypass path filters.
+ * Reads the raw target. What has two readings is refused: encoded dot segments bypass path filters. A
+ * path that some router takes for a quote's or an order's counts as one.
  */
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,

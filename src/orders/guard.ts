@@ -102,15 +102,21 @@ export class FloatOrder {
 
   #verdictAt(now: Now): Verdict {
     const inputs = { known: this.#known, order: this.terms, stated: this.#stated, now }
-    const verdict = new Judgement({ ...inputs, judging: this.judging, trustsAll: true })
-      .verdict
+    const verdict = new Judgement({
+      ...inputs,
+      judging: this.judging,
+      restoredMayRefuse: true,
+    }).verdict
     if (verdict.state !== 'expired') return verdict
     // A later quote of another replica may have the same terms and still be live.
     if (!this.judging.othersKnown && verdict.rule !== 'id')
       return { state: 'unknown', rule: 'store-away' }
     if (!this.#known.doubtsRestored) return verdict
-    const certain = new Judgement({ ...inputs, judging: this.judging, trustsAll: false })
-      .verdict
+    const certain = new Judgement({
+      ...inputs,
+      judging: this.judging,
+      restoredMayRefuse: false,
+    }).verdict
     return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
   }
 
@@ -202,7 +208,7 @@ interface JudgementInputs {
    * False: a crash may have lost newer quotes. A restored quote then refuses only an order that names it, or states its
    * amount to eight digits.
    */
-  readonly trustsAll: boolean
+  readonly restoredMayRefuse: boolean
 }
 
 /** One order and the quotes that it may mean, at one instant. */
@@ -343,7 +349,7 @@ class Judgement {
   }
 
   #isTrusted(quote: KnownQuote): boolean {
-    if (this.#inputs.trustsAll || quote.origin !== 'restored') return true
+    if (this.#inputs.restoredMayRefuse || quote.origin !== 'restored') return true
     return this.#digits >= digitsOfOneQuote && this.#isExactly(quote)
   }
 

@@ -132,7 +132,7 @@ export function expiredQuotes(quotes: number): string {
     : `${quotes} quotes in a row expired before they could be`
 }
 
-/** 408 and 429 say that the call was too slow or one too many, and nothing about the user. */
+/** A 408 or a 429 says that the call was too slow or one too many, and nothing about the user: all who wait get it. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 429
 }

@@ -117,7 +117,7 @@ export class ProviderLimit {
   }
 }
 
-export function isProviderLimit(error: unknown): boolean {
+export function wasNotSentForLimit(error: unknown): boolean {
   return error instanceof Problem && error.slug === 'provider-limit'
 }
 

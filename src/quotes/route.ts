@@ -19,7 +19,7 @@ import {
 } from './flight.ts'
 import type { Look, QuoteHolds, QuoteNotes, SharedQuotes, Turn } from './ports.ts'
 import { type PriceKind, quotes } from './price-kinds.ts'
-import { isProviderLimit, type ProviderLimit, readWait } from './provider-limit.ts'
+import { type ProviderLimit, readWait, wasNotSentForLimit } from './provider-limit.ts'
 import {
   AnswerReader,
   type AnswerReaderParts,
@@ -208,7 +208,7 @@ export class QuoteRoute {
     }
     const { providerLimit, rateLimit } = this.#parts
     const isOthersLimit =
-      (isProviderLimit(failure) && providerLimit.leftMs(request) === 0) ||
+      (wasNotSentForLimit(failure) && providerLimit.leftMs(request) === 0) ||
       rateLimit?.isOthers(exchange, failure) === true
     if (!isOthersLimit) throw failure
     // The further call is counted for this request. The loop ends, because each round answers all who share a limit.

@@ -79,7 +79,7 @@ export class Exchanges {
     this.#events.requestEnded(exchange, status, performance.now() - exchange.startedAtMs)
   }
 
-  /** The one place where an error becomes an answer. */
+  /** The one place where what a route throws becomes an answer. */
   #fail(exchange: Exchange, error: unknown): void {
     const { request, response, id } = exchange
     // The client has left; the request is counted as broken off.
