@@ -197,8 +197,8 @@ export const ablations: readonly Ablation[] = [
     edits: [
       [
         'src/orders/guard.ts',
-        '    const verdict = new Judgement({ ...inputs, judging: this.judging, restoredMayRefuse: true })\n      .verdict\n',
-        '    const known = globalThis as { verdict?: Verdict }\n' +
+        'const verdict = new Judgement({\n      ...inputs,\n      judging: this.judging,\n      restoredMayRefuse: true,\n    }).verdict\n',
+        'const known = globalThis as { verdict?: Verdict }\n' +
           '    const verdict = (known.verdict ??= new Judgement({ ...inputs, judging: this.judging, restoredMayRefuse: true }).verdict)\n',
       ],
     ],
