@@ -117,8 +117,8 @@ export class Events {
   quoteCalled: (pair: string) => void = ignored
   quoteKept: (leftMs: number) => void = ignored
   /**
-   * The answer to a quote call is not cached. If it states a live quote, that is served with the time it has left; a quote
-   * that is over is not; any other answer is relayed. `code`: what the provider calls its error.
+   * An answer that could have been cached, because its request has a key, is not. Where its end is known it is served with
+   * the time it has left, otherwise relayed as it came. `code`: what the provider calls its error.
    */
   quoteNotKept: (reason: NotKeptReason, status: number, code?: string) => void = ignored
   /** Quotes left the memory: it was full, or an order used them, here or at another replica. */

@@ -64,7 +64,7 @@ interface CallCause {
   readonly request: QuoteRequest
   /** How the request is counted, unless another replica has the quote. Undefined: it was counted before. */
   readonly countAs?: Missed | undefined
-  /** The quote that a refresh replaces. Undefined: requests wait for the call. */
+  /** The quote that a refresh replaces. Undefined: the call is for requests that wait. */
   readonly replaces?: Quote
 }
 
@@ -207,17 +207,17 @@ export class QuoteRoute {
       return
     }
     const { providerLimit, rateLimit } = this.#parts
-    const isOthersLimit =
+    const isNotOwnLimit =
       (wasNotSentForLimit(failure) && providerLimit.leftMs(request) === 0) ||
       rateLimit?.isOthers(exchange, failure) === true
-    if (!isOthersLimit) throw failure
+    if (!isNotOwnLimit) throw failure
     // The further call is counted for this request. The loop ends, because each round answers all who share a limit.
     waiting.furtherCallOrThrow(furtherCallReasons.limitOfOther)
   }
 
   /**
-   * Replaces a quote before its end. No request waits for it, but a failure counts as any other: at the pair's breaker, and a
-   * 429 at the provider's limit.
+   * Replaces a quote before its end. The hit that causes it does not wait; a request that misses meanwhile joins it. Its
+   * failure counts as any other: at the pair's breaker, and a 429 at the provider's limit.
    */
   async #refresh(
     exchange: Exchange,
