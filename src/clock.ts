@@ -59,55 +59,35 @@ export function completeClock(given?: GatewayClock): Clock {
   }
 }
 
-/** A timer that runs later than this says that the process stood still. */
-const pausedMs = 100
-/** For what the process had not sent before its pause: the answer takes a moment. */
-const afterPauseMs = 100
-
 /**
  * Does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a pause the timer
- * is due at once, though the data that it waits for may lie unread in a socket, or the request is not sent yet. So it
- * waits a little more, lets the event loop read, and then calls back unless it was cleared or refreshed.
+ * is due at once, though the data that it waits for may lie unread in a socket. So it lets the event loop read first,
+ * and then calls back unless it was cleared or refreshed.
  */
 export class PatientTimer {
   readonly #timers: Timers
-  readonly #ms: number
   readonly #timer: Timer
-  #dueAtMs: number
-  #afterPause: Timer | undefined
   #lastLook: NodeJS.Immediate | undefined
 
   constructor(ms: number, onTime: () => void, timers = systemTimers) {
     this.#timers = timers
-    this.#ms = ms
-    this.#dueAtMs = timers.steadyMs() + ms
-    const look = () => {
+    this.#timer = timers.setTimeout(() => {
       this.#lastLook = setImmediate(() => {
         // Drops the immediate: Node leaves one that has run linked to its neighbours and their arguments.
         this.#lastLook = undefined
         onTime()
       })
-    }
-    this.#timer = timers.setTimeout(() => {
-      if (timers.steadyMs() - this.#dueAtMs < pausedMs) look()
-      else this.#afterPause = timers.setTimeout(look, afterPauseMs)
     }, ms)
   }
 
   refresh(): void {
-    this.#stopLooking()
-    this.#dueAtMs = this.#timers.steadyMs() + this.#ms
+    clearImmediate(this.#lastLook)
     this.#timer.refresh()
   }
 
   clear(): void {
-    this.#stopLooking()
-    this.#timers.clear(this.#timer)
-  }
-
-  #stopLooking(): void {
     clearImmediate(this.#lastLook)
-    this.#timers.clear(this.#afterPause)
+    this.#timers.clear(this.#timer)
   }
 }
 
@@ -121,6 +101,19 @@ export function inTime<Value>(
     const timer = new PatientTimer(ms, () => resolve(undefined), timers)
     promise.finally(() => timer.clear()).then(resolve, reject)
   })
+}
+
+let turnsEnd: Promise<void> | undefined
+
+/** Resolves once the event loop has read from every socket, for all who wait in this turn at once. */
+export function endOfTurn(): Promise<void> {
+  turnsEnd ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turnsEnd = undefined
+      resolve()
+    })
+  })
+  return turnsEnd
 }
 
 /** `isUnref`: the pause does not keep the process running. */

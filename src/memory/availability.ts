@@ -14,8 +14,7 @@ interface AvailabilityOptions {
 }
 
 export interface Unanswered {
-  /** Set again when it is written. */
-  sentAtMs: number
+  readonly sentAtMs: number
   giveUp(error: Error): void
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, inTime, lookAt } from '../clock.ts'
+import { type Clock, endOfTurn, inTime, lookAt } from '../clock.ts'
 import { currentSpan, inSpan, type Span } from '../process/span.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
 import type { JournalRecord } from './journal.ts'
@@ -74,7 +74,8 @@ export class StreamWriter {
   append(record: JournalRecord): Promise<void> | void {
     const { store, timeoutMs, clock } = this.#options
     const settled = this.#queue.put({ record, isFirst: true, span: currentSpan() })
-    if (store.up) return inTime(settled, timeoutMs, clock.timers)
+    // The time is counted from the write: this process may stand still before it.
+    if (store.up) return endOfTurn().then(() => inTime(settled, timeoutMs, clock.timers))
   }
 
   appendAgain(record: JournalRecord): void {
@@ -92,6 +93,8 @@ export class StreamWriter {
   async #send(unwritten: Unwritten): Promise<boolean> {
     const { store, key, maxEntries, timeoutMs, clock } = this.#options
     const { record, span } = unwritten
+    // What all requests of this turn append goes out in one write.
+    await endOfTurn()
     const sentAtMs = clock.timers.steadyMs()
     const entry = {
       text: encodeRecord(record, lookAt(clock)),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
-import { type Clock, inTime, systemClock, type Timers } from '../clock.ts'
+import { type Clock, endOfTurn, inTime, systemClock, type Timers } from '../clock.ts'
 import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 import { currentSpan } from '../process/span.ts'
@@ -41,8 +41,7 @@ export class Valkey implements SharedStore {
   readonly #client: ValkeyClient
   readonly #availability: Availability
   readonly #runs = new Set<Promise<unknown>>()
-  /** Commands that are not written yet. */
-  #corked: Unanswered[] = []
+  #isCorked = false
   readonly keyPrefix: string
   readonly salt: string
 
@@ -102,15 +101,29 @@ export class Valkey implements SharedStore {
       this.#options.events.storeAsked(operation, 'skipped', 0)
       return undefined
     }
+    const run = this.#atTurnsEnd(ms, operation, commands)
+    this.#runs.add(run)
+    const answer = await run
+    this.#runs.delete(run)
+    return answer
+  }
+
+  /**
+   * What all requests of this turn want goes out in one write, which saves each of them system calls. The time is
+   * counted from that write: this process may stand still before it.
+   */
+  async #atTurnsEnd<Answer>(
+    ms: number,
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
+    await endOfTurn()
     const report = this.#report(operation)
     const sent = this.#send(commands, report).then(
       (answer) => ({ answer }),
       () => ({ answer: undefined }),
     )
-    const run = inTime(sent, ms, this.#timers)
-    this.#runs.add(run)
-    const ended = await run
-    this.#runs.delete(run)
+    const ended = await inTime(sent, ms, this.#timers)
     if (ended !== undefined) return ended.answer
     report('timeout')
     this.#availability.late()
@@ -204,9 +217,9 @@ export class Valkey implements SharedStore {
     commands: StoreCommands<Answer>,
     report: (outcome: StoreOutcome) => void,
   ): Promise<Answer> {
+    this.#cork()
     return new Promise((resolve, reject) => {
       const command: Unanswered = { sentAtMs: this.#timers.steadyMs(), giveUp: reject }
-      this.#cork(command)
       this.#availability.sent(command)
       commands(this.#client).then(
         (answer) => {
@@ -223,18 +236,14 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /**
-   * Collects the commands of all requests until the event loop has read from every socket: one write in place of one
-   * for each request. A Cluster has several connections, and is not corked.
-   */
-  #cork(command: Unanswered): void {
+  /** Collects all commands of this turn of the event loop. A Cluster has several connections, and is not corked. */
+  #cork(): void {
     const stream = this.#client instanceof Cluster ? undefined : this.#client.stream
-    if (stream === undefined || this.#corked.push(command) > 1) return
+    if (this.#isCorked || stream === undefined) return
+    this.#isCorked = true
     stream.cork()
-    setImmediate(() => {
-      const sentAtMs = this.#timers.steadyMs()
-      for (const corked of this.#corked) corked.sentAtMs = sentAtMs
-      this.#corked = []
+    process.nextTick(() => {
+      this.#isCorked = false
       stream.uncork()
     })
   }

@@ -10,8 +10,8 @@ import { valkey } from '../support/stores/valkey.ts'
 const pauseMs = 700
 
 /** A collection, or a core that others use: the process stands still. */
-function standStill(): void {
-  const endMs = performance.now() + pauseMs
+function standStill(ms = pauseMs): void {
+  const endMs = performance.now() + ms
   while (performance.now() < endMs);
 }
 
@@ -45,6 +45,28 @@ describe('a pause of this process is not the lateness of the store:', {
       expect(await here.journal.caughtUp()).toBe(true)
     }
   })
+
+  // Commands go out at the end of a turn of the event loop: the time was counted from before, and a stall of 60 to 140
+  // ms within the turn left the store none of its 50 ms.
+  test.each([60, 100, 140, 700])(
+    'nor is a stall of %i ms between what asks the store and its write',
+    async (ms) => {
+      const { store, complaints, ...here } = await streamReplica((await valkey()).url, {
+        timeoutMs: 50,
+      })
+      for (let times = 0; times < 5; times += 1) {
+        await untilCaughtUp({ store, complaints, ...here })
+        const asked = store.run('quote-get', (client) => client.get('a key'))
+        const noted = here.note([`${ms}-${times}`])
+        standStill(ms)
+        await noted
+        expect(here.journal.facts.waiting).toBe(0)
+        // `null`: the store says that it has no such key. Undefined would say that it was late.
+        expect(await asked).toBeNull()
+      }
+      expect(complaints()).toEqual([])
+    },
+  )
 
   test('a store that is late while this process waits is late', async () => {
     const server = await valkey()
