@@ -19,6 +19,8 @@ export interface Unanswered {
 }
 
 const lookEveryMs = 50
+const longTurnMs = 20
+const maxTurns = 4
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
 export const lastGreetAgainMs = 1_000
@@ -75,8 +77,7 @@ export class Availability {
 
   start(): void {
     const { client } = this.#options
-    // After a pause of this process, an answer may lie unread in the socket.
-    const look = () => setImmediate(() => this.look())
+    const look = () => this.#lookAfterReading()
     this.#lookTimer = this.#timers.setInterval(look, lookEveryMs).unref()
     // Without a listener the first 'error' event would end the process.
     client.on('error', (error) => {
@@ -144,6 +145,19 @@ export class Availability {
     if (this.#isClosed || this.#unanswered.size === 0) return
     this.#isStuck = true
     this.#down(this.#timedOut())
+  }
+
+  /**
+   * After a pause of this process, an answer may lie unread in the socket, so the event loop reads before the look. If
+   * the process stood still in that turn, it reads once more. A process that is always so slow looks in the end.
+   */
+  #lookAfterReading(turns = 1): void {
+    const beganMs = this.#timers.steadyMs()
+    setImmediate(() => {
+      const stoodStill = this.#timers.steadyMs() - beganMs > longTurnMs
+      if (stoodStill && turns < maxTurns) this.#lookAfterReading(turns + 1)
+      else this.look()
+    })
   }
 
   /** Checks whether the oldest command waits too long. */

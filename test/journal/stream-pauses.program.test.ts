@@ -1,4 +1,6 @@
+import { stat } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
+import { systemClock, systemTimers } from '../../src/clock.ts'
 import { orderClient, termsOf } from '../support/clients/orders.ts'
 import { counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
 import { gatewayWith, pause, recordingUpstream } from '../support/gateways/between.ts'
@@ -67,6 +69,32 @@ describe('a pause of this process is not the lateness of the store:', {
       expect(complaints()).toEqual([])
     },
   )
+
+  // The look that ends a connection had been queued before the pause, and ran before the answers that came in it were
+  // read: the claims of keys were lost with the connection, and their orders were sent although others had sent them.
+  test('nor is a pause between a look at the store and the reading of its answers', async () => {
+    const looks: (() => void)[] = []
+    const setInterval = (onTime: () => void, ms: number) => {
+      looks.push(onTime)
+      return systemTimers.setInterval(onTime, ms)
+    }
+    const clock = { ...systemClock, timers: { ...systemTimers, setInterval } }
+    const server = await valkey()
+    const here = await streamReplica(server.url, { timeoutMs: 500, clock })
+    for (let times = 0; times < 3; times += 1) {
+      await untilCaughtUp(here)
+      const { connectionsEnded } = here.store
+      server.freeze()
+      const claimed = here.store.insist('key-claim', (client) => client.get('a key'))
+      await pause(20)
+      await stat('.')
+      for (const look of looks) look()
+      server.thaw()
+      standStill(1_100)
+      expect(await claimed).toBeNull()
+      expect(here.store.connectionsEnded).toBe(connectionsEnded)
+    }
+  })
 
   test('a store that is late while this process waits is late', async () => {
     const server = await valkey()

@@ -101,7 +101,12 @@ export async function streamReplica(
 ): Promise<StreamReplica> {
   const { clock = systemClock, timeoutMs = 500, maxEntries = 200_000 } = options
   const log = await keptLog('info')
-  const store = await storeAt(url, { timeoutMs, log: log.logger, mayBeDown: true })
+  const store = await storeAt(url, {
+    timeoutMs,
+    log: log.logger,
+    clock,
+    mayBeDown: true,
+  })
   const journal = journalOn(store, { maxEntries, timeoutMs, clock, log: log.logger })
   const reader = new MemoryReader(clock)
   await journal.start(reader)
