@@ -19,7 +19,9 @@ export interface Unanswered {
 }
 
 const lookEveryMs = 50
+/** A turn of the event loop that takes longer says that the process stood still. */
 const longTurnMs = 20
+/** How many turns a look waits for. */
 const maxTurns = 4
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100

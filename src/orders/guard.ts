@@ -360,8 +360,8 @@ class Judgement {
   }
 
   /**
-   * Among the quotes that decide by this rule, a live one goes before a past one. Of two such the orderer's own is
-   * first, then a quote of the same application, then the last to end.
+   * Among the quotes that decide by this rule, a live one goes before a past one. The orderer's own goes
+   * before another of the same kind, then a quote of the same application, then the last to end.
    */
   #by(rule: GuardRule, deciders: readonly KnownQuote[]): Verdict | undefined {
     const { judging, now } = this.#inputs
