@@ -6,8 +6,8 @@ export type StoreCommands<Answer> = (client: ValkeyClient) => Promise<Answer>
 
 /**
  * The Redis or Valkey that replicas share. It may be dead, frozen or slow at any moment, so all code that uses it also
- * works without it. What is asked in one turn of the event loop goes out in one write at its
- * end, in order. A read of the journal goes out at once.
+ * works without it. What is asked in one turn of the event loop goes out in one write at its end, in order. A read of
+ * the journal goes out at once.
  */
 export interface SharedStore extends StreamStore {
   /** Since when it has failed, in monotonic time, and the last reason. Undefined: it is up. */

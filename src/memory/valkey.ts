@@ -236,7 +236,7 @@ export class Valkey implements SharedStore {
     })
   }
 
-  /** Collects all commands that one callback makes. A Cluster has several connections, and is not corked. */
+  /** Collects the commands of one callback. A Cluster has several connections, and is not corked. */
   #cork(): void {
     const stream = this.#client instanceof Cluster ? undefined : this.#client.stream
     if (this.#isCorked || stream === undefined) return
