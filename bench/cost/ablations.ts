@@ -4,10 +4,21 @@ export type Edit = readonly [file: string, from: string, to: string]
 /** Something that is taken away, to measure what it costs. Each breaks a promise: these builds are for measuring only. */
 export interface Ablation {
   name: string
+  /** Of the program: what belongs together is taken away together, too. */
+  part: Part
   /** Undefined: every way. */
   ways?: readonly WayName[]
   edits: readonly Edit[]
 }
+
+export type Part =
+  | 'listening'
+  | 'reading the request'
+  | 'reading the quote'
+  | 'keeping'
+  | 'the guard'
+  | 'headers'
+  | 'the call'
 
 export type WayName = 'GET' | 'hit' | 'miss' | 'order'
 
@@ -17,14 +28,17 @@ const calls: readonly WayName[] = ['GET', 'miss', 'order']
 export const ablations: readonly Ablation[] = [
   {
     name: 'the metrics',
+    part: 'listening',
     edits: [['src/gateway/parts.ts', '    metrics.listener,\n', '']],
   },
   {
     name: "the log's look at events",
+    part: 'listening',
     edits: [['src/gateway/parts.ts', '    ...heard,\n', '']],
   },
   {
     name: "the console's history",
+    part: 'listening',
     edits: [
       [
         'src/gateway/parts.ts',
@@ -35,6 +49,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "the console's recent requests",
+    part: 'listening',
     edits: [
       [
         'src/gateway/parts.ts',
@@ -45,6 +60,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the checks of heads',
+    part: 'reading the request',
     edits: [
       [
         'src/server/traffic-server.ts',
@@ -55,6 +71,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the order of answers on a connection',
+    part: 'reading the request',
     edits: [
       [
         'src/server/traffic-server.ts',
@@ -65,6 +82,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'which request is what',
+    part: 'reading the request',
     ways: ['miss'],
     edits: [
       [
@@ -80,6 +98,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "the user's address",
+    part: 'reading the request',
     ways: ['hit', 'miss', 'order'],
     edits: [
       [
@@ -92,6 +111,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the digest of the key',
+    part: 'reading the request',
     ways: ['hit', 'miss'],
     edits: [
       [
@@ -103,6 +123,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'JSON',
+    part: 'reading the quote',
     ways: ['miss'],
     edits: [
       [
@@ -116,6 +137,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the check of its shape',
+    part: 'reading the quote',
     ways: ['miss'],
     edits: [
       [
@@ -127,6 +149,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'Date and Age of the answer',
+    part: 'reading the quote',
     ways: ['miss'],
     edits: [
       [
@@ -138,6 +161,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "the ledger's note",
+    part: 'keeping',
     ways: ['miss'],
     edits: [
       [
@@ -149,6 +173,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "the cache's entry",
+    part: 'keeping',
     ways: ['miss'],
     edits: [
       [
@@ -160,6 +185,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the holds that may begin meanwhile',
+    part: 'keeping',
     ways: ['miss'],
     edits: [
       [
@@ -171,6 +197,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the calls that others join',
+    part: 'keeping',
     ways: ['miss'],
     edits: [
       [
@@ -182,6 +209,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'JSON with all digits',
+    part: 'the guard',
     ways: ['order'],
     edits: [
       [
@@ -193,6 +221,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the verdict',
+    part: 'the guard',
     ways: ['order'],
     edits: [
       [
@@ -205,6 +234,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'that its quote was used',
+    part: 'the guard',
     ways: ['order'],
     edits: [
       [
@@ -221,6 +251,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the headers to the upstream',
+    part: 'headers',
     ways: ['GET', 'order'],
     edits: [
       [
@@ -238,6 +269,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the headers of the answer',
+    part: 'headers',
     ways: calls,
     edits: [
       [
@@ -276,6 +308,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the deadline of a call',
+    part: 'the call',
     ways: ['miss', 'order'],
     edits: [
       [
@@ -287,6 +320,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "undici's deadlines",
+    part: 'the call',
     ways: calls,
     edits: [
       [
@@ -303,6 +337,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'breakers and permits',
+    part: 'the call',
     ways: calls,
     edits: [
       [
@@ -329,6 +364,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'the turn before a connection is free',
+    part: 'the call',
     ways: calls,
     edits: [
       [
@@ -340,6 +376,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: 'two of the three steps that are awaited',
+    part: 'the call',
     ways: ['miss'],
     edits: [
       ['src/quotes/route.ts', '    await call.written()\n    events', '    events'],
@@ -352,6 +389,7 @@ export const ablations: readonly Ablation[] = [
   },
   {
     name: "undici's parsed headers",
+    part: 'headers',
     ways: calls,
     edits: [
       [

@@ -169,6 +169,32 @@ export const losingStores: readonly FleetFault[] = [
   ),
 ]
 
+/** Around the fleet's VALKEY_TIMEOUT_MS. */
+const shortestStallMs = 30
+const longestStallMs = 800
+
+/** The store is well, and the replicas are not: containers without their share of a processor, a machine that is moved. */
+export const stallingReplicas: readonly FleetFault[] = [
+  ofServer(
+    'replicas stand still in turns',
+    () => ({
+      async break(fleet) {
+        const endsAtMs = performance.now() + 2 * usualMs
+        const aWhile = () =>
+          pause(shortestStallMs + Math.random() * (longestStallMs - shortestStallMs))
+        for (let turn = 0; performance.now() < endsAtMs; turn += 1) {
+          const child = fleet.all[turn % fleet.all.length]?.program.child
+          child?.kill('SIGSTOP')
+          await aWhile()
+          child?.kill('SIGCONT')
+          await pause(shortestStallMs)
+        }
+      },
+    }),
+    { lastsMs: 0 },
+  ),
+]
+
 /** Another server answers than before. */
 export const movingStores: readonly FleetFault[] = [
   {
