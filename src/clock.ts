@@ -91,6 +91,9 @@ export class PatientTimer {
   }
 }
 
+/** An answer is waited for in so many parts. A pause of this process takes one of them, and the others are left. */
+const partsOfPatience = 4
+
 /** Resolves as the promise does, or with undefined once `ms` have passed. */
 export function inTime<Value>(
   promise: Promise<Value>,
@@ -98,7 +101,12 @@ export function inTime<Value>(
   timers: Timers,
 ): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
-    const timer = new PatientTimer(ms, () => resolve(undefined), timers)
+    let timer: PatientTimer
+    const wait = (parts: number) => {
+      const onTime = () => (parts === 1 ? resolve(undefined) : wait(parts - 1))
+      timer = new PatientTimer(ms / partsOfPatience, onTime, timers)
+    }
+    wait(partsOfPatience)
     promise.finally(() => timer.clear()).then(resolve, reject)
   })
 }

@@ -14,15 +14,10 @@ interface AvailabilityOptions {
 }
 
 export interface Unanswered {
-  readonly sentAtMs: number
   giveUp(error: Error): void
 }
 
 const lookEveryMs = 50
-/** A turn of the event loop that takes longer says that the process stood still. */
-const longTurnMs = 20
-/** How many turns a look waits for. */
-const maxTurns = 4
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
 export const lastGreetAgainMs = 1_000
@@ -38,7 +33,11 @@ export class Availability {
   readonly #timers: Timers
   readonly #replaceAfterMs: number
   readonly well: Well<'connection'>
-  readonly #unanswered = new Set<Unanswered>()
+  /** When each was sent. */
+  readonly #unanswered = new Map<Unanswered, number>()
+  #lookedAtMs: number
+  /** Until the last look. */
+  #aliveMs = 0
   /**
    * Whether the oldest command waits too long. Checked after incoming data was read, so that a busy process does not
    * blame the store.
@@ -58,6 +57,7 @@ export class Availability {
     const { clock = systemClock, timeoutMs, log } = options
     this.#options = options
     this.#timers = clock.timers
+    this.#lookedAtMs = this.#timers.steadyMs()
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
     this.well = new Well({
       clock,
@@ -121,7 +121,7 @@ export class Availability {
   }
 
   sent(command: Unanswered): void {
-    this.#unanswered.add(command)
+    this.#unanswered.set(command, this.#aliveNowMs)
   }
 
   answered(command: Unanswered): void {
@@ -149,17 +149,20 @@ export class Availability {
     this.#down(this.#timedOut())
   }
 
+  /** After a pause of this process an answer may lie unread in the socket, so the event loop reads before the look. */
+  #lookAfterReading(): void {
+    this.#aliveMs = this.#aliveNowMs
+    this.#lookedAtMs = this.#timers.steadyMs()
+    setImmediate(() => this.look())
+  }
+
   /**
-   * After a pause of this process, an answer may lie unread in the socket, so the event loop reads before the look. If
-   * the process stood still in that turn, it reads once more. A process that is always so slow looks in the end.
+   * How long this process has been there for an answer. A pause counts as the time between two looks: the store is not
+   * blamed for it, and what was to be written before it gets as long for its answer as any other command.
    */
-  #lookAfterReading(turns = 1): void {
-    const beganMs = this.#timers.steadyMs()
-    setImmediate(() => {
-      const stoodStill = this.#timers.steadyMs() - beganMs > longTurnMs
-      if (stoodStill && turns < maxTurns) this.#lookAfterReading(turns + 1)
-      else this.look()
-    })
+  get #aliveNowMs(): number {
+    const sinceLookMs = this.#timers.steadyMs() - this.#lookedAtMs
+    return this.#aliveMs + Math.min(sinceLookMs, lookEveryMs)
   }
 
   /** Checks whether the oldest command waits too long. */
@@ -174,7 +177,7 @@ export class Availability {
   }
 
   replaceConnection(why: Error): void {
-    const lost = [...this.#unanswered]
+    const lost = [...this.#unanswered.keys()]
     this.#unanswered.clear()
     this.#isStuck = false
     this.#isGreeted = false
@@ -194,7 +197,7 @@ export class Availability {
   }
 
   #oldestMs(): number {
-    for (const { sentAtMs } of this.#unanswered) return this.#timers.steadyMs() - sentAtMs
+    for (const sentAtMs of this.#unanswered.values()) return this.#aliveNowMs - sentAtMs
     return 0
   }
 

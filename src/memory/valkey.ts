@@ -219,7 +219,7 @@ export class Valkey implements SharedStore {
   ): Promise<Answer> {
     this.#cork()
     return new Promise((resolve, reject) => {
-      const command: Unanswered = { sentAtMs: this.#timers.steadyMs(), giveUp: reject }
+      const command: Unanswered = { giveUp: reject }
       this.#availability.sent(command)
       commands(this.#client).then(
         (answer) => {

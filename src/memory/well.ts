@@ -1,4 +1,4 @@
-import { type Clock, type Now, PatientTimer } from '../clock.ts'
+import { type Clock, inTime, type Now } from '../clock.ts'
 
 /** A step that takes longer than this hangs. */
 export const patienceMs = 5_000
@@ -149,21 +149,19 @@ export class Well<Operation extends string> {
   async inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
     const { clock } = this.#options
     const beganMs = clock.timers.steadyMs()
-    let isLate = false
-    const onTime = () => {
-      isLate = true
-    }
-    const timer = new PatientTimer(timeoutMs, onTime, clock.timers)
+    const settled = answer.then(isSettled, isSettled)
+    const isLate = !(await inTime(settled, timeoutMs, clock.timers))
     try {
       return await answer
     } finally {
-      timer.clear()
       const isTrouble = clock.timers.steadyMs() - beganMs > Math.max(lateMs, timeoutMs)
       if (isLate && isTrouble) this.doubt()
       else if (isLate) this.doubtFor(afterLateMs)
     }
   }
 }
+
+const isSettled = () => true
 
 /** An application's logger may throw. The part goes on. */
 function say(emit: () => void): void {
