@@ -91,7 +91,31 @@ export class PatientTimer {
   }
 }
 
-/** An answer is waited for in so many parts. A pause of this process takes one of them, and the others are left. */
+/** The time in which this process was there. A pause counts as the time between two ticks. */
+export class TimeWithoutPauses {
+  readonly #timers: Timers
+  readonly #tickEveryMs: number
+  #tickedAtMs: number
+  #untilTickMs = 0
+
+  constructor(timers: Timers, tickEveryMs: number) {
+    this.#timers = timers
+    this.#tickEveryMs = tickEveryMs
+    this.#tickedAtMs = timers.steadyMs()
+  }
+
+  get ms(): number {
+    const sinceTickMs = this.#timers.steadyMs() - this.#tickedAtMs
+    return this.#untilTickMs + Math.min(sinceTickMs, this.#tickEveryMs)
+  }
+
+  tick(): void {
+    this.#untilTickMs = this.ms
+    this.#tickedAtMs = this.#timers.steadyMs()
+  }
+}
+
+/** An answer is waited for in four parts. A pause of this process takes one of them, and the others are left. */
 const partsOfPatience = 4
 
 /** Resolves as the promise does, or with undefined once `ms` have passed. */

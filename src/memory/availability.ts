@@ -1,4 +1,10 @@
-import { type Clock, systemClock, type Timer, type Timers } from '../clock.ts'
+import {
+  type Clock,
+  systemClock,
+  type Timer,
+  type Timers,
+  TimeWithoutPauses,
+} from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
 import { isOfReplica, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
@@ -35,9 +41,8 @@ export class Availability {
   readonly well: Well<'connection'>
   /** When each was sent. */
   readonly #unanswered = new Map<Unanswered, number>()
-  #lookedAtMs: number
-  /** Until the last look. */
-  #aliveMs = 0
+  /** The store is not blamed for a pause of this process, and what is written after it has as long for its answer. */
+  readonly #time: TimeWithoutPauses
   /**
    * Whether the oldest command waits too long. Checked after incoming data was read, so that a busy process does not
    * blame the store.
@@ -57,7 +62,7 @@ export class Availability {
     const { clock = systemClock, timeoutMs, log } = options
     this.#options = options
     this.#timers = clock.timers
-    this.#lookedAtMs = this.#timers.steadyMs()
+    this.#time = new TimeWithoutPauses(this.#timers, lookEveryMs)
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
     this.well = new Well({
       clock,
@@ -121,7 +126,7 @@ export class Availability {
   }
 
   sent(command: Unanswered): void {
-    this.#unanswered.set(command, this.#aliveNowMs)
+    this.#unanswered.set(command, this.#time.ms)
   }
 
   answered(command: Unanswered): void {
@@ -151,18 +156,8 @@ export class Availability {
 
   /** After a pause of this process an answer may lie unread in the socket, so the event loop reads before the look. */
   #lookAfterReading(): void {
-    this.#aliveMs = this.#aliveNowMs
-    this.#lookedAtMs = this.#timers.steadyMs()
+    this.#time.tick()
     setImmediate(() => this.look())
-  }
-
-  /**
-   * How long this process has been there for an answer. A pause counts as the time between two looks: the store is not
-   * blamed for it, and what was to be written before it gets as long for its answer as any other command.
-   */
-  get #aliveNowMs(): number {
-    const sinceLookMs = this.#timers.steadyMs() - this.#lookedAtMs
-    return this.#aliveMs + Math.min(sinceLookMs, lookEveryMs)
   }
 
   /** Checks whether the oldest command waits too long. */
@@ -197,7 +192,7 @@ export class Availability {
   }
 
   #oldestMs(): number {
-    for (const sentAtMs of this.#unanswered.values()) return this.#aliveNowMs - sentAtMs
+    for (const sentAtMs of this.#unanswered.values()) return this.#time.ms - sentAtMs
     return 0
   }
 
