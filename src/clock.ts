@@ -91,30 +91,6 @@ export class PatientTimer {
   }
 }
 
-/** The time in which this process was there. A pause counts as the time between two ticks. */
-export class TimeWithoutPauses {
-  readonly #timers: Timers
-  readonly #tickEveryMs: number
-  #tickedAtMs: number
-  #untilTickMs = 0
-
-  constructor(timers: Timers, tickEveryMs: number) {
-    this.#timers = timers
-    this.#tickEveryMs = tickEveryMs
-    this.#tickedAtMs = timers.steadyMs()
-  }
-
-  get ms(): number {
-    const sinceTickMs = this.#timers.steadyMs() - this.#tickedAtMs
-    return this.#untilTickMs + Math.min(sinceTickMs, this.#tickEveryMs)
-  }
-
-  tick(): void {
-    this.#untilTickMs = this.ms
-    this.#tickedAtMs = this.#timers.steadyMs()
-  }
-}
-
 /** An answer is waited for in four parts. A pause of this process takes one of them, and the others are left. */
 const partsOfPatience = 4
 
@@ -126,9 +102,11 @@ export function inTime<Value>(
 ): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
     let timer: PatientTimer
+    // Node's timers drop fractions.
+    const partMs = Math.ceil(ms / partsOfPatience)
     const wait = (parts: number) => {
       const onTime = () => (parts === 1 ? resolve(undefined) : wait(parts - 1))
-      timer = new PatientTimer(ms / partsOfPatience, onTime, timers)
+      timer = new PatientTimer(partMs, onTime, timers)
     }
     wait(partsOfPatience)
     promise.finally(() => timer.clear()).then(resolve, reject)

@@ -1,10 +1,4 @@
-import {
-  type Clock,
-  systemClock,
-  type Timer,
-  type Timers,
-  TimeWithoutPauses,
-} from '../clock.ts'
+import { type Clock, systemClock, type Timer, type Timers } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
 import { isOfReplica, reasonOf, refusesUs, repeatsRefusal } from './failure.ts'
@@ -24,11 +18,53 @@ export interface Unanswered {
 }
 
 const lookEveryMs = 50
+/**
+ * A pause of this process ends with a look, at which the store had no time yet for what is written after the pause. So
+ * nothing is said of a command before as many looks.
+ */
+const looksBeforeStuck = 2
+const looksBeforeReplaced = 4
 const minReplaceAfterMs = 1_000
 const firstGreetAgainMs = 100
 export const lastGreetAgainMs = 1_000
 /** A shorter return does not end an outage in the log. */
 const steadyAfterMs = 5_000
+
+/** Commands that were sent, the oldest first. */
+class UnansweredCommands {
+  readonly #timers: Timers
+  readonly #sent = new Map<Unanswered, { readonly ms: number; readonly looks: number }>()
+  looks = 0
+
+  constructor(timers: Timers) {
+    this.#timers = timers
+  }
+
+  get size(): number {
+    return this.#sent.size
+  }
+
+  add(command: Unanswered): void {
+    this.#sent.set(command, { ms: this.#timers.steadyMs(), looks: this.looks })
+  }
+
+  delete(command: Unanswered): void {
+    this.#sent.delete(command)
+  }
+
+  takeAll(): Unanswered[] {
+    const all = [...this.#sent.keys()]
+    this.#sent.clear()
+    return all
+  }
+
+  /** Whether the oldest waits for longer than this, and since before the last `minLooks` looks. */
+  isOldestOver(ms: number, minLooks = 0): boolean {
+    for (const sent of this.#sent.values())
+      return this.looks - sent.looks >= minLooks && this.#timers.steadyMs() - sent.ms > ms
+    return false
+  }
+}
 
 /**
  * Watches the connection to the store. The store is not used while a command waits for longer than VALKEY_TIMEOUT_MS,
@@ -39,10 +75,7 @@ export class Availability {
   readonly #timers: Timers
   readonly #replaceAfterMs: number
   readonly well: Well<'connection'>
-  /** When each was sent. */
-  readonly #unanswered = new Map<Unanswered, number>()
-  /** The store is not blamed for a pause of this process, and what is written after it has as long for its answer. */
-  readonly #time: TimeWithoutPauses
+  readonly #unanswered: UnansweredCommands
   /**
    * Whether the oldest command waits too long. Checked after incoming data was read, so that a busy process does not
    * blame the store.
@@ -62,7 +95,7 @@ export class Availability {
     const { clock = systemClock, timeoutMs, log } = options
     this.#options = options
     this.#timers = clock.timers
-    this.#time = new TimeWithoutPauses(this.#timers, lookEveryMs)
+    this.#unanswered = new UnansweredCommands(this.#timers)
     this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
     this.well = new Well({
       clock,
@@ -126,12 +159,13 @@ export class Availability {
   }
 
   sent(command: Unanswered): void {
-    this.#unanswered.set(command, this.#time.ms)
+    this.#unanswered.add(command)
   }
 
   answered(command: Unanswered): void {
     this.#unanswered.delete(command)
-    if (this.#isStuck) this.#isStuck = this.#oldestMs() > this.#options.timeoutMs
+    if (this.#isStuck)
+      this.#isStuck = this.#unanswered.isOldestOver(this.#options.timeoutMs)
   }
 
   failed(command: Unanswered, error: unknown): void {
@@ -156,24 +190,26 @@ export class Availability {
 
   /** After a pause of this process an answer may lie unread in the socket, so the event loop reads before the look. */
   #lookAfterReading(): void {
-    this.#time.tick()
+    this.#unanswered.looks += 1
     setImmediate(() => this.look())
   }
 
   /** Checks whether the oldest command waits too long. */
   look(): void {
     if (this.#isClosed) return
-    const oldestMs = this.#oldestMs()
-    this.#isStuck = oldestMs > this.#options.timeoutMs
+    this.#isStuck = this.#unanswered.isOldestOver(
+      this.#options.timeoutMs,
+      looksBeforeStuck,
+    )
     if (this.#isStuck) this.#down(this.#timedOut())
     else if (this.#isGreeted) this.#up()
     // The kernel needs a quarter of an hour to notice that a machine has vanished.
-    if (oldestMs > this.#replaceAfterMs) this.replaceConnection(this.#timedOut())
+    if (this.#unanswered.isOldestOver(this.#replaceAfterMs, looksBeforeReplaced))
+      this.replaceConnection(this.#timedOut())
   }
 
   replaceConnection(why: Error): void {
-    const lost = [...this.#unanswered.keys()]
-    this.#unanswered.clear()
+    const lost = this.#unanswered.takeAll()
     this.#isStuck = false
     this.#isGreeted = false
     this.#down(why)
@@ -189,11 +225,6 @@ export class Availability {
 
   #timedOut(): Error {
     return new Error(`no answer within ${this.#options.timeoutMs} ms (VALKEY_TIMEOUT_MS)`)
-  }
-
-  #oldestMs(): number {
-    for (const sentAtMs of this.#unanswered.values()) return this.#time.ms - sentAtMs
-    return 0
   }
 
   #greet(): void {
