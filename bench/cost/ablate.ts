@@ -82,7 +82,7 @@ function tracing(contender: Contender): Contender {
 
 const traceOf = (directory: string) => `${directory}/collections.txt`
 
-/** In use on the heap; undefined: a program without metrics. */
+/** In use on the heap. Undefined: a floor, which has no metrics. */
 async function usedNow({
   contender,
   operationsPort,

@@ -19,8 +19,8 @@ export interface Unanswered {
 
 const lookEveryMs = 50
 /**
- * A pause of this process ends with a look, at which the store had no time yet for what is written after the pause. So
- * nothing is said of a command before as many looks.
+ * A pause of this process ends with a look, and what is written after the pause has no answer by then. So a command is
+ * judged only after this many looks.
  */
 const looksBeforeStuck = 2
 const looksBeforeReplaced = 4
@@ -58,7 +58,7 @@ class UnansweredCommands {
     return all
   }
 
-  /** Whether the oldest waits for longer than this, and since before the last `minLooks` looks. */
+  /** Whether the oldest waits for longer than `ms`, with at least `minLooks` looks since it was sent. */
   isOldestOver(ms: number, minLooks = 0): boolean {
     for (const sent of this.#sent.values())
       return this.looks - sent.looks >= minLooks && this.#timers.steadyMs() - sent.ms > ms

@@ -23,8 +23,7 @@ test('a click that was answered at one replica is not sent by another that stand
 }, async () => {
   const store = await valkey()
   const arrivals = new Map<string, number>()
-  const provider = await recordingUpstream(({ method, headers }, response) => {
-    if (method === 'GET') return void response.writeHead(200).end('{}')
+  const provider = await recordingUpstream(({ headers }, response) => {
     const key = String(headers['idempotency-key'])
     arrivals.set(key, (arrivals.get(key) ?? 0) + 1)
     response.writeHead(201).end(`{"for":"${key}"}`)
